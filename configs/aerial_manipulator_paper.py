@@ -42,7 +42,7 @@ from liedyn.errors import LiedynError  # noqa: E402
 from liedyn.io.atomic_output import open_folder  # noqa: E402
 from liedyn.io.trajectory_csv import write_trajectory  # noqa: E402
 from liedyn.report.plots import style  # noqa: E402
-from liedyn.simulation.trajectory_columns import columns_of, header_of, rate_of  # noqa: E402
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header, derivative_kind  # noqa: E402
 
 ROBOT = HERE.parent / "robots" / "hexarotor_arms.yaml"
 MARK = "summary.json"                               # what tells such a folder from others
@@ -177,17 +177,17 @@ def figure_3(folder: Path, samples: int) -> np.ndarray:
     save(draw_forces(t, tau), folder / "fig3b_forces")
     columns = [(f"{what}.{name}", unit, x) for what, kind, rates in (("reference", "a", v[:, 1:]), ("returned", "a", a),
                                                                      ("force", "tau", tau))
-               for name, unit, x in columns_of(model, **by_rate(kind, rates))]
-    header = header_of(model, passive=False, folder=folder)
+               for name, unit, x in motion_columns(model, **by_rate(kind, rates))]
+    header = trajectory_header(model, passive=False, folder=folder)
     write_trajectory(folder / "fig3.csv", header | {"coordinates of the base": "spatial twist, spatial wrench"}, t, columns)
     v[..., :6] = ld.body_twists(q[:, :7], v[..., :6])
-    write_trajectory(folder / "reference.csv", header, t, columns_of(model, q=q, v=v[:, 0], **by_rate("a", v[:, 1:])))
+    write_trajectory(folder / "reference.csv", header, t, motion_columns(model, q=q, v=v[:, 0], **by_rate("a", v[:, 1:])))
     return errors.max(axis=0)
 
 
 def by_rate(kind: str, x: np.ndarray) -> dict[str, np.ndarray]:
     """{"a", "d1a", "d2a", …} of (N, orders, nv)."""
-    return {rate_of(kind, k): x[:, k] for k in range(x.shape[1])}
+    return {derivative_kind(kind, k): x[:, k] for k in range(x.shape[1])}
 
 
 # Fig. 4 ---------------------------------------------------------------------------------------------------------------

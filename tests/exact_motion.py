@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 
 import liedyn as ld
 from exact import exact
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import BALL, NQ, NV, ONE_DOF
 
 DIGITS, STEP = 100, mpf(10)**-5
@@ -93,7 +93,7 @@ class ExactMotion:
 
     def __init__(self, model, seed: int, n: int):
         rng = np.random.default_rng([seed, 77])
-        self.model, self.tree = model, tree_of.py_func(model.index, model.constants)
+        self.model, self.tree = model, tree_views.py_func(model.index, model.constants)
         self.offsets = [place(x) for x in self.tree.T0.reshape(-1, 12)]
         self.link_offsets = [place(x) for x in self.tree.link_pose.reshape(-1, 12)]
         self.q, self.v = ld.random_configuration(model, rng), np.empty((n, model.nv))

@@ -28,7 +28,7 @@ def attempt(scenario: str, folder: Path, *options: str) -> int:
     if child == 0:
         status = 1
         try:
-            rows.EVERY, rows._SHARE = 0.02, 1.0
+            rows.CHECKPOINT_PERIOD, rows._MAX_TIME_FRACTION = 0.02, 1.0
             main(["simulate", scenario, "-o", str(folder), "--no-plots", "-q", *options], standalone_mode=False)
             status = 0
         except BaseException as error:

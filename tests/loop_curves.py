@@ -2,7 +2,7 @@
 import numpy as np
 
 import liedyn as ld
-from liedyn.simulation.finite_differences import surest_slope
+from liedyn.simulation.finite_differences import best_derivative
 
 STEPS = (0.02, 2e-3)
 
@@ -20,11 +20,12 @@ class Curve:
         self.case, self.q, self.v, self.dq, self.dv = case, q, v, dq, dv
 
     def at(self, s):
-        model, drive = self.case.model, self.case.drive
-        q = ld.project_configuration(model, ld.integrate(model, self.q, s * self.dq), drive=drive, tolerance=1e-14)
-        return q, ld.project_velocity(model, q, self.v + s * self.dv, drive=drive)
+        model, constraint_motion = self.case.model, self.case.constraint_motion
+        q = ld.project_configuration(model, ld.integrate(model, self.q, s * self.dq), constraint_motion=constraint_motion,
+                                     tolerance=1e-14)
+        return q, ld.project_velocity(model, q, self.v + s * self.dv, constraint_motion=constraint_motion)
 
     def slopes(self, function):
         """Slope of v, and of a function of the state; how unsure they are."""
-        both, doubt = surest_slope(lambda s: np.concatenate([(x := self.at(s))[1], function(*x)]), STEPS)
+        both, doubt = best_derivative(lambda s: np.concatenate([(x := self.at(s))[1], function(*x)]), STEPS)
         return *np.split(both, [len(self.v)]), doubt.max()

@@ -45,17 +45,17 @@ def turns(loop):
     return [pose(x, np.zeros(3)) for x in R]
 
 
-def frames(model, q, loop, drive):
+def frames(model, q, loop, constraint_motion):
     """World poses of frames A and B, their Jacobians [w; v] in themselves (6, nv), and the drive's twist of A (6,)."""
     out, V_d = [], np.zeros(6)
-    for link, where, turn, moved in ((loop.a, loop.pose_a, turns(loop)[0], loop.name in (drive or {})),
+    for link, where, turn, moved in ((loop.a, loop.pose_a, turns(loop)[0], loop.name in (constraint_motion or {})),
                                      (loop.b, loop.pose_b, turns(loop)[1], False)):
         T, J = np.eye(4), np.zeros((6, model.nv))
         if link != WORLD:
             T, J = ld.link_pose(model, q, link), ld.jacobian(model, q, link)
         own = pose(where.rotation, where.translation)
         if moved:
-            D, V_d = drive[loop.name][0], adjoint(inverse(turn)) @ drive[loop.name][1]
+            D, V_d = constraint_motion[loop.name][0], adjoint(inverse(turn)) @ constraint_motion[loop.name][1]
             own = own @ D
         own = own @ turn
         out.append((T @ own, adjoint(inverse(own)) @ J))
@@ -86,7 +86,7 @@ def coupling_row(model, coupling):
     return x[None]
 
 
-def equations(model, q, drive=None):
+def equations(model, q, constraint_motion=None):
     """A (m, nv) and the velocity (m,) that it is to have: A v = u."""
     A, u = [], []
     for one in described(model):
@@ -94,7 +94,7 @@ def equations(model, q, drive=None):
             A.append(coupling_row(model, one))
             u.append(np.zeros(1))
             continue
-        (T_a, J_a), (T_b, J_b), V_d = frames(model, q, one, drive)
+        (T_a, J_a), (T_b, J_b), V_d = frames(model, q, one, constraint_motion)
         T = inverse(T_a) @ T_b
         F, back = rows(one, T), adjoint(inverse(T))
         A.append(F @ (J_b - back @ J_a))
@@ -102,15 +102,15 @@ def equations(model, q, drive=None):
     return np.vstack(A), np.concatenate(u)
 
 
-def later(drive, t):
+def later(constraint_motion, t):
     """The drive after a time, to first order in its twist's rate: enough for a derivative at 0."""
-    return {name: (T @ exp(t * V + t * t / 2 * dV), V + t * dV, dV) for name, (T, V, dV) in (drive or {}).items()}
+    return {name: (T @ exp(t * V + t * t / 2 * dV), V + t * dV, dV) for name, (T, V, dV) in (constraint_motion or {}).items()}
 
 
-def bias(model, q, v, drive=None, h=0.0005):
+def bias(model, q, v, constraint_motion=None, h=0.0005):
     """gamma: d/dt (A v - u) along the motion q(t), at v that stays."""
     def off(t):
-        A, u = equations(model, ld.integrate(model, q, t * v), later(drive, t))
+        A, u = equations(model, ld.integrate(model, q, t * v), later(constraint_motion, t))
         return A @ v - u
     return derivative(off, h)
 
@@ -120,15 +120,15 @@ def spanning_tree(model, q, v, **options):
     return ld.mass_matrix(model, q), ld.inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), **options)
 
 
-def hybrid(model, q, v, a, tau, prescribed, drive=None, extra=0.0, **options):
+def hybrid(model, q, v, a, tau, prescribed, constraint_motion=None, extra=0.0, **options):
     """a, tau, multipliers of least norm, and how much rounding the equations may amplify (their condition).
 
     extra: what is added to gamma. A a + gamma = 0 in the metric of M_vv: a_v is that of the open tree, and the least
     correction in that metric."""
     u, w = prescribed, ~prescribed
     M, b = spanning_tree(model, q, v, **options)
-    A, _ = equations(model, q, drive)
-    gamma = bias(model, q, v, drive) + extra
+    A, _ = equations(model, q, constraint_motion)
+    gamma = bias(model, q, v, constraint_motion) + extra
     a, tau = np.where(u, a, 0.0), np.where(w, tau, 0.0)
     L = np.linalg.cholesky(M[np.ix_(w, w)])
     free = np.linalg.solve(M[np.ix_(w, w)], (tau - b - M @ a)[w])
@@ -144,9 +144,9 @@ def hybrid(model, q, v, a, tau, prescribed, drive=None, extra=0.0, **options):
     return a, tau, multipliers, condition
 
 
-def forward(model, q, v, tau, drive=None, **options):
+def forward(model, q, v, tau, constraint_motion=None, **options):
     none = np.zeros(model.nv, dtype=bool)
-    return hybrid(model, q, v, tau, tau, none, drive, **options)
+    return hybrid(model, q, v, tau, tau, none, constraint_motion, **options)
 
 
 def inverse_program(A, tau_r, tau_p, mask, force_weights, multiplier_weights):

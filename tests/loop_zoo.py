@@ -24,7 +24,7 @@ class Looped(NamedTuple):
 
     model: ld.Model
     q: np.ndarray
-    drive: dict
+    constraint_motion: dict
 
 
 def free_pose(rng, kind: str, axes, length, radius):
@@ -51,17 +51,17 @@ def free_pose(rng, kind: str, axes, length, radius):
     return pose(R, np.r_[rng.uniform(-0.5, 0.5, 2), height])
 
 
-def random_closure(rng, kind: str, name: str, model, q, a: str, b: str, drive=None) -> Loop:
+def random_closure(rng, kind: str, name: str, model, q, a: str, b: str, constraint_motion=None) -> Loop:
     axes = {"universal": 2, "rolling": 1, **dict.fromkeys(_AXIAL, 1)}.get(kind, 0)
     axes = tuple(floats(rng.uniform(0.5, 2) * unit(rng)) for _ in range(axes))
     length, radius = float(rng.uniform(0.3, 1.0)), float(rng.uniform(0.1, 0.3))
     pose_a = random_pose(rng, 0.2)
-    T_a = world_pose(model, q, a) @ matrix(pose_a) @ (np.eye(4) if drive is None else drive[0])
+    T_a = world_pose(model, q, a) @ matrix(pose_a) @ (np.eye(4) if constraint_motion is None else constraint_motion[0])
     T_b = inverse(world_pose(model, q, b)) @ T_a @ free_pose(rng, kind, axes, length, radius)
     given = {"length": length} if kind == "distance" else {"radius": radius} if kind in ("rolling", "sphere") else {}
     if kind == "sphere":
         kind, given["shape"] = "rolling", "sphere"
-    return Loop(name, kind, a, b, pose_a, as_pose(T_b), axes, driven=drive is not None, **given)
+    return Loop(name, kind, a, b, pose_a, as_pose(T_b), axes, driven=constraint_motion is not None, **given)
 
 
 def random_coupling(rng, name: str, model, q, terms: int = 2) -> Coupling | None:
@@ -98,8 +98,8 @@ def as_pose(T) -> Pose:
 
 def looped(robot: Robot, seed: int, kinds, **options) -> Looped:
     """The model of `looped_robot`."""
-    robot, q, drive = looped_robot(robot, seed, kinds, **options)
-    return Looped(ld.build(robot), q, drive)
+    robot, q, constraint_motion = looped_robot(robot, seed, kinds, **options)
+    return Looped(ld.build(robot), q, constraint_motion)
 
 
 def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, driven: bool = False, q=None):
@@ -109,7 +109,7 @@ def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, dri
     rng, model = np.random.default_rng([seed, 3]), ld.build(robot)
     q = ld.random_configuration(model, rng) if q is None else q
     bodies = dict(zip(model.link_names, model.link_body, strict=True)) | {WORLD: 0}
-    loops, couplings, drive = [], [], {}
+    loops, couplings, constraint_motion = [], [], {}
     for k, kind in enumerate(kinds):
         if kind == "coupling":
             couplings.append(random_coupling(rng, f"gear{k}", model, q))
@@ -120,11 +120,11 @@ def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, dri
         motion = (exp(rng.uniform(-0.5, 0.5, 6)), *rng.standard_normal((2, 6))) if driven else None
         loops.append(random_closure(rng, kind, f"loop{k}", model, q, str(a), str(b), motion))
         if driven:
-            drive[f"loop{k}"] = motion
+            constraint_motion[f"loop{k}"] = motion
     if redundant:
         loops += [replace(loops[0], name="again"), replace(loops[0], name="pin", type="ball", axes=())]
     couplings = tuple(one for one in couplings if one is not None)
-    return replace(robot, loops=tuple(loops), couplings=couplings), q, drive
+    return replace(robot, loops=tuple(loops), couplings=couplings), q, constraint_motion
 
 
 def kinds_that_fit(nv: int, first: int) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def motion(case: Looped, seed: int = 0, size=()):
     model, rng = case.model, np.random.default_rng([seed, 98])
     v, a, tau = rng.standard_normal((3, *size, model.nv))
     q = np.broadcast_to(case.q, (*size, model.nq))
-    return q, ld.project_velocity(model, q, v, drive=case.drive), a, tau
+    return q, ld.project_velocity(model, q, v, constraint_motion=case.constraint_motion), a, tau
 
 
 def anywhere(case: Looped, seed: int = 0, size=()):

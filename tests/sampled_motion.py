@@ -4,7 +4,7 @@ import numpy as np
 from liedyn.analysis.numerical_differentiation import body_velocities
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.model.description import ONE_DOF
-from liedyn.simulation.trajectory_columns import columns_of, header_of, rate_of
+from liedyn.simulation.trajectory_columns import derivative_kind, motion_columns, trajectory_header
 
 
 def motion(model, t, highest: int, speed=2.0, seed=0):
@@ -34,11 +34,12 @@ def noisy(model, q, size: float):
 
 def record(path, model, t, extra=(), **arrays):
     """A file of these arrays: q, v, a, d1a, tau, …, beside more columns (name, unit, array)."""
-    write_trajectory(path, header_of(model, folder=path.parent), t, [*columns_of(model, **arrays), *extra], force=True)
+    write_trajectory(path, trajectory_header(model, folder=path.parent), t, [*motion_columns(model, **arrays), *extra],
+                     force=True)
     return path
 
 
 def table(model, columns, kind: str, orders: int) -> np.ndarray:
     """(N, orders, nv) of the columns kind, d1kind, … by name."""
-    return np.stack([np.column_stack([columns[f"{rate_of(kind, k)}.{name}"] for name in model.v_names]) for k in range(orders)],
-                    axis=1)
+    return np.stack([np.column_stack([columns[f"{derivative_kind(kind, k)}.{name}"] for name in model.v_names])
+                     for k in range(orders)], axis=1)

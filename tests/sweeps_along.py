@@ -5,7 +5,7 @@ import liedyn as ld
 from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.trajectory_csv import write_trajectory
-from liedyn.simulation.trajectory_columns import columns_of
+from liedyn.simulation.trajectory_columns import motion_columns
 from sweeps import ROBOT
 
 VARY = """\
@@ -25,7 +25,7 @@ def recorded(path, rows: int = 9, shift: float = 0.0):
     a = np.column_stack([-4 * np.sin(2 * t), -9 * np.cos(3 * t)])
     tau, wrench = np.column_stack([t, 1.0 - t]), np.zeros((rows, 1, 6))
     wrench[:, 0, 5] = t
-    write_trajectory(path, {"robot": ROBOT}, t, columns_of(model, ("lower",), wrench, q=q, v=v, a=a, tau=tau), force=True)
+    write_trajectory(path, {"robot": ROBOT}, t, motion_columns(model, ("lower",), wrench, q=q, v=v, a=a, tau=tau), force=True)
 
 
 def batch(folder, text: str, size: int | None = None) -> PreparedSweep:

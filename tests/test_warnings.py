@@ -89,7 +89,7 @@ def test_a_rollout_warns_of_a_step_that_is_too_long(path):
 
 def test_loading_a_doubtful_robot_warns_once(doubtful, path):
     text, = told(lambda: ld.load(doubtful))
-    assert text.startswith("1 finding about the robot doubtful (model.findings lists it); the first: ")
+    assert text.startswith("1 finding about the robot doubtful (model.warnings lists it); the first: ")
     assert "principal inertias" in text
     assert told(lambda: ld.load(path)) == []
     text, = told(lambda: ld.simulate(doubtful, duration=0.01))

@@ -83,7 +83,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml next to it,
         else loops.yaml next to it if its key `robot` names arm.urdf.
     strict : bool
-        Findings (see `model.findings`) become an error. By default, a robot that has some is loaded with one `LiedynWarning`.
+        Warnings about the robot (see `model.warnings`) become an error. By default, a robot that has some is loaded with one
+        `LiedynWarning`.
 
     Raises
     ------
@@ -112,32 +113,32 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=tuple(float(x) for x in gravity))
     model = build(robot)
-    if strict and model.findings:
-        first = model.findings[0]
-        raise CheckFailed(f"{len(model.findings)} finding(s) in {path}, the first: {first}")
+    if strict and model.warnings:
+        first = model.warnings[0]
+        raise CheckFailed(f"{len(model.warnings)} finding(s) in {path}, the first: {first}")
     return model
 
 
 def findings_note(model: Model) -> list[str]:
     """A line about the findings of a robot; none without."""
-    if not model.findings:
+    if not model.warnings:
         return []
-    one = len(model.findings) == 1
-    return [f"{len(model.findings)} finding{'' if one else 's'} about the robot {model.name} (model.findings lists "
-            f"{'it' if one else 'them'}); the first: {model.findings[0]}"]
+    one = len(model.warnings) == 1
+    return [f"{len(model.warnings)} finding{'' if one else 's'} about the robot {model.name} (model.warnings lists "
+            f"{'it' if one else 'them'}); the first: {model.warnings[0]}"]
 
 
 def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
     from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file
-    findings = ()
+    warnings = ()
     if loops is not None:
         found = read_loops_file(loops)
     elif path.suffix.lower() in (".yaml", ".yml"):
         return robot
     else:
-        found, findings = loops_beside(path)
+        found, warnings = loops_beside(path)
     if found is None:
-        return dataclasses.replace(robot, findings=(*robot.findings, *findings)) if findings else robot
+        return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings)) if warnings else robot
     return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
 
 

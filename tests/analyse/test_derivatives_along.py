@@ -22,7 +22,7 @@ from liedyn.analysis.trajectory_derivatives import (
 )
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 from zoo import ROBOTS, model_of, state
 
 # Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.
@@ -35,8 +35,8 @@ def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):
     arrays = {name: x for name, x in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
     links = tuple(model.link_names) if f_ext else ()
     wrench = np.random.default_rng(6).standard_normal((rows, len(links), 6)) if f_ext else None
-    columns = columns_of(model, links, wrench, **arrays)
-    return Trajectory(header_of(model, passive=passive), np.arange(rows) / 10, {name: x for name, _, x in columns},
+    columns = motion_columns(model, links, wrench, **arrays)
+    return Trajectory(trajectory_header(model, passive=passive), np.arange(rows) / 10, {name: x for name, _, x in columns},
                       {name: unit for name, unit, _ in columns}, "states.csv", np.arange(rows) + 3)
 
 
@@ -195,8 +195,9 @@ def test_verify_tells_and_fails(monkeypatch):
 def test_verify_tells_where_differences_are_no_measure():
     model = ld.load(file_of("icub.urdf"), base="fixed")
     q = ld.random_configuration(model, np.random.default_rng(1725))[None]
-    columns = columns_of(model, q=q, v=np.zeros((1, model.nv)), tau=np.ones((1, model.nv)))
-    motion = Trajectory(header_of(model), np.zeros(1), {name: x for name, _, x in columns}, {}, "states.csv", np.array([3]))
+    columns = motion_columns(model, q=q, v=np.zeros((1, model.nv)), tau=np.ones((1, model.nv)))
+    motion = Trajectory(trajectory_header(model), np.zeros(1), {name: x for name, _, x in columns}, {}, "states.csv",
+                        np.array([3]))
     told = derivatives_along(model, motion, of="forward", by=("tau.*",), verify=True).notes[-1]
     assert re.search(r"on 1 row: .*; where the mass matrix is nearly singular, finite differences are accurate to .* only$", told)
 

@@ -13,7 +13,7 @@ from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,8 @@ def test_forward_and_hybrid_give_back_the_accelerations(recorded, name):
 def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp_path):
     """From positions at 5 ms of a tumbling floating robot: v to 1e-8, a to 1e-5 of their size away from breaks."""
     result, _ = recorded["quadruped_righting"]
-    write_trajectory(tmp_path / "q.csv", header_of(result.model, folder=tmp_path), result.t, columns_of(result.model, q=result.q))
+    write_trajectory(tmp_path / "q.csv", trajectory_header(result.model, folder=tmp_path), result.t,
+                     motion_columns(result.model, q=result.q))
     motion = read_trajectory(tmp_path / "q.csv")
     model, _ = robot_of(motion)
     along = dynamics_along(model, motion, "inverse")
@@ -162,8 +163,8 @@ def test_a_quaternion_that_is_not_unit_names_its_line(recorded, tmp_path):
 
 def test_too_few_rows_to_differentiate(recorded, tmp_path):
     result, _ = recorded["panda_hybrid"]
-    write_trajectory(tmp_path / "two.csv", header_of(result.model, folder=tmp_path), result.t[:2],
-                     columns_of(result.model, q=result.q[:2]))
+    write_trajectory(tmp_path / "two.csv", trajectory_header(result.model, folder=tmp_path), result.t[:2],
+                     motion_columns(result.model, q=result.q[:2]))
     with pytest.raises(TrajectoryError, match=r"2 row.s. are not enough"):
         dynamics_along(result.model, read_trajectory(tmp_path / "two.csv"), "inverse")
 

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import file_of
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
-from liedyn.simulation.trajectory_columns import bind_columns, columns_of, header_of
+from liedyn.simulation.trajectory_columns import bind_columns, motion_columns, trajectory_header
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
 
@@ -33,8 +33,8 @@ def recorded(model, *, seed=1, noise=0.0, rows=ROWS, passive=True, f_ext=None, s
     arrays = {name: y for name, y in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
     forced = [] if f_ext is None else [k for k in range(len(model.link_names)) if f_ext[:, k].any()]
     wrench = f_ext[:, forced] if forced else None
-    columns = columns_of(model, tuple(model.link_names[k] for k in forced), wrench, **arrays)
-    return Trajectory({**header_of(model, passive=passive)}, t, {name: y for name, _, y in columns},
+    columns = motion_columns(model, tuple(model.link_names[k] for k in forced), wrench, **arrays)
+    return Trajectory({**trajectory_header(model, passive=passive)}, t, {name: y for name, _, y in columns},
                       {name: unit for name, unit, _ in columns}, "motion.csv", np.arange(rows) + 3)
 
 
@@ -170,7 +170,8 @@ def test_damping_that_acts_although_the_recording_says_otherwise_is_named(damped
 def test_gravity_and_armatures_of_the_file_replace_those_of_the_model(tmp_path, change, as_file):
     model = model_of("revolute")
     name = model.joint_names[1]
-    own = model.description.joints[[joint.name for joint in model.description.joints].index(name)].figures[0].armature
+    own = model.description.joints[[joint.name
+                                    for joint in model.description.joints].index(name)].coordinate_parameters[0].armature
     truth = model.with_changes(**{"gravity": {"gravity": [0.3, 0, -1.62]}, "armature": {"armature": {name: own + 0.3}}}[change])
     motion = recorded(truth)
     if change == "armature":

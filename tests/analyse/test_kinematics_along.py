@@ -11,14 +11,14 @@ from liedyn.analysis.trajectory_kinematics import kinematics_along
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.model.description import Joint, Link, Pose, Robot
-from liedyn.simulation.trajectory_columns import columns_of
+from liedyn.simulation.trajectory_columns import motion_columns
 from zoo import model_of, random_robot, state
 
 ROBOTS = ("every kind", "every kind, floating")
 
 
 def recorded(model, t, **arrays):
-    columns = columns_of(model, **arrays)
+    columns = motion_columns(model, **arrays)
     return Trajectory({}, np.asarray(t, dtype=float), {name: x for name, _, x in columns},
                       {name: unit for name, unit, _ in columns}, "motion.csv", np.arange(len(t)) + 2)
 

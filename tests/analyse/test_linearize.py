@@ -16,7 +16,7 @@ from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Signals
 from liedyn.simulation.control.law_derivatives import signal_gradient
-from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.name_binding import v_to_q_indices
 
 ROOT = Path(__file__).parents[2]
 FIXED = """
@@ -189,7 +189,7 @@ def problem_of(model, q, v, a, tau, prescribed, passive=True) -> InitialValuePro
     none = np.empty(0, dtype=np.int64)
     schedule = InputSchedule(np.where(prescribed, ACCELERATION, TORQUE), np.arange(nv), np.full(nv, -1), np.zeros(nv),
                              np.zeros(nv),
-                        coordinates(model), none, none, np.empty(0), np.empty(0), none, *np.empty((4, 0)))
+                        v_to_q_indices(model), none, none, np.empty(0), np.empty(0), none, *np.empty((4, 0)))
     return InitialValueProblem(model, schedule, constants, q, v, 3, passive=passive)
 
 

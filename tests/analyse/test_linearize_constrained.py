@@ -161,11 +161,11 @@ def test_equilibrium_on_the_constraints(write):
 
 def test_charts():
     case = loop_zoo.looped_of("closed twice, floating")
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, _, _ = loop_zoo.motion(case)
     none = np.zeros(model.nv, dtype=bool)
-    found = chart(model, q, v, none, drive)
-    A = ld.constraint_jacobian(model, q, drive=drive)
+    found = chart(model, q, v, none, constraint_motion)
+    A = ld.constraint_jacobian(model, q, constraint_motion=constraint_motion)
     assert len(found.index) == model.nv - np.linalg.matrix_rank(A, tol=1e-8)
     np.testing.assert_allclose(A @ found.Z, 0.0, atol=1e-10 * np.abs(found.Z).max())
     np.testing.assert_array_equal(found.Z[found.index], np.eye(len(found.index)))

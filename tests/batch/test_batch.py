@@ -11,7 +11,7 @@ from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.evaluator import hashes
 from liedyn.batch.output_expressions import motion_of_run
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.simulation.preparation import prepare_with
+from liedyn.simulation.preparation import prepare_run
 from liedyn.simulation.run import SilentProgress, simulate_prepared
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, table, without_seconds, written
 
@@ -47,7 +47,7 @@ def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     changed = ld.build(with_parameters(model, {"mass.lower": mass}))
     assert changed.description.links[1].mass == pytest.approx(mass, rel=1e-15)
     from liedyn.io.scenarios.scenario_file import scenario_of
-    result = simulate_prepared(prepare_with(scenario_of(tmp_path / "scenario.yaml", overrides), changed), SilentProgress())
+    result = simulate_prepared(prepare_run(scenario_of(tmp_path / "scenario.yaml", overrides), changed), SilentProgress())
     mine = outputs_alone(found, 7)[1]
     assert np.array_equal(mine.q, result.q) and np.array_equal(mine.tau, result.tau)
     plain = batch(tmp_path, "vary: [{key: initial.q.shoulder, list: [0.3]}]\n", name="other.yaml")

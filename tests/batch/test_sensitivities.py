@@ -78,12 +78,12 @@ samples: 4
     def run(values):
         from liedyn.batch.output_expressions import motion_of_run
         from liedyn.io.scenarios.scenario_file import scenario_of
-        from liedyn.simulation.preparation import prepare_with
+        from liedyn.simulation.preparation import prepare_run
         from liedyn.simulation.run import SilentProgress, simulate_prepared
         q, kp, mass, com = values
         model = ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "com.lower.z": com}))
         scenario = scenario_of(tmp_path / "scenario.yaml", {"initial.q.shoulder": q, "joints.shoulder.torque.pd.kp": kp})
-        motion = motion_of_run(simulate_prepared(prepare_with(scenario, model), SilentProgress()))
+        motion = motion_of_run(simulate_prepared(prepare_run(scenario, model), SilentProgress()))
         return np.array([float(np.ravel(one.value(motion))[0]) for one in found.bench.outputs])
     want = slopes_by_runs(run, centre, spreads)
     off = np.abs(result.slopes - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))

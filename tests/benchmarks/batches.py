@@ -86,7 +86,7 @@ def _engine(batch: PreparedSweep, threads: int) -> float:
     for chunk in range(batch.chunks):
         numbers, _ = lineup.rows(batch.binding.values(*batch.span(chunk)))
         model, n = lineup.first.model, len(numbers.q)
-        out = BatchOutputs.of(n, len(lineup.times), model.nq, model.nv, 0)
+        out = BatchOutputs.allocate(n, len(lineup.times), model.nq, model.nv, 0)
         moving, engine = BatchStates.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps)), lineup.engine_for(numbers)
         began = time.perf_counter()
         engine.advance(moving, lineup.grid, out, numbers.values, threads=threads)

@@ -178,10 +178,10 @@ class Casadi:
     def _links(self):
         """(parent, rotation and place in it at angle 0, mass, h, P) of the base and of every link that a revolute joint carries;
         h = int x dm and P = int x x^T dm about the link's origin."""
-        from liedyn.joints.joint_model import tree_of
+        from liedyn.joints.joint_model import tree_views
         from liedyn.model.description import FREE, ONE_DOF
         casadi, model = self.casadi, self.model
-        tree, rows = tree_of.py_func(model.index, model.constants), []
+        tree, rows = tree_views.py_func(model.index, model.constants), []
         assert tree.kind[1] == FREE and (tree.kind[2:] == ONE_DOF).all() and (tree.S[4:].reshape(-1, 2) == (1, 0)).all()
         for i in range(1, len(tree.kind)):
             mass, hx, hy, hz, xx, xy, xz, yy, yz, zz = tree.I[10 * i:10 * i + 10]

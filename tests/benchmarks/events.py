@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import seconds
-from liedyn.integrators.diagnosis import options_of
+from liedyn.integrators.diagnosis import integrator_options
 from liedyn.integrators.problem import SegmentStart
 from liedyn.integrators.solve import solve_segment
 from liedyn.simulation.preparation import prepare
@@ -32,7 +32,7 @@ def run(robot: str, method: str, count: int, duration: float):
                         "integrator": {"method": method, **METHODS[method]}, "initial": {"q": {one: start, other: -1.5}},
                         "events": dict(list(events(one, other, link).items())[:count])}, ())
     problem, times = prepared.problem, np.linspace(0.0, duration, round(duration / OUTPUT) + 1)
-    begin, options = SegmentStart(0.0, problem.q, problem.v), options_of(prepared.scenario.integrator)
+    begin, options = SegmentStart(0.0, problem.q, problem.v), integrator_options(prepared.scenario.integrator)
 
     def once():
         return solve_segment(problem, begin, times, options)

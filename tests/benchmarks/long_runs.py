@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
-from liedyn.integrators.diagnosis import options_of
+from liedyn.integrators.diagnosis import integrator_options
 from liedyn.integrators.solve import solve
 from liedyn.simulation.preparation import prepare
 
@@ -30,7 +30,7 @@ def run(method: str, steps: int = STEPS) -> Long:
     duration = steps * STEP
     prepared = prepare({"robot": ROBOT, "duration": duration, "output_step": duration / 10,
                         "initial": {"q": {"shoulder": 1.3, "elbow": -1.5}}, "integrator": {"method": method, "step": STEP}}, ())
-    options, heard = options_of(prepared.scenario.integrator), []
+    options, heard = integrator_options(prepared.scenario.integrator), []
     solve(prepared.problem, np.array([0.0, 10 * STEP]), options)          # compiled
     times = np.linspace(0.0, duration, min(steps, ROWS) + 1)
     heard.append((0.0, time.perf_counter()))

@@ -5,12 +5,12 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import BALL, FREE, NV, ONE_DOF
 
 
 def _tree(model):
-    return tree_of.py_func(model.index, model.constants)
+    return tree_views.py_func(model.index, model.constants)
 
 
 def mjcf(model, step: float, integrator: str) -> str:

@@ -7,8 +7,8 @@ import pinocchio as pin
 from scipy.integrate import solve_ivp
 
 from benchmarks.peer_models import mjcf, mujoco_states, our_states, pinocchio_of
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.simulation.contact import CREEP, DAMPING, FRICTION, STIFFNESS
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.simulation.contact import DAMPING, FRICTION, REGULARIZATION_SPEED, STIFFNESS
 from liedyn.model.description import FREE, ONE_DOF
 
 SMALLEST_RTOL = 2.3e-14          # that solve_ivp takes
@@ -20,7 +20,7 @@ class PinocchioMotion:
 
     def __init__(self, problem):
         self.problem, model = problem, problem.model
-        tree = tree_of.py_func(model.index, model.constants)
+        tree = tree_views.py_func(model.index, model.constants)
         self.pin, self.order_q, self.order_v = pinocchio_of(model)
         places = [(q, v, kind) for q, v, kind in zip(self.pin.idx_qs, self.pin.idx_vs, tree.kind, strict=True)][1:]
         self.turning = [(q + 3, v + 3, True) if kind == FREE else (q, v, False) for q, v, kind in places if kind != ONE_DOF]
@@ -44,7 +44,7 @@ class PinocchioMotion:
             centre = T[:9].reshape(3, 3) @ contacts.centre[3 * j:3 * j + 3] + T[9:]
             frame = self.pin.addFrame(pin.Frame(f"contact{j}", body, pin.SE3(np.eye(3), centre), pin.FrameType.OP_FRAME))
             feet.append((body, frame, float(contacts.radius[j]),
-                         *(float(material[k]) for k in (STIFFNESS, DAMPING, FRICTION, CREEP))))
+                         *(float(material[k]) for k in (STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED))))
         assert len({body for body, *_ in feet}) == len(feet), "one contact a body"
         return feet
 

@@ -13,7 +13,7 @@ from bridge import relative
 from command_line import run, script_of
 from liedyn.cli.console import Progress
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.simulation.trajectory_columns import bind_columns, rate_of
+from liedyn.simulation.trajectory_columns import bind_columns, derivative_kind
 
 ROOT = Path(__file__).parents[2]
 FILES = {"fig3.csv", "fig3a_motion.png", "fig3a_motion.svg", "fig3b_forces.png", "fig3b_forces.svg", "fig4.csv", "fig4_cost.png",
@@ -72,7 +72,7 @@ def test_script_writes_every_figure_and_its_numbers(folder):
     assert all(path.stat().st_size > 10_000 for path in folder.iterdir() if path.suffix in (".png", ".svg"))
     motion = read_trajectory(folder / "fig3.csv").columns
     for order in range(6):
-        kind = rate_of("a", order)
+        kind = derivative_kind("a", order)
         reference, returned = (np.array([motion[name] for name in motion if name.startswith(f"{what}.{kind}.")])
                                for what in ("reference", "returned"))
         assert reference.shape == (12, 51) and 0 < relative(returned, reference) < RETURNED[order]
@@ -88,13 +88,13 @@ def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
     assert result.exit_code == 0, result.output
     model, given, made = (ld.load(ROOT / "robots/hexarotor_arms.yaml"), read_trajectory(folder / "reference.csv"),
                           read_trajectory(tmp_path / "tau.csv"))
-    rates = [bind_columns(model, given, "v"), *(bind_columns(model, given, rate_of("a", k)) for k in range(6))]
+    rates = [bind_columns(model, given, "v"), *(bind_columns(model, given, derivative_kind("a", k)) for k in range(6))]
     q, twists = bind_columns(model, given, "q"), np.stack(rates, axis=1)[..., :6]
-    tau = np.stack([bind_columns(model, made, rate_of("tau", k)) for k in range(6)], axis=1)
+    tau = np.stack([bind_columns(model, made, derivative_kind("tau", k)) for k in range(6)], axis=1)
     tau[..., :6] = ld.spatial_wrenches(q[:, :7], twists[:, :6], tau[..., :6])
     forces = read_trajectory(folder / "fig3.csv").columns
     for k in range(6):
-        expected = np.column_stack([forces[f"force.{rate_of('tau', k)}.{name}"] for name in model.v_names])
+        expected = np.column_stack([forces[f"force.{derivative_kind('tau', k)}.{name}"] for name in model.v_names])
         assert relative(tau[:, k], expected) < 1e-12
 
 

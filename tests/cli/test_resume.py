@@ -37,14 +37,14 @@ def folder(tmp_path, monkeypatch):
 def signalled(monkeypatch):
     """signalled(number): the signal comes while the run is computed."""
     def at(number):
-        plain, calls = RunRecorder.between, []
+        plain, calls = RunRecorder.checkpoint, []
 
-        def between(rows, t, snapshot):
+        def checkpoint(rows, t, state_dict):
             calls.append(t)
             if len(calls) == 3:
                 signal.raise_signal(number)
-            plain(rows, t, snapshot)
-        monkeypatch.setattr(RunRecorder, "between", between)
+            plain(rows, t, state_dict)
+        monkeypatch.setattr(RunRecorder, "checkpoint", checkpoint)
     return at
 
 

@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.codegen.specialize import is_supported
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
-from liedyn.kernels.simulation.rate_evaluation import rates_at
+from liedyn.kernels.simulation.rate_evaluation import rates_compiled
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import MOVING, model_of
@@ -29,9 +29,10 @@ def problem_of(model, **material):
 
 
 def rates(problem, q0, y, line: bool) -> np.ndarray:
-    sides, work, K = RightHandSide(problem, problem.signals), problem.work(), np.zeros((2, len(y)))
-    assert sides.line
-    assert rates_at(*(sides.line, None) if line else (None, sides._loops()), 0.3, q0.copy(), y, K, 0, work) == RUNNING
+    rhs, work, K = RightHandSide(problem, problem.signals), problem.workspace(), np.zeros((2, len(y)))
+    assert rhs.generated
+    assert rates_compiled(*(rhs.generated, None) if line else (None, rhs._generic_call()), 0.3, q0.copy(), y, K, 0,
+                          work) == RUNNING
     return np.concatenate([K[0], work.q, work.v, work.a, work.wrench])
 
 

@@ -16,7 +16,7 @@ _OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv":
 def recorded(model, which, prescribed=None):
     """(tape, three matrices as lists of numbers by rows, deficit) of one robot."""
     n, nv, ops = model.n_bodies, model.nv, Operations(libm=True)
-    tree = traced_module("joints.joint_model").tree_of(model.index, model.constants)
+    tree = traced_module("joints.joint_model").tree_views(model.index, model.constants)
     q, v, a, tau = (ops.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
     kernel, out, deficit = traced_module(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
     if which == "inverse":

@@ -112,8 +112,8 @@ def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
     q, v = np.zeros((RUNS, 2 * wide + rates)), np.zeros((RUNS, 2 * wide))
     q[5, 0] = 2e5
     engine = batch_integrator.BatchIntegrator(problem, line, np.zeros((RUNS, 0)), 4 * model.nv + 2 if rates else None)
-    grid = batch_integrator.grid_of(problem.schedule, np.array([0.0, 0.1]), 1e-2)
+    grid = batch_integrator.make_grid(problem.schedule, np.array([0.0, 0.1]), 1e-2)
     moving = batch_integrator.BatchStates.from_states(q, v, np.full(RUNS, grid.steps))
-    out = batch_integrator.BatchOutputs.of(RUNS, 2, q.shape[1], v.shape[1], 0)
+    out = batch_integrator.BatchOutputs.allocate(RUNS, 2, q.shape[1], v.shape[1], 0)
     engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.numbers))))
     assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == INVALID_ARGUMENTS

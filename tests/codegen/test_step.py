@@ -16,7 +16,7 @@ from liedyn.integrators.problem import Options
 from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_at
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
 from liedyn.model.description import ONE_DOF, Coordinate, Joint, Link, Pose, Robot
 from liedyn.simulation.input_schedule import compile_schedule
@@ -36,7 +36,7 @@ EXPRESSIONS = ("0.3*sin(2*t+1)", "exp(-t)*cos(3*t) - q/4", "tan(t/3)*0.2 + asin(
 def scenario_of_all(model, seed) -> Scenario:
     """Some joints prescribed at every level, pd laws, torques by expressions, wrenches in both frames and with a window."""
     rng, rules, first, last = np.random.default_rng(seed), [], model.link_names[0], model.link_names[-1]
-    expression = lambda: Expression(str(rng.choice(EXPRESSIONS)))                                            # noqa: E731
+    expression = lambda: Expression(str(rng.choice(EXPRESSIONS)))                        # noqa: E731
     of_time = lambda: [Sine(0.5, 0.7, 0.2, 0.1), Expression(EXPRESSIONS[int(rng.integers(2)) * 8]), Constant(0.4)]       # noqa: E731
     waypoints = Quintic(((0.0, 0.1, 0.0, 0.0), (0.5, 0.6, 0.1, 0.0), (1.0, -0.2, 0.0, 0.0)))
     for joint in model.joints:
@@ -69,9 +69,9 @@ def both(problem, t, q0, y, held=()):
     out = []
     for line in (False, True):
         signals = problem.signals._replace(held=np.array(problem.signals.held if not len(held) else held))
-        sides, work, K = RightHandSide(problem, signals), problem.work(), np.zeros((2, len(y)))
-        assert sides.line
-        code = rates_at(*(sides.line, None) if line else (None, sides._loops()), t, q0.copy(), y, K, 0, work)
+        rhs, work, K = RightHandSide(problem, signals), problem.workspace(), np.zeros((2, len(y)))
+        assert rhs.generated
+        code = rates_compiled(*(rhs.generated, None) if line else (None, rhs._generic_call()), t, q0.copy(), y, K, 0, work)
         out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.held]), work.flag[0]))
     return out
 

@@ -252,7 +252,7 @@ def test_a_driven_closure_is_where_its_motion_has_it():
                            loops=(Loop("hand", "ball", "world", "a", Pose(), at(0.5, 0, 0), driven=True),)))
     T = np.eye(4)
     T[:2, 3] = 0.5 * math.cos(0.9), 0.5 * math.sin(0.9)
-    assert ld.assemble(model, [0.3], drive={"hand": T}).q[0] == pytest.approx(0.9, abs=1e-13)
+    assert ld.assemble(model, [0.3], constraint_motion={"hand": T}).q[0] == pytest.approx(0.9, abs=1e-13)
     with pytest.raises(ld.ComputationError, match=r'"hand" cannot be closed: .* 0.5 m .*\(it is driven: give its position'):
         ld.assemble(model, [0.3])
 

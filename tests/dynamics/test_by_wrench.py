@@ -14,9 +14,9 @@ def test_by_wrench(name, size, worst):
     link = model.link_names[-1]
     J = ld.jacobian(model, q, link)
     mask = np.arange(model.nv) % 3 == 0
-    inverse = ld.inverse_dynamics_derivatives(model, q, v, a).by_wrench(J)
-    forward = ld.forward_dynamics_derivatives(model, q, v, tau).by_wrench(J)
-    hybrid = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask).by_wrench(J)
+    inverse = ld.inverse_dynamics_derivatives(model, q, v, a).wrt_wrench(J)
+    forward = ld.forward_dynamics_derivatives(model, q, v, tau).wrt_wrench(J)
+    hybrid = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask).wrt_wrench(J)
     assert inverse.shape == forward.shape == hybrid.shape == (*size, model.nv, 6)
     for k in range(6):
         F = {link: np.eye(6)[k]}

@@ -97,22 +97,23 @@ def test_external_wrenches_by_name():
 def test_baumgarte(name, worst):
     """A a + gamma + 2 f (A v - u) + f^2 residual = 0, at a configuration that is open, with a velocity that opens it further."""
     case, f = looped_of(name), 7.0
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     _, v, _, tau = anywhere(case, 4)
     q = ld.integrate(model, case.q, 0.01 * np.random.default_rng(5).standard_normal(model.nv))
-    A, u = reference.equations(model, q, drive)
+    A, u = reference.equations(model, q, constraint_motion)
     s = np.linalg.svd(A, compute_uv=False)
     if s[-1] < 1e-6 * s[0]:
         pytest.skip("rows that depend on each other cannot all be stabilized")
-    extra = 2 * f * (A @ v - u) + f * f * ld.constraint_residual(model, q, drive=drive)
-    a, _, multipliers, condition = reference.hybrid(model, q, v, v, tau, np.zeros(model.nv, dtype=bool), drive, extra)
+    extra = 2 * f * (A @ v - u) + f * f * ld.constraint_residual(model, q, constraint_motion=constraint_motion)
+    a, _, multipliers, condition = reference.hybrid(model, q, v, v, tau, np.zeros(model.nv, dtype=bool), constraint_motion, extra)
     bound = max(1e-9, 1e-16 * condition)
-    single = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive, baumgarte=f)
-    batch = ld.constrained_forward_dynamics(model, np.tile(q, (N, 1)), v, tau, drive=drive, baumgarte=f)
+    single = ld.constrained_forward_dynamics(model, q, v, tau, constraint_motion=constraint_motion, baumgarte=f)
+    batch = ld.constrained_forward_dynamics(model, np.tile(q, (N, 1)), v, tau, constraint_motion=constraint_motion, baumgarte=f)
     for out in (single.a, *batch.a[:2]):
         assert worst("Baumgarte: a", relative(out, a), name) < bound
     assert worst("Baumgarte: lambda", relative(single.multipliers, multipliers), name) < bound
-    hybrid = ld.constrained_hybrid_dynamics(model, q, v, v, tau, np.zeros(model.nv, dtype=bool), drive=drive, baumgarte=f)
+    hybrid = ld.constrained_hybrid_dynamics(model, q, v, v, tau, np.zeros(model.nv, dtype=bool),
+                                            constraint_motion=constraint_motion, baumgarte=f)
     assert relative(hybrid.a, single.a) < 1e-12
 
 
@@ -140,16 +141,17 @@ def test_prescribed_accelerations_that_contradict():
 def test_every_contradiction_is_seen(name):
     """All prescribed, one row of A off by 1e-3: refused; by rounding of the accelerations: not."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, _, tau = motion(case, 6)
-    made = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive)
+    made = ld.constrained_forward_dynamics(model, q, v, tau, constraint_motion=constraint_motion)
     every = np.ones(model.nv, dtype=bool)
-    A = ld.constraint_jacobian(model, q, drive=drive)
+    A = ld.constraint_jacobian(model, q, constraint_motion=constraint_motion)
     size = 1 + np.abs(made.a).max()
     off = A[np.argmax(np.abs(A).max(axis=1))]
     with pytest.raises(ld.ComputationError, match="contradict the constraint"):
-        ld.constrained_hybrid_dynamics(model, q, v, made.a + 1e-3 * size * off / (off @ off), tau, every, drive=drive)
-    ld.constrained_hybrid_dynamics(model, q, v, made.a * (1 + 1e-14), tau, every, drive=drive)
+        ld.constrained_hybrid_dynamics(model, q, v, made.a + 1e-3 * size * off / (off @ off), tau, every,
+                                       constraint_motion=constraint_motion)
+    ld.constrained_hybrid_dynamics(model, q, v, made.a * (1 + 1e-14), tau, every, constraint_motion=constraint_motion)
 
 
 def test_a_drive_that_contradicts():
@@ -157,10 +159,11 @@ def test_a_drive_that_contradicts():
     loops = (Loop("hold", "weld", WORLD, "root"), Loop("tool", "weld", WORLD, "root", driven=True))
     model = ld.build(replace(ROBOTS["a lone body"], loops=loops))
     q, zero = model.neutral(), np.zeros(6)
-    still = ld.constrained_forward_dynamics(model, q, zero, zero, drive={"tool": np.eye(4)})
+    still = ld.constrained_forward_dynamics(model, q, zero, zero, constraint_motion={"tool": np.eye(4)})
     assert np.abs(still.a).max() < 3e-15 * 9.81 and still.independent.sum() == 6              # gravity cancels
     with pytest.raises(ld.ComputationError) as caught:
-        ld.constrained_forward_dynamics(model, q, zero, zero, drive={"tool": (np.eye(4), zero, np.r_[0, 0, 0, 0, 0.5, 0])})
+        ld.constrained_forward_dynamics(model, q, zero, zero,
+                                        constraint_motion={"tool": (np.eye(4), zero, np.r_[0, 0, 0, 0, 0.5, 0])})
     assert str(caught.value) == ("the prescribed motions contradict the constraint 'tool': its row tool.vy has a residual of "
                                  "0.5 m/s^2; prescribed are tool (prescribe fewer, or consistent accelerations)")
 

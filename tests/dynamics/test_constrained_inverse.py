@@ -231,10 +231,10 @@ def test_round_trip_on_looped_trees(name, worst):
     """Forces -> motion -> forces that make it; each criterion against the quadratic program. Where the balance of passive joints
     is ill-conditioned, rounding times the square of its condition, which the program's equations have, is what can be asked."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, _, tau = motion(case, 1)
-    a = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive).a
-    A, _ = reference.equations(model, q, drive)
+    a = ld.constrained_forward_dynamics(model, q, v, tau, constraint_motion=constraint_motion).a
+    A, _ = reference.equations(model, q, constraint_motion)
     tau_r = ld.inverse_dynamics(model.spanning_tree(), q, v, a)
     for seed, share in enumerate((0.5, 0.8, 1.0)):
         mask = np.random.default_rng([seed, 17]).random(model.nv) < share
@@ -242,7 +242,8 @@ def test_round_trip_on_looped_trees(name, worst):
         s = s[s > 1e-5 * max(s, default=0)]
         bound = 1e-9 * max(1.0, 1e-4 * (s[0] / s[-1])**2) if len(s) else 1e-9
         for criterion in CRITERIA[1:]:
-            out = ld.constrained_inverse_dynamics(model, q, v, a, mask, criterion=criterion, tau_passive=tau, drive=drive)
+            out = ld.constrained_inverse_dynamics(model, q, v, a, mask, criterion=criterion, tau_passive=tau,
+                                                  constraint_motion=constraint_motion)
             weights = (1.0, 0.0) if criterion == "least_torque" else (0.0, 1.0)
             expected, _ = reference.inverse_program(A, tau_r, tau, mask, *weights)
             size = np.abs(tau_r).max()
@@ -256,13 +257,14 @@ def test_round_trip_on_looped_trees(name, worst):
 @pytest.mark.parametrize("name", ["every kind, looped", "closed twice", "driven"])
 def test_batches_and_other_shapes(name, worst):
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, _, tau = motion(case, 2, (N,))
-    a = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive).a
+    a = ld.constrained_forward_dynamics(model, q, v, tau, constraint_motion=constraint_motion).a
     mask = np.random.default_rng(3).random(model.nv) < 0.8
     for criterion in CRITERIA[1:]:
         def call(*state, tau, criterion=criterion):
-            return ld.constrained_inverse_dynamics(model, *state, mask, criterion=criterion, tau_passive=tau, drive=drive)
+            return ld.constrained_inverse_dynamics(model, *state, mask, criterion=criterion, tau_passive=tau,
+                                                   constraint_motion=constraint_motion)
         many = call(q, v, a, tau=tau)
         one = [call(q[k], v[k], a[k], tau=tau[k]) for k in range(N)]
         assert many.tau.shape == (N, model.nv) and many.multipliers.shape == (N, model.nc) and many.case.shape == (N,)
@@ -306,7 +308,7 @@ def test_what_is_refused():
     assert "leading axes do not match: (), (), (2,), (3,)" in refused(
         ld.ShapeError, model, *state, pins, tau_passive=np.zeros((2, 5)), criterion="least_torque", weights=np.ones((3, 2)))
     assert "a[1] (pin1) is not finite" in refused(ld.ConfigurationError, model, q, v, a * [1, np.nan, 1, 1, 1], pins)
-    assert "no driven loop 'close0'" in refused(ld.LiedynError, model, *state, pins, drive={"close0": np.eye(4)})
+    assert "no driven loop 'close0'" in refused(ld.LiedynError, model, *state, pins, constraint_motion={"close0": np.eye(4)})
 
 
 def test_a_motion_that_breaks_a_constraint():

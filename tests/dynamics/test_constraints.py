@@ -53,8 +53,8 @@ def test_lists_and_views_are_taken():
 def test_forces_of_multipliers(name, worst):
     case = looped_of(name)
     x = np.random.default_rng(1).standard_normal((N, case.model.nc))
-    A = ld.constraint_jacobian(case.model, case.q, drive=case.drive)
-    off = relative(ld.constraint_forces(case.model, case.q, x, drive=case.drive), x @ A)
+    A = ld.constraint_jacobian(case.model, case.q, constraint_motion=case.constraint_motion)
+    off = relative(ld.constraint_forces(case.model, case.q, x, constraint_motion=case.constraint_motion), x @ A)
     assert worst("A^T lambda", off, name) < 1e-13
 
 
@@ -63,30 +63,30 @@ def test_a_drive_by_parts():
     """Pose, twist, rate: what is left out is zero, a closure that is not named stands still."""
     case = looped_of("driven")
     model, q, v = case.model, case.q, np.ones(case.model.nv)
-    T, V, dV = case.drive["loop0"]
-    full = ld.constraint_bias(model, q, v, drive={"loop0": (T, V, 0 * dV)})
-    assert (ld.constraint_bias(model, q, v, drive={"loop0": (T, V)}) == full).all()
-    still = ld.constraint_velocity(model, q, v, drive={"loop0": (T, 0 * V, 0 * V)})
-    assert (ld.constraint_velocity(model, q, v, drive={"loop0": T}) == still).all()
-    none = {name: (np.eye(4), np.zeros(6), np.zeros(6)) for name in case.drive}
-    assert (ld.constraint_residual(model, q, drive=none) == ld.constraint_residual(model, q)).all()
+    T, V, dV = case.constraint_motion["loop0"]
+    full = ld.constraint_bias(model, q, v, constraint_motion={"loop0": (T, V, 0 * dV)})
+    assert (ld.constraint_bias(model, q, v, constraint_motion={"loop0": (T, V)}) == full).all()
+    still = ld.constraint_velocity(model, q, v, constraint_motion={"loop0": (T, 0 * V, 0 * V)})
+    assert (ld.constraint_velocity(model, q, v, constraint_motion={"loop0": T}) == still).all()
+    none = {name: (np.eye(4), np.zeros(6), np.zeros(6)) for name in case.constraint_motion}
+    assert (ld.constraint_residual(model, q, constraint_motion=none) == ld.constraint_residual(model, q)).all()
     # gamma is affine in the rate of the twist, and quadratic in velocities
-    with_dV = ld.constraint_bias(model, q, v, drive={"loop0": (T, V, dV)})
-    twice = ld.constraint_bias(model, q, v, drive={"loop0": (T, V, 2 * dV)})
+    with_dV = ld.constraint_bias(model, q, v, constraint_motion={"loop0": (T, V, dV)})
+    twice = ld.constraint_bias(model, q, v, constraint_motion={"loop0": (T, V, 2 * dV)})
     assert relative(twice - with_dV, with_dV - full) < 1e-12
 
 
 def test_a_batch_of_drives():
     case = looped_of("driven")
     model, t = case.model, np.linspace(-0.5, 0.5, N)
-    later = [reference.later(case.drive, x) for x in t]
-    many = {name: tuple(np.stack([one[name][k] for one in later]) for k in range(3)) for name in case.drive}
+    later = [reference.later(case.constraint_motion, x) for x in t]
+    many = {name: tuple(np.stack([one[name][k] for one in later]) for k in range(3)) for name in case.constraint_motion}
     v = np.random.default_rng(2).standard_normal((N, model.nv))
-    for call in (lambda q, v, d: ld.constraint_bias(model, q, v, drive=d),
-                 lambda q, v, d: ld.constraint_jacobian(model, q, drive=d),
-                 lambda q, v, d: ld.constraint_residual(model, q, drive=d),
-                 lambda q, v, d: ld.project_velocity(model, q, v, drive=d),
-                 lambda q, v, d: ld.constrained_forward_dynamics(model, q, v, v, drive=d).a):
+    for call in (lambda q, v, d: ld.constraint_bias(model, q, v, constraint_motion=d),
+                 lambda q, v, d: ld.constraint_jacobian(model, q, constraint_motion=d),
+                 lambda q, v, d: ld.constraint_residual(model, q, constraint_motion=d),
+                 lambda q, v, d: ld.project_velocity(model, q, v, constraint_motion=d),
+                 lambda q, v, d: ld.constrained_forward_dynamics(model, q, v, v, constraint_motion=d).a):
         out = call(case.q, v, many)
         assert relative(out, [call(case.q, v[k], later[k]) for k in range(N)]) < 1e-12
 
@@ -97,12 +97,13 @@ def test_a_drive_in_the_axes_of_the_file():
     for axis in ((0, 0, 1), (1, 0, 0), (0.6, -0.8, 0)):
         model = ld.build(replace(robot, loops=(Loop("tool", "revolute", WORLD, "root", Pose(), Pose(), (axis,), driven=True),)))
         q = model.neutral()
-        out = ld.constraint_residual(model, q, drive={"tool": exp(np.r_[0, 0, 0, 0.3, 0, 0])})
+        out = ld.constraint_residual(model, q, constraint_motion={"tool": exp(np.r_[0, 0, 0, 0.3, 0, 0])})
         assert abs(np.linalg.norm(out[2:]) - 0.3) < 1e-15
         q[:3] = 0.3, 0, 0
-        assert np.abs(ld.constraint_residual(model, q, drive={"tool": exp(np.r_[0, 0, 0, 0.3, 0, 0])})).max() < 1e-15
+        assert np.abs(ld.constraint_residual(model, q, constraint_motion={"tool": exp(np.r_[0, 0, 0, 0.3, 0, 0])})).max() < 1e-15
         v = np.r_[0, 0, 0, 0.7, 0, 0]
-        assert np.abs(ld.constraint_velocity(model, q, v, drive={"tool": (exp(np.r_[0, 0, 0, 0.3, 0, 0]), v)})).max() < 1e-15
+        assert np.abs(ld.constraint_velocity(model, q, v,
+                                             constraint_motion={"tool": (exp(np.r_[0, 0, 0, 0.3, 0, 0]), v)})).max() < 1e-15
 
 
 # projections ------------------------------------------------------------------------------------------------------
@@ -118,27 +119,27 @@ def test_configurations_are_closed_by_the_shortest_way(name, size, worst):
     """Residual at rounding. The way, dq, is in the range of M^-1 A^T but for second order: what is off it goes with its size.
     What rolls may slip on that way: of its rows the normal one counts."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q = nudged(case, size)
-    closed = ld.project_configuration(model, q, drive=drive)
-    off = np.abs(ld.constraint_residual(model, closed, drive=drive) * equation_weights(model)).max()
+    closed = ld.project_configuration(model, q, constraint_motion=constraint_motion)
+    off = np.abs(ld.constraint_residual(model, closed, constraint_motion=constraint_motion) * equation_weights(model)).max()
     assert worst("projection: residual", off, name) <= 2e-13          # rounding along the chains: 1.003e-13 seen with AVX2
     away = []
     for one, other in zip(q, closed, strict=True):
         dq, M = ld.difference(model, one, other), ld.mass_matrix(model, other)
         L = np.linalg.cholesky(M)
-        U, s, _ = np.linalg.svd(np.linalg.solve(L, holonomic(model, other, drive).T), full_matrices=False)
+        U, s, _ = np.linalg.svd(np.linalg.solve(L, holonomic(model, other, constraint_motion).T), full_matrices=False)
         U, y = U[:, s > 1e-7 * s[0]], L.T @ dq
         away.append(np.linalg.norm(y - U @ (U.T @ y)) / np.linalg.norm(y))
     assert worst(f"projection from {size}: part off M^-1 A^T", max(away), name) < 50 * size
 
 
-def holonomic(model, q, drive):
+def holonomic(model, q, constraint_motion):
     """A of what binds configurations."""
-    A, _ = reference.equations(model, q, drive)
+    A, _ = reference.equations(model, q, constraint_motion)
     for one, loop in zip(model.constraints, model.description.loops, strict=False):
         if loop.type == "rolling":
-            (T_a, _), (T_b, _), _ = reference.frames(model, q, loop, drive)
+            (T_a, _), (T_b, _), _ = reference.frames(model, q, loop, constraint_motion)
             n = T_b[:3, :3].T @ T_a[:3, 2]
             A[one.rows] = np.outer(n, n) @ A[one.rows]
     return A
@@ -148,19 +149,19 @@ def holonomic(model, q, drive):
 def test_prescribed_coordinates_stay(name):
     case = looped_of(name)
     model, q = case.model, nudged(case, 0.02)
-    mask, A = np.zeros(model.nv, dtype=bool), ld.constraint_jacobian(model, case.q, drive=case.drive)
+    mask, A = np.zeros(model.nv, dtype=bool), ld.constraint_jacobian(model, case.q, constraint_motion=case.constraint_motion)
     for k in range(model.nv):                        # as many as leave the rest able to close
         rest = ~mask & (np.arange(model.nv) != k)
         s = np.linalg.svd(A[:, rest], compute_uv=False)
         mask[k] = (s > 0.2).sum() == np.linalg.matrix_rank(A, 1e-9)
     assert mask.sum() > 3
-    closed = ld.project_configuration(model, q, prescribed=mask, drive=case.drive)
-    assert np.abs(ld.constraint_residual(model, closed, drive=case.drive)).max() <= 1e-13
+    closed = ld.project_configuration(model, q, prescribed=mask, constraint_motion=case.constraint_motion)
+    assert np.abs(ld.constraint_residual(model, closed, constraint_motion=case.constraint_motion)).max() <= 1e-13
     assert np.abs(ld.difference(model, q, closed)[:, mask]).max() < 1e-15
     v = np.random.default_rng(5).standard_normal((N, model.nv))
-    moved = ld.project_velocity(model, closed, v, prescribed=mask, drive=case.drive)
+    moved = ld.project_velocity(model, closed, v, prescribed=mask, constraint_motion=case.constraint_motion)
     assert (moved[:, mask] == v[:, mask]).all()
-    assert np.abs(ld.constraint_velocity(model, closed, moved, drive=case.drive)).max() < 1e-10
+    assert np.abs(ld.constraint_velocity(model, closed, moved, constraint_motion=case.constraint_motion)).max() < 1e-10
 
 
 def test_what_is_closed_stays():
@@ -174,10 +175,10 @@ def test_what_is_closed_stays():
 def test_velocities_are_projected(name, worst):
     """v - M^-1 A^T (A M^-1 A^T)^+ (A v - u), dense; once more changes nothing; in a batch as alone."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     v = np.random.default_rng(6).standard_normal((N, model.nv))
-    out = ld.project_velocity(model, case.q, v, drive=drive)
-    A, u = reference.equations(model, case.q, drive)
+    out = ld.project_velocity(model, case.q, v, constraint_motion=constraint_motion)
+    A, u = reference.equations(model, case.q, constraint_motion)
     L = np.linalg.cholesky(ld.mass_matrix(model, case.q))
     B = np.linalg.solve(L, A.T).T
     s = np.linalg.svd(B, compute_uv=False)
@@ -185,11 +186,11 @@ def test_velocities_are_projected(name, worst):
     expected = v - np.linalg.solve(L.T, np.linalg.pinv(B, rcond=1e-7) @ (v @ A.T - u).T).T
     bound = max(1e-10, 1e-14 * condition)
     assert worst("projection of velocities, dense", relative(out, expected, 1.0), name) < bound
-    off = np.abs(ld.constraint_velocity(model, case.q, out, drive=drive)).max()
+    off = np.abs(ld.constraint_velocity(model, case.q, out, constraint_motion=constraint_motion)).max()
     assert worst("projection of velocities: A v", off, name) < bound * np.abs(A).sum(axis=1).max()
-    again = ld.project_velocity(model, case.q, out, drive=drive)
+    again = ld.project_velocity(model, case.q, out, constraint_motion=constraint_motion)
     assert worst("projection of velocities, twice", relative(again, out, 1.0), name) < bound
-    single = [ld.project_velocity(model, case.q, x, drive=drive) for x in v]
+    single = [ld.project_velocity(model, case.q, x, constraint_motion=constraint_motion) for x in v]
     assert relative(out, single) < 1e-14
 
 
@@ -216,7 +217,8 @@ def test_what_is_refused():
     bad[-1] = np.nan
     for function in (ld.constraint_residual, ld.constraint_jacobian, ld.project_configuration):
         assert f"q[{model.nq - 1}] (" in refused(ld.ConfigurationError, function, model, bad)
-        assert "of state 1 is not finite" in refused(ld.ConfigurationError, function, model, np.stack([q, bad]), drive=case.drive)
+        assert "of state 1 is not finite" in refused(ld.ConfigurationError, function, model, np.stack([q, bad]),
+                                                     constraint_motion=case.constraint_motion)
     for function in (ld.constraint_velocity, ld.constraint_bias, ld.project_velocity):
         assert "v[0] (" in refused(ld.ConfigurationError, function, model, q, v + np.nan)
     assert "is not of unit norm" in refused(ld.ConfigurationError, ld.constraint_residual, model, 2 * q)
@@ -227,15 +229,15 @@ def test_what_is_refused():
 def test_drives_that_are_refused():
     case = looped_of("driven")
     model, q = case.model, case.q
-    T = case.drive["loop0"][0]
-    assert refused(ld.LiedynError, ld.constraint_residual, model, q, drive={"loop9": T}) == (
+    T = case.constraint_motion["loop0"][0]
+    assert refused(ld.LiedynError, ld.constraint_residual, model, q, constraint_motion={"loop9": T}) == (
         "no driven loop 'loop9'; the model has loop0, loop1, loop2")
-    assert "drive has the wrong shape; found (3, 3), expected (…, 4, 4)" in refused(
-        ld.ShapeError, ld.constraint_residual, model, q, drive={"loop0": np.eye(3)})
+    assert "constraint_motion has the wrong shape; found (3, 3), expected (…, 4, 4)" in refused(
+        ld.ShapeError, ld.constraint_residual, model, q, constraint_motion={"loop0": np.eye(3)})
     for function, args in ((ld.constraint_residual, (q,)), (ld.project_configuration, (q,)),
                            (ld.constrained_forward_dynamics, (q, np.zeros(model.nv), np.zeros(model.nv)))):
         assert "the motion of a driven loop contains NaN or infinite values" in refused(
-            ld.LiedynError, function, model, *args, drive={"loop0": (T, np.full(6, np.nan))})
+            ld.LiedynError, function, model, *args, constraint_motion={"loop0": (T, np.full(6, np.nan))})
 
 
 def test_what_cannot_be_closed():

@@ -6,7 +6,7 @@ import pytest
 import liedyn as ld
 from degenerate_mechanisms import CASES, PLACES, dense, least_multipliers, motion, placed, projected
 from liedyn.dynamics.constraints.rank import clear_rounding
-from liedyn.simulation.impacts import jump
+from liedyn.simulation.impacts import velocity_jump
 
 EVERY = pytest.mark.parametrize("name", CASES)
 PLACE = pytest.mark.parametrize("place", PLACES)
@@ -72,9 +72,9 @@ def test_impulses(name, place):
     if np.linalg.matrix_rank(np.vstack([dense(case).A, unit]), tol=1e-6) == case.rank:
         pytest.skip("the first joint cannot move")
     expected = projected(case, v, unit, [0.0])
-    found = jump(case.model, case.q, v, np.vstack([unit, A]), np.zeros(1 + len(A)))
+    found = velocity_jump(case.model, case.q, v, np.vstack([unit, A]), np.zeros(1 + len(A)))
     close(found.v, expected, case.lengths)
-    again = jump(case.model, case.q, found.v, np.vstack([unit, unit, A]), np.zeros(2 + len(A)))
+    again = velocity_jump(case.model, case.q, found.v, np.vstack([unit, unit, A]), np.zeros(2 + len(A)))
     close(again.v, expected, case.lengths)
 
 

@@ -170,12 +170,14 @@ def test_wrenches_of_states_go_with_them():
 def test_a_drive_and_configurations_that_cannot_be_closed():
     case = looped_of(next(name for name in LOOPED_NAMES if name.startswith("driven")))
     model, q = case.model, np.tile(case.q, (N, 1))
-    drive = {name: tuple(np.broadcast_to(x, (N, *np.shape(x))).copy() for x in motion) for name, motion in case.drive.items()}
-    expected = ld.project_configuration(model, q, drive=drive)
-    for T, *_ in drive.values():
+    constraint_motion = {name: tuple(np.broadcast_to(x, (N, *np.shape(x))).copy() for x in motion) for name,
+                         motion in case.constraint_motion.items()}
+    expected = ld.project_configuration(model, q, constraint_motion=constraint_motion)
+    for T, *_ in constraint_motion.values():
         T[4, :3, 3] += 1e3                                            # farther away than anything is long
     found = {}
-    assert_same_but(ld.project_configuration(model, q, drive=drive, on_error=found.__setitem__), expected, [4])
+    assert_same_but(ld.project_configuration(model, q, constraint_motion=constraint_motion, on_error=found.__setitem__), expected,
+                    [4])
     assert list(found) == [4] and isinstance(found[4], ld.ComputationError)
 
 

@@ -31,8 +31,9 @@ def test_they_do_not_depend_on_the_place_or_the_orientation():
 
 def test_units_are_products():
     units = model_scales(model_of("every kind"))._replace(length=2.0, mass=3.0, time=5.0)
-    assert units.of("rad") == units.of("1") == 1.0 and units.of("rad/s^2") == 1 / 25
-    assert units.of("kg m^2") == 12.0 and units.of("N m s/rad") == pytest.approx(3 * 4 / 5) and units.of("N/m") == 3 / 25
+    assert units.unit_scale("rad") == units.unit_scale("1") == 1.0 and units.unit_scale("rad/s^2") == 1 / 25
+    assert units.unit_scale("kg m^2") == 12.0 and units.unit_scale("N m s/rad") == pytest.approx(3 * 4 / 5) and units.unit_scale(
+        "N/m") == 3 / 25
 
 
 def test_springs_give_the_time_where_there_is_no_gravity_and_else_a_second():

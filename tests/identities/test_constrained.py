@@ -32,7 +32,7 @@ def wrenches(model, seed, size=()):
 @EVERY
 def test_closed_where_it_was_made(name, worst):
     case = looped_of(name)
-    off = np.abs(ld.constraint_residual(case.model, case.q, drive=case.drive)).max()
+    off = np.abs(ld.constraint_residual(case.model, case.q, constraint_motion=case.constraint_motion)).max()
     assert worst("residual where closed", off, name) < 1e-14
 
 
@@ -40,24 +40,27 @@ def test_closed_where_it_was_made(name, worst):
 def test_rows_bias_and_velocity(name, worst, monkeypatch):
     """Nine states on Lanes, where otherwise thousands go, and the same one by one; closed and open, against the reference."""
     case = looped_of(name)
-    model, drive = case.model, {"drive": case.drive}
+    model, constraint_motion = case.model, {"constraint_motion": case.constraint_motion}
     q, v, _, _ = anywhere(case, 1, (N,))
     q[0], v[1] = case.q, motion(case, 1)[1]
-    A, gamma, u = ld.constraint_jacobian(model, q, **drive), ld.constraint_bias(model, q, v, **drive), ld.constraint_velocity(
-        model, q, v, **drive)
-    residual = ld.constraint_residual(model, q, **drive)
+    A, gamma, u = ld.constraint_jacobian(model, q,
+                                         **constraint_motion), ld.constraint_bias(model, q, v,
+                                                                                  **constraint_motion), ld.constraint_velocity(
+        model, q, v, **constraint_motion)
+    residual = ld.constraint_residual(model, q, **constraint_motion)
     for k in range(N):
         one = q[k], v[k]
-        assert worst("A, Lanes against float64", relative(A[k], ld.constraint_jacobian(model, q[k], **drive)), name) < 1e-13
-        assert worst("gamma, Lanes against float64", relative(gamma[k], ld.constraint_bias(model, *one, **drive), 1.0),
-                     name) < 1e-12
-        assert relative(u[k], ld.constraint_velocity(model, *one, **drive), 1.0) < 1e-13
-        assert relative(residual[k], ld.constraint_residual(model, q[k], **drive), 1.0) < 1e-13
+        assert worst("A, Lanes against float64", relative(A[k], ld.constraint_jacobian(model, q[k], **constraint_motion)),
+                     name) < 1e-13
+        assert worst("gamma, Lanes against float64",
+                     relative(gamma[k], ld.constraint_bias(model, *one, **constraint_motion), 1.0), name) < 1e-12
+        assert relative(u[k], ld.constraint_velocity(model, *one, **constraint_motion), 1.0) < 1e-13
+        assert relative(residual[k], ld.constraint_residual(model, q[k], **constraint_motion), 1.0) < 1e-13
     for k in range(3):
-        rows, velocity = reference.equations(model, q[k], case.drive)
+        rows, velocity = reference.equations(model, q[k], case.constraint_motion)
         assert worst("A against plain matrices", relative(A[k], rows), name) < 1e-13
         assert worst("A v against plain matrices", relative(u[k], rows @ v[k] - velocity, 1.0), name) < 1e-12
-        expected = reference.bias(model, q[k], v[k], case.drive)
+        expected = reference.bias(model, q[k], v[k], case.constraint_motion)
         size = np.abs(v[k]).max()**2 * np.abs(rows).max() * 10
         assert worst("gamma against differences", relative(gamma[k], expected, size), name) < 1e-10
 
@@ -85,14 +88,17 @@ def test_rows_are_the_derivative_of_the_residual(name, worst):
 def test_a_drive_moves_the_residual(name, worst):
     """d/dt residual = A v - u while the drive goes on, and d/dt (A v - u) = gamma."""
     case = looped_of(name)
-    model, q, drive = case.model, case.q, case.drive
+    model, q, constraint_motion = case.model, case.q, case.constraint_motion
     v = np.random.default_rng(3).standard_normal(model.nv)
-    at = lambda t: ld.constraint_residual(model, ld.integrate(model, q, t * v), drive=reference.later(drive, t))    # noqa: E731
+
+    def at(t):
+        later = reference.later(constraint_motion, t)
+        return ld.constraint_residual(model, ld.integrate(model, q, t * v), constraint_motion=later)
     rate = derivative(at, 0.003)
-    u = ld.constraint_velocity(model, q, v, drive=drive)
+    u = ld.constraint_velocity(model, q, v, constraint_motion=constraint_motion)
     for one, loop in zip(model.constraints, model.description.loops, strict=True):
         if loop.type == "rolling":
-            (T_a, _), (T_b, _), _ = reference.frames(model, q, loop, drive)
+            (T_a, _), (T_b, _), _ = reference.frames(model, q, loop, constraint_motion)
             n = (inverse(T_b) @ T_a)[:3, 2]
             u[one.rows] = n * (n @ u[one.rows])
     assert worst("a drive: rate of the residual", relative(rate, u), name) < 1e-10
@@ -104,14 +110,14 @@ def test_a_drive_moves_the_residual(name, worst):
 def test_forward_dynamics_against_dense_equations(name, passive, worst):
     """Closed, with velocities that obey the constraints and that do not; springs, rotors, external wrenches."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     for seed, states in ((1, motion(case, 1)), (2, (case.q, *anywhere(case, 2)[1:]))):
         q, v, _, tau = states
         options = {"passive": passive, "f_ext": wrenches(model, seed) if passive else None}
         if dependent(case) and seed == 2:
             continue                                 # velocities that break dependent rows leave them nothing to agree on
-        out = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive, **options)
-        a, force, multipliers, condition = reference.forward(model, q, v, tau, drive, **options)
+        out = ld.constrained_forward_dynamics(model, q, v, tau, constraint_motion=constraint_motion, **options)
+        a, force, multipliers, condition = reference.forward(model, q, v, tau, constraint_motion, **options)
         bound = bound_of(condition)
         label = "forward, dense equations" if bound == PROMISED else "forward, dense equations, ill-conditioned"
         assert worst(f"{label}: a", relative(out.a, a), name) < bound
@@ -121,7 +127,7 @@ def test_forward_dynamics_against_dense_equations(name, passive, worst):
 
 def dependent(case):
     """Whether rows depend on each other at the closed configuration."""
-    A, _ = reference.equations(case.model, case.q, case.drive)
+    A, _ = reference.equations(case.model, case.q, case.constraint_motion)
     s = np.linalg.svd(A, compute_uv=False)
     return len(A) > A.shape[1] or s[-1] < 1e-9 * s[0]
 
@@ -131,21 +137,22 @@ def test_forward_dynamics_obeys_both_equations(name, worst):
     """M a + b = tau + A^T lambda and A a + gamma = 0, of nine states; and these are the nine one by one.
     Checks: K2 (54), (55)."""
     case = looped_of(name)
-    model, drive = case.model, {"drive": case.drive}
+    model, constraint_motion = case.model, {"constraint_motion": case.constraint_motion}
     q, v, _, tau = motion(case, 3, (N,))
     F = wrenches(model, 3, (N,))
-    out = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F, **drive)
+    out = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F, **constraint_motion)
     needed = ld.inverse_dynamics(model.spanning_tree(), q, v, out.a, f_ext=F)
-    supplied = tau + ld.constraint_forces(model, q, out.multipliers, **drive)
+    supplied = tau + ld.constraint_forces(model, q, out.multipliers, **constraint_motion)
     assert worst("forward: M a + b = tau + A^T lambda", worst_state(supplied, needed), name) < 1e-10
-    gap = np.einsum("kij,kj->ki", ld.constraint_jacobian(model, q, **drive), out.a) + ld.constraint_bias(model, q, v, **drive)
+    gap = np.einsum("kij,kj->ki", ld.constraint_jacobian(model, q, **constraint_motion),
+                    out.a) + ld.constraint_bias(model, q, v, **constraint_motion)
     assert worst("forward: A a + gamma = 0", np.abs(gap).max() / np.abs(out.a).max(), name) < 1e-9
-    condition = reference.forward(model, q[0], v[0], tau[0], case.drive)[3]
+    condition = reference.forward(model, q[0], v[0], tau[0], case.constraint_motion)[3]
     for k in range(N):
-        one = ld.constrained_forward_dynamics(model, q[k], v[k], tau[k], f_ext=F[k], **drive)
+        one = ld.constrained_forward_dynamics(model, q[k], v[k], tau[k], f_ext=F[k], **constraint_motion)
         assert worst("forward: Lanes against float64", relative(out.a[k], one.a), name) < bound_of(condition) / 100
         assert (out.independent[k] == one.independent).all()
-    A, _ = reference.equations(model, case.q, case.drive)
+    A, _ = reference.equations(model, case.q, case.constraint_motion)
     s = np.linalg.svd(A, compute_uv=False)
     assert out.independent.sum(axis=1).tolist() == [int((s > 1e-7 * s[0]).sum())] * N
 
@@ -154,16 +161,16 @@ def test_forward_dynamics_obeys_both_equations(name, worst):
 def test_multipliers_are_of_least_norm(name, worst):
     """No part of lambda lies in the null space of A^T; closure forces do no work beyond that of a drive."""
     case = looped_of(name)
-    model, drive = case.model, {"drive": case.drive}
+    model, constraint_motion = case.model, {"constraint_motion": case.constraint_motion}
     q, v, _, tau = motion(case, 4)
-    out = ld.constrained_forward_dynamics(model, q, v, tau, **drive)
-    A = ld.constraint_jacobian(model, q, **drive)
+    out = ld.constrained_forward_dynamics(model, q, v, tau, **constraint_motion)
+    A = ld.constraint_jacobian(model, q, **constraint_motion)
     U, s, _ = np.linalg.svd(A)
     idle = U[:, int((s > 1e-7 * s[0]).sum()):]
     off = np.abs(idle.T @ out.multipliers).max(initial=0.0) / np.abs(out.multipliers).max()
-    bound = bound_of(reference.forward(model, q, v, tau, case.drive)[3])
+    bound = bound_of(reference.forward(model, q, v, tau, case.constraint_motion)[3])
     assert worst("multipliers in the null space of A^T", off, name) < bound
-    if not case.drive:
+    if not case.constraint_motion:
         forces = A.T @ out.multipliers
         assert worst("power of closure forces", abs(v @ forces) / (np.abs(v).max() * np.abs(forces).max()), name) < bound
 
@@ -173,18 +180,18 @@ def test_multipliers_are_of_least_norm(name, worst):
 def test_hybrid_dynamics_against_dense_equations(name, worst):
     """Random masks; the accelerations that are prescribed agree with the constraints, since forward dynamics made them."""
     case = looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, _, tau = motion(case, 5)
     F = wrenches(model, 5)
-    made = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F, drive=drive)
-    A, _ = reference.equations(model, q, drive)
-    gamma = ld.constraint_bias(model, q, v, drive=drive)
+    made = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F, constraint_motion=constraint_motion)
+    A, _ = reference.equations(model, q, constraint_motion)
+    gamma = ld.constraint_bias(model, q, v, constraint_motion=constraint_motion)
     for seed, share in enumerate((0.1, 0.3, 0.6, 0.9)):
         mask = np.random.default_rng([seed, 31]).random(model.nv) < share
         nan = np.full(model.nv, np.nan)              # what is not read may be anything
         out = ld.constrained_hybrid_dynamics(model, q, v, np.where(mask, made.a, nan), np.where(mask, nan, tau), mask, f_ext=F,
-                                             drive=drive)
-        a, force, _, condition = reference.hybrid(model, q, v, made.a, tau, mask, drive, f_ext=F)
+                                             constraint_motion=constraint_motion)
+        a, force, _, condition = reference.hybrid(model, q, v, made.a, tau, mask, constraint_motion, f_ext=F)
         bound = bound_of(condition)
         label = "hybrid, dense equations" if bound == PROMISED else "hybrid, dense equations, ill-conditioned"
         size = np.abs(force).max()
@@ -200,13 +207,13 @@ def test_hybrid_dynamics_against_dense_equations(name, worst):
 def test_hybrid_dynamics_at_its_extremes(name, worst):
     """Nothing prescribed: forward dynamics. All prescribed: inverse dynamics of the open tree, lambda = 0."""
     case = looped_of(name)
-    model, drive = case.model, {"drive": case.drive}
+    model, constraint_motion = case.model, {"constraint_motion": case.constraint_motion}
     q, v, _, tau = motion(case, 6, (N,))
     none, every = np.zeros(model.nv, dtype=bool), np.ones(model.nv, dtype=bool)
-    forward = ld.constrained_forward_dynamics(model, q, v, tau, **drive)
-    out = ld.constrained_hybrid_dynamics(model, q, v, np.full(model.nv, np.nan), tau, none, **drive)
+    forward = ld.constrained_forward_dynamics(model, q, v, tau, **constraint_motion)
+    out = ld.constrained_hybrid_dynamics(model, q, v, np.full(model.nv, np.nan), tau, none, **constraint_motion)
     assert worst("hybrid, nothing prescribed: forward", relative(out.a, forward.a), name) < 1e-14
-    out = ld.constrained_hybrid_dynamics(model, q, v, forward.a, np.full(model.nv, np.nan), every, **drive)
+    out = ld.constrained_hybrid_dynamics(model, q, v, forward.a, np.full(model.nv, np.nan), every, **constraint_motion)
     assert (out.multipliers == 0).all() and (out.a == forward.a).all() and not out.independent.any()
     needed = ld.inverse_dynamics(model.spanning_tree(), q, v, out.a)
     assert worst("hybrid, all prescribed: inverse", relative(out.tau, needed), name) < 1e-12
@@ -234,15 +241,16 @@ def same_motion(case, other):
     """Accelerations of both."""
     model, rng = case.model, np.random.default_rng(33)
     tau = rng.standard_normal(model.nv)
-    v = ld.project_velocity(model, case.q, rng.standard_normal(model.nv), drive=case.drive)
-    return [ld.constrained_forward_dynamics(x.model, x.q, v, tau, drive=case.drive) for x in (case, other)]
+    v = ld.project_velocity(model, case.q, rng.standard_normal(model.nv), constraint_motion=case.constraint_motion)
+    return [ld.constrained_forward_dynamics(x.model, x.q, v, tau, constraint_motion=case.constraint_motion)
+            for x in (case, other)]
 
 
 @EVERY
 def test_frames_do_not_matter(name, worst):
     case = looped_of(name)
     one, other = same_motion(case, moved(case, exp(np.array([0.4, -0.9, 0.7, 0.5, -2.0, 1.0]))))
-    bound = bound_of(reference.forward(case.model, case.q, 0 * one.a, one.tau, case.drive)[3])
+    bound = bound_of(reference.forward(case.model, case.q, 0 * one.a, one.tau, case.constraint_motion)[3])
     assert worst("a in another frame", relative(other.a, one.a), name) < bound
     assert worst("lambda in another frame", relative(other.multipliers, one.multipliers, 1e-3 * np.abs(one.tau).max()),
                  name) < 100 * bound
@@ -254,10 +262,10 @@ def test_far_from_the_origin(name, worst):
     and accelerations lose as much as a rounding 1e4 times larger makes them."""
     case = looped_of(name)
     far = moved(case, pose(np.eye(3), [1e4, -5e3, 8e3]))
-    off = np.abs(ld.constraint_residual(far.model, far.q, drive=case.drive)).max()
+    off = np.abs(ld.constraint_residual(far.model, far.q, constraint_motion=case.constraint_motion)).max()
     assert worst("residual 1e4 m from the origin [m]", off, name) < 1e-11
     one, other = same_motion(case, far)
-    condition = reference.forward(case.model, case.q, 0 * one.a, one.tau, case.drive)[3]
+    condition = reference.forward(case.model, case.q, 0 * one.a, one.tau, case.constraint_motion)[3]
     assert worst("a 1e4 m from the origin", relative(other.a, one.a), name) < max(PROMISED, 1e4 * EPS * condition)
 
 

@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 import loop_zoo
 from differences import by_each, by_q
-from liedyn.simulation.finite_differences import surest_slope
+from liedyn.simulation.finite_differences import best_derivative
 from loop_curves import STEPS, Curve, null_space
 from rounding import assert_same
 
@@ -18,7 +18,7 @@ _STEP = 0.01
 
 
 def curves(case, q, v, most=3):
-    Z = null_space(ld.constraint_jacobian(case.model, q, drive=case.drive))
+    Z = null_space(ld.constraint_jacobian(case.model, q, constraint_motion=case.constraint_motion))
     rng = np.random.default_rng(5)
     for x in rng.standard_normal((min(most, Z.shape[1]), Z.shape[1])):
         yield Curve(case, q, v, Z @ x / np.linalg.norm(x), rng.standard_normal(case.model.nv))
@@ -33,7 +33,8 @@ def test_a_process_that_does_nothing_else():
     code = ("import liedyn as ld, loop_zoo\n"
             "case = loop_zoo.looped_of(loop_zoo.LOOPED[0])\n"
             "q, v, _, tau = loop_zoo.motion(case)\n"
-            "print(ld.constrained_forward_derivatives(case.model, q, v, tau, drive=case.drive).da_dq.shape[0] == case.model.nv)")
+            "found = ld.constrained_forward_derivatives(case.model, q, v, tau, constraint_motion=case.constraint_motion)\n"
+            "print(found.da_dq.shape[0] == case.model.nv)")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout == "True\n", done.stderr
@@ -43,10 +44,10 @@ def test_a_process_that_does_nothing_else():
 def test_forward_along_the_constraints(name, worst):
     case = loop_zoo.looped_of(name)
     q, v, _, tau = loop_zoo.motion(case)
-    d = ld.constrained_forward_derivatives(case.model, q, v, tau, passive=False, drive=case.drive)
+    d = ld.constrained_forward_derivatives(case.model, q, v, tau, passive=False, constraint_motion=case.constraint_motion)
 
     def result(q, v):
-        found = ld.constrained_forward_dynamics(case.model, q, v, tau, passive=False, drive=case.drive)
+        found = ld.constrained_forward_dynamics(case.model, q, v, tau, passive=False, constraint_motion=case.constraint_motion)
         return np.concatenate([found.a, found.multipliers])
     for curve in curves(case, q, v):
         dv, truth, doubt = curve.slopes(result)
@@ -63,7 +64,7 @@ def test_forward_along_the_constraints(name, worst):
 def independent(name):
     case = loop_zoo.looped_of(name)
     q, v, _, tau = loop_zoo.motion(case)
-    return ld.constrained_forward_dynamics(case.model, q, v, tau, drive=case.drive).independent.all()
+    return ld.constrained_forward_dynamics(case.model, q, v, tau, constraint_motion=case.constraint_motion).independent.all()
 
 
 @pytest.mark.parametrize("name", loop_zoo.CLOSURES)
@@ -83,7 +84,7 @@ def test_hybrid_in_every_direction(name, worst):
         return np.concatenate([np.where(prescribed, found.tau, found.a), found.multipliers])
     one, truth = np.eye(nv), []
     for f in (lambda x: result(ld.integrate(model, q, x), v, u), lambda x: result(q, v + x, u), lambda x: result(q, v, u + x)):
-        columns = [surest_slope(lambda s, f=f, e=e: f(s * e), STEPS) for e in one]
+        columns = [best_derivative(lambda s, f=f, e=e: f(s * e), STEPS) for e in one]
         truth.append([np.stack(x, axis=-1) for x in zip(*columns, strict=True)])
     for what, y, multipliers, (true, doubt) in zip("qvu", d[:3], d[3:6], truth, strict=True):
         off = np.abs(np.vstack([y, multipliers]) - true)
@@ -146,23 +147,27 @@ def test_all_prescribed_is_inverse_dynamics(worst):
 @pytest.mark.parametrize("name", ["closure: rolling", "driven, the others", "closure: distance"])
 def test_rates_of_the_balance(name, worst):
     case = loop_zoo.looped_of(name)
-    model, drive = case.model, case.drive
+    model, constraint_motion = case.model, case.constraint_motion
     q, v, a, _ = loop_zoo.anywhere(case)
     multipliers = np.random.default_rng(1).standard_normal(model.nc)
-    d = ld.balance_derivatives(model, q, v, a, multipliers, a, passive=False, drive=drive)
+    d = ld.balance_derivatives(model, q, v, a, multipliers, a, passive=False, constraint_motion=constraint_motion)
 
     def balance(q, v):
         tree = model.spanning_tree()
-        R1 = ld.inverse_dynamics(tree, q, v, a, passive=False) - ld.constraint_jacobian(model, q, drive=drive).T @ multipliers
-        R2 = ld.constraint_jacobian(model, q, drive=drive) @ a + ld.constraint_bias(model, q, v, drive=drive)
-        return np.concatenate([R1, R2, ld.constraint_velocity(model, q, a, drive=drive)])
+        R1 = ld.inverse_dynamics(tree, q, v, a,
+                                 passive=False) - ld.constraint_jacobian(model, q,
+                                                                         constraint_motion=constraint_motion).T @ multipliers
+        R2 = ld.constraint_jacobian(model, q,
+                                    constraint_motion=constraint_motion) @ a + ld.constraint_bias(
+            model, q, v, constraint_motion=constraint_motion)
+        return np.concatenate([R1, R2, ld.constraint_velocity(model, q, a, constraint_motion=constraint_motion)])
     truth = by_q(lambda q: balance(q, v), model, q, _STEP), by_each(lambda x: balance(q, v + x), model.nv)
     m = model.nc
     found = np.vstack([d.dR1_dq, d.dR2_dq, d.dAx_dq]), np.vstack([d.dR1_dv, d.dR2_dv, np.zeros((m, model.nv))])
     for x, y in zip(found, truth, strict=True):
         assert worst("rates of the balance", relative(x, y), name) < 1e-9
     assert relative(d.M, ld.mass_matrix(model, q)) < 1e-13
-    assert relative(d.A, ld.constraint_jacobian(model, q, drive=drive)) < 1e-13
+    assert relative(d.A, ld.constraint_jacobian(model, q, constraint_motion=constraint_motion)) < 1e-13
 
 
 def test_by_wrench(worst):
@@ -170,7 +175,7 @@ def test_by_wrench(worst):
     model = case.model
     q, v, _, tau = loop_zoo.motion(case)
     link = model.link_names[-1]
-    d = ld.constrained_forward_derivatives(model, q, v, tau).by_wrench(ld.jacobian(model, q, link, frame="local"))
+    d = ld.constrained_forward_derivatives(model, q, v, tau).wrt_wrench(ld.jacobian(model, q, link, frame="local"))
 
     def result(F):
         found = ld.constrained_forward_dynamics(model, q, v, tau, f_ext={link: F})
@@ -184,14 +189,14 @@ def test_a_batch_is_its_states(name):
     case = loop_zoo.looped_of(name)
     model = case.model
     q, v, _, tau = loop_zoo.motion(case, size=(3, 3))
-    d = ld.constrained_forward_derivatives(model, q, v, tau, drive=case.drive)
+    d = ld.constrained_forward_derivatives(model, q, v, tau, constraint_motion=case.constraint_motion)
     for i, j in np.ndindex(3, 3):
         # forward dynamics of a batch rounds otherwise than that of a state
-        alone = ld.constrained_forward_derivatives(model, q[i, j], v[i, j], tau[i, j], drive=case.drive)
+        alone = ld.constrained_forward_derivatives(model, q[i, j], v[i, j], tau[i, j], constraint_motion=case.constraint_motion)
         for x, y in zip(d, alone, strict=True):
             assert x.shape == (3, 3, *y.shape)
             np.testing.assert_allclose(x[i, j], y, rtol=0, atol=1e-10 * max(np.abs(y).max(), 1.0))
-    none = ld.constrained_forward_derivatives(model, q[:0], v[:0], tau[:0], drive=case.drive)
+    none = ld.constrained_forward_derivatives(model, q[:0], v[:0], tau[:0], constraint_motion=case.constraint_motion)
     assert none.da_dq.shape == (0, 3, model.nv, model.nv)
 
 
@@ -211,6 +216,6 @@ def test_errors():
         ld.balance_derivatives(model, q, v, a, np.zeros(model.nc), f_ext={model.link_names[0]: np.full(6, np.inf)})
     driven = loop_zoo.looped_of("driven")
     q, v, a, _ = loop_zoo.motion(driven)
-    lost = {name: (pose, np.full(6, np.nan), *rest) for name, (pose, _, *rest) in driven.drive.items()}
+    lost = {name: (pose, np.full(6, np.nan), *rest) for name, (pose, _, *rest) in driven.constraint_motion.items()}
     with pytest.raises(ld.LiedynError, match="f_ext or the motion of a driven loop contains NaN"):
-        ld.balance_derivatives(driven.model, q, v, a, np.zeros(driven.model.nc), drive=lost)
+        ld.balance_derivatives(driven.model, q, v, a, np.zeros(driven.model.nc), constraint_motion=lost)

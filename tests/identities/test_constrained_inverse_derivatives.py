@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 import loop_zoo
-from liedyn.simulation.finite_differences import surest_slope
+from liedyn.simulation.finite_differences import best_derivative
 from loop_curves import Curve, null_space
 
 CASES = {
@@ -16,7 +16,7 @@ CASES = {
 
 def actuated_of(case, q, several: bool):
     """As many passive coordinates as the constraints can hold, two fewer where several forces should do."""
-    A = ld.constraint_jacobian(case.model, q, drive=case.drive)
+    A = ld.constraint_jacobian(case.model, q, constraint_motion=case.constraint_motion)
     rank = np.linalg.matrix_rank(A, tol=1e-6)
     passive, left = [], A.copy()
     for _ in range(max(rank - 2 * several, 0)):
@@ -30,19 +30,21 @@ def actuated_of(case, q, several: bool):
 @pytest.mark.parametrize(("criterion", "name"), [(criterion, name) for criterion, names in CASES.items() for name in names])
 def test_along_motions(criterion, name, worst):
     case = loop_zoo.looped_of(name)
-    model, nv, drive = case.model, case.model.nv, case.drive
+    model, nv, constraint_motion = case.model, case.model.nv, case.constraint_motion
     q, v, _, tau = loop_zoo.motion(case)
     rng = np.random.default_rng(4)
-    actuated, given = actuated_of(case, q, criterion != "unique"), {"criterion": criterion, "passive": False, "drive": drive}
+    actuated, given = actuated_of(case, q, criterion != "unique"), {"criterion": criterion, "passive": False,
+                                                                    "constraint_motion": constraint_motion}
     if criterion == "least_torque":
         given["weights"] = rng.uniform(0.5, 2, int(actuated.sum()))
     tau_p = {"tau_passive": rng.standard_normal(nv)}
-    Z = null_space(ld.constraint_jacobian(model, q, drive=drive))
+    Z = null_space(ld.constraint_jacobian(model, q, constraint_motion=constraint_motion))
     dtau = rng.standard_normal(nv)
 
     def motion(s, curve):
         q, v = curve.at(s)
-        return q, v, ld.constrained_forward_dynamics(model, q, v, tau + s * dtau, passive=False, drive=drive).a
+        return q, v, ld.constrained_forward_dynamics(model, q, v, tau + s * dtau, passive=False,
+                                                     constraint_motion=constraint_motion).a
 
     def along(s, curve):
         q, v, a = motion(s, curve)
@@ -52,7 +54,7 @@ def test_along_motions(criterion, name, worst):
     for x in rng.standard_normal((2, Z.shape[1])):
         curve = Curve(case, q, v, Z @ x / np.linalg.norm(x), rng.standard_normal(nv))
         d = ld.constrained_inverse_derivatives(model, *motion(0.0, curve), actuated, **given, **tau_p)
-        slope, doubt = surest_slope(lambda s, curve=curve: along(s, curve), (0.02, 2e-3))
+        slope, doubt = best_derivative(lambda s, curve=curve: along(s, curve), (0.02, 2e-3))
         dv, da, dtau_true, dlambda = np.split(slope, np.cumsum([nv, nv, nv]))
         for what, (by_q, by_v, by_a), true in (("tau", d[:3], dtau_true), ("lambda", d[3:], dlambda)):
             size = max(np.abs(true).max(initial=0.0), 1.0)

@@ -351,12 +351,12 @@ def test_derivatives_by_external_wrenches_are_those_of_the_jacobians(name, worst
     for link in model.link_names[::3]:
         J, moved = ld.jacobian(model, q, link), {"df_ext": {link: unit}}
         dtau = ld.inverse_dynamics_directional(model, q, v, a, **moved)[1].T
-        assert worst("inverse derivatives by wrenches", relative(inverse.by_wrench(J), dtau, 1.0), name) < INVERSE
+        assert worst("inverse derivatives by wrenches", relative(inverse.wrt_wrench(J), dtau, 1.0), name) < INVERSE
         da = ld.forward_dynamics_directional(model, q, v, tau, **moved)[1].T
-        off = relative(forward.by_wrench(J), da, np.abs(forward.M_inverse).max())
+        off = relative(forward.wrt_wrench(J), da, np.abs(forward.M_inverse).max())
         assert worst("forward derivatives by wrenches", off, name) < bound
         da, dtau = (x.T for x in ld.hybrid_dynamics_directional(model, q, v, a, tau, mask, **moved)[2:])
-        off = relative(hybrid.by_wrench(J), np.where(mask[:, None], dtau, da), np.abs(hybrid.dy_du).max())
+        off = relative(hybrid.wrt_wrench(J), np.where(mask[:, None], dtau, da), np.abs(hybrid.dy_du).max())
         assert worst("hybrid derivatives by wrenches", off, name) < bound
 
 

@@ -9,10 +9,10 @@ from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 def free_motion(model, q, v) -> InitialValueProblem:
     """No motors, no external forces."""
-    from liedyn.simulation.name_binding import coordinates
+    from liedyn.simulation.name_binding import v_to_q_indices
     nv, none, ints = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
-                        np.zeros(nv), np.zeros(nv), coordinates(model), ints, ints, none, none, ints, none, none, none, none)
+                        np.zeros(nv), np.zeros(nv), v_to_q_indices(model), ints, ints, none, none, ints, none, none, none, none)
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
     return InitialValueProblem(model, schedule, signals, np.array(q, dtype=float), np.array(v, dtype=float), 3)
 

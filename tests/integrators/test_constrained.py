@@ -28,7 +28,7 @@ def linkage(tmp_path_factory):
     model = model_of(tmp_path_factory, FOUR_BAR)
     q = ld.assemble(model, [1.0, -0.5, 1.5], fixed=["crank"]).q
     v = ld.project_velocity(model, q, [4.0, 0.0, 0.0], prescribed=[True, False, False])
-    return model, replace(free_motion(model, q, v), ties=ConstraintOptions(NO_DRIVES))
+    return model, replace(free_motion(model, q, v), constraints=ConstraintOptions(NO_DRIVES))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def pendulum(tmp_path_factory):
     model = model_of(tmp_path_factory, HANGING.replace(", driven: true", ""))
     q = ld.assemble(model, fixed=[]).q
     v = ld.project_velocity(model, q, [1.5, -2.0, 3.0, 0.0, 0.0, 0.0])
-    return model, replace(free_motion(model, q, v), ties=ConstraintOptions(NO_DRIVES))
+    return model, replace(free_motion(model, q, v), constraints=ConstraintOptions(NO_DRIVES))
 
 
 def end_error(model, record, reference):
@@ -89,7 +89,7 @@ def test_the_drift_that_is_told_is_that_before_a_projection(linkage):
     """One step with projection starts as one without, and goes back."""
     _, problem = linkage
     step = np.array([0.0, 0.02]), Options("rk4", 0.02)
-    free = solve(replace(problem, ties=ConstraintOptions(NO_DRIVES, 0.0)), *step)[0].residual[-1, 0]
+    free = solve(replace(problem, constraints=ConstraintOptions(NO_DRIVES, 0.0)), *step)[0].residual[-1, 0]
     record, statistics = solve(problem, *step)
     assert free > 1e-9 and record.residual.max() < 1e-12
     assert statistics.loops.drift == pytest.approx(free, rel=1e-6)
@@ -98,7 +98,7 @@ def test_the_drift_that_is_told_is_that_before_a_projection(linkage):
 def test_without_projection_the_drift_has_the_order_too(linkage):
     """And is no rounding: a linkage leaves its constraints, which a body on a ball, whose charts are turns about it, does not."""
     _, problem = linkage
-    drifts = [solve(replace(problem, ties=ConstraintOptions(NO_DRIVES, 0.0)), np.array([0.0, 1.0]),
+    drifts = [solve(replace(problem, constraints=ConstraintOptions(NO_DRIVES, 0.0)), np.array([0.0, 1.0]),
                     Options("rk4", h))[0].residual[-1, 0]
               for h in (0.01, 0.005)]
     assert 3.5 < np.log2(drifts[0] / drifts[1]) < 5.5 and drifts[1] > 1e-11, drifts
@@ -119,18 +119,18 @@ def test_every_closure_in_trees_of_every_joint(name, worst):
     """Random trees of screws, ball and free joints with passive forces: closed, and in balance with what those take away."""
     case = looped_of(name)
     q, v, _, _ = motion(case)
-    problem = replace(free_motion(case.model, q, v), ties=ConstraintOptions(NO_DRIVES))
+    problem = replace(free_motion(case.model, q, v), constraints=ConstraintOptions(NO_DRIVES))
     record, _ = solve(problem, np.linspace(0, 0.1, 11), Options("dopri5", rtol=1e-9, atol=1e-11))
     kinetic, potential = ld.energy(case.model, record.q, record.v)
-    balance = kinetic + potential - record.work
-    scale = np.ptp(kinetic) + np.ptp(potential) + np.ptp(record.work)
+    balance = kinetic + potential - record.supplied_energy
+    scale = np.ptp(kinetic) + np.ptp(potential) + np.ptp(record.supplied_energy)
     assert worst("residual of closures in runs", record.residual.max(), name) < 1e-10 * (1 + np.abs(record.v).max())
     assert worst("energy of closures in runs", np.abs(balance - balance[0]).max() / scale, name) < 1e-6
 
 
 def test_a_model_with_loops_may_run_as_an_open_tree(linkage):
-    """Without `ties` the constraints are left out."""
+    """Without `constraints` the constraints are left out."""
     model, problem = linkage
-    record, statistics = solve(replace(problem, ties=None), np.array([0.0, 0.5]), Options("rk4", 1e-3))
+    record, statistics = solve(replace(problem, constraints=None), np.array([0.0, 0.5]), Options("rk4", 1e-3))
     assert statistics.loops is None and record.multipliers.shape == (2, 0)
     assert np.abs(ld.constraint_residual(model, record.q[-1])).max() > 1e-2

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from liedyn.analysis.operating_point import prepare
 from liedyn.errors import ComputationError, UsageError
-from liedyn.integrators.generalized_alpha import method_of
+from liedyn.integrators.generalized_alpha import method_parameters
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
 
@@ -78,7 +78,7 @@ def test_second_order(write, worst, name):
     order = np.log2(np.maximum(errors[1], 1e-14) / np.maximum(errors[2], 1e-14))
     for what, one, size in zip(("q", "v", "lambda"), order, errors[2], strict=True):
         assert size < 1e-9 or one > 1.7, f"{what}: order {one:.2f}, {errors[:, :]}"
-    if problem.ties is not None and name != "rolling":
+    if problem.constraints is not None and name != "rolling":
         assert found[-1].residual[:, 0].max() < 1e-9
 
 
@@ -144,7 +144,7 @@ def test_breaks_and_damping(write):
 
 def test_an_open_tree_stays_open(write):
     """Without ties a model's constraints do not act."""
-    problem = replace(prepare(write("five_bar", CASES["five-bar"][1])).problem, ties=None)
+    problem = replace(prepare(write("five_bar", CASES["five-bar"][1])).problem, constraints=None)
     record, _ = solve(problem, np.array([0.0, 0.2]), alpha(1e-3))
     truth, _ = solve(problem, np.array([0.0, 0.2]), TIGHT)
     np.testing.assert_allclose(record.q, truth.q, atol=1e-4)
@@ -153,7 +153,7 @@ def test_an_open_tree_stays_open(write):
 
 def test_errors(write):
     with pytest.raises(UsageError, match="rho, the spectral radius at infinity, must lie between 0 and 1; found"):
-        method_of(1.5, 1e-3)
+        method_parameters(1.5, 1e-3)
     problem = prepare(write("five_bar", CASES["five-bar"][1].replace(PD, '{torque: "1/(0.1 - t)"}'))).problem
     with pytest.raises(ComputationError):
         solve(problem, np.array([0.0, 0.2]), alpha(1e-2))

@@ -12,7 +12,7 @@ from liedyn.integrators.rhs_jacobian import chart_jacobian
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
-from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 
 TIME = 0.3
@@ -48,8 +48,8 @@ FRAMES = "world", "local"
 def differences(run, y):
     """And how far they may be off."""
     def rates(h, k):
-        return run.trial(TIME, y + h * np.eye(y.size)[k])[1][:-1]
-    found = [slope(lambda h, k=k: rates(h, k), 0.02) for k in range(y.size)]
+        return run.evaluate_trial(TIME, y + h * np.eye(y.size)[k])[1][:-1]
+    found = [extrapolated_derivative(lambda h, k=k: rates(h, k), 0.02) for k in range(y.size)]
     return (np.column_stack(columns) for columns in zip(*found, strict=True))
 
 
@@ -80,7 +80,7 @@ def test_jacobian_without_laws_is_by_differences():
         return (np.zeros((model.nv, 2 * model.nv)),) * 2
     A, B = (_SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]),
                        Options("BDF")).extra["jac"](TIME, y)
-            for problem in (exact, replace(exact, slopes=zero)))
+            for problem in (exact, replace(exact, input_jacobian=zero)))
     assert np.abs(A - B).max() < 1e-5 * np.abs(B).max()
 
 
@@ -103,7 +103,7 @@ def test_chart_slopes_to_the_end_of_a_chart(n):
         x, v = rng.standard_normal(n), rng.standard_normal(n)
         x[:3] *= 1.6 / np.linalg.norm(x[:3])
         P, by_x = chart_jacobian(x, v)
-        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_jacobian(x + h * u, v)[0] @ v, 0.02)[0]
+        theirs = np.column_stack([extrapolated_derivative(lambda h, u=u, x=x, v=v: chart_jacobian(x + h * u, v)[0] @ v, 0.02)[0]
                                   for u in np.eye(n)])
         assert np.abs(by_x - theirs).max() < 1e-9
         w = np.linalg.norm(x[:3])

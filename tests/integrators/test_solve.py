@@ -157,7 +157,7 @@ def test_a_motion_that_overflows_names_the_coordinate(robot):
 def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code):
     """A gain of 1e300 on one joint blamed another: velocities, and then the other joints' forces, are NaN everywhere."""
     problem = free_motion(robot, *turning_state(robot))
-    work, worst = problem.work(), len(robot.v_names) - 2
+    work, worst = problem.workspace(), len(robot.v_names) - 2
     work.v[:], work.tau[:], work.tau[worst] = np.nan, np.nan, -np.inf
     text = str(failure(problem, code, 0.5, work))
     assert f"no longer finite soon after t = 0.5 s; the largest force was that of {robot.v_names[worst]}; see" in text
@@ -171,11 +171,11 @@ def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
     whole = solve(problem, times, Options("dopri5"))[0]
     monkeypatch.setattr("liedyn.integrators.solve._FIRST_CHUNK", 1)
-    monkeypatch.setattr("liedyn.integrators.segment.SECONDS", 1e-9)
+    monkeypatch.setattr("liedyn.integrators.segment.CHUNK_SECONDS", 1e-9)
     heard = []
     parts = solve(problem, times, Options("dopri5"), heard.append)[0]
     assert len(heard) > 10 and heard[-1] == 1.0
-    assert np.array_equal(whole.q, parts.q) and np.array_equal(whole.work, parts.work)
+    assert np.array_equal(whole.q, parts.q) and np.array_equal(whole.supplied_energy, parts.supplied_energy)
 
 
 def test_the_loop_makes_no_difference_between_a_start_now_and_later(robot):

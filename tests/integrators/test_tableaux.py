@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from liedyn.integrators.runge_kutta import METHODS, TIMES_BETWEEN
+from liedyn.integrators.runge_kutta import METHODS, N_INTERPOLATION_TIMES
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -44,10 +44,10 @@ def test_readings_between_stages_are_those_of_a_polynomial(name):
     """Exact where readings at the stages are those of a polynomial through as many points as there are; and states at these
     stages are right but for terms of third order of the step: sum a_ij c_j = c_i^2 / 2."""
     m = METHODS[name]()
-    stages, nodes = len(m.b), len(m.inside) + 2
-    c, times = np.append(m.c[:stages], 1.0), np.arange(1, TIMES_BETWEEN + 1) / (TIMES_BETWEEN + 1)
+    stages, nodes = len(m.b), len(m.interior_stages) + 2
+    c, times = np.append(m.c[:stages], 1.0), np.arange(1, N_INTERPOLATION_TIMES + 1) / (N_INTERPOLATION_TIMES + 1)
     for power in range(nodes):
-        assert m.between @ c**power == pytest.approx(times**power, abs=1e-13)
-    assert np.abs(m.between @ c**nodes - times**nodes).max() > 1e-4
-    for rows in m.inside:
+        assert m.interpolation_weights @ c**power == pytest.approx(times**power, abs=1e-13)
+    assert np.abs(m.interpolation_weights @ c**nodes - times**nodes).max() > 1e-4
+    for rows in m.interior_stages:
         assert np.mean(m.A[list(rows)] @ m.c) == pytest.approx(m.c[rows[0]]**2 / 2, abs=1e-14)

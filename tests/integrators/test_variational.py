@@ -67,7 +67,7 @@ def test_second_order_against_another_method(scenario):
     off = []
     for step in (4e-3, 2e-3, 1e-3):
         found = motion(problem, times, step)
-        off.append([np.abs(getattr(found, name) - getattr(exact, name)).max() for name in ("q", "v", "work")])
+        off.append([np.abs(getattr(found, name) - getattr(exact, name)).max() for name in ("q", "v", "supplied_energy")])
     assert np.all(np.abs(np.log2(np.array(off[:-1]) / off[1:]) - 2) < 0.1)
 
 

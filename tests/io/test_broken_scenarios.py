@@ -504,7 +504,7 @@ def test_later_phases_and_hard_stops_are_checked_before_the_run(folder, text, ke
     ("phases: {a: {}, b: {}}\nevents: {go: {at: 1, do: {phase: b}}}\n", ())])
 def test_phases_that_never_begin_are_noted(folder, keys, notes):
     (folder / "s.yaml").write_text(HEAD + keys)
-    assert prepare(folder / "s.yaml", ()).notes == notes
+    assert prepare(folder / "s.yaml", ()).warnings == notes
 
 
 @pytest.mark.parametrize("action, message", [

@@ -152,7 +152,7 @@ def test_a_contact_that_begins_deep_is_noted(tmp_path, height, notes):
         "z": {"type": "prismatic", "parent": "world", "child": "tip", "axis": [0, 0, 1]}}}
     (tmp_path / "robot.yaml").write_text(yaml.safe_dump(robot))
     found = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "initial": {"q": {"z": height}}, "contacts": {
-        "links": {"tip": {"sphere": {"radius": 0.01}}}, "sink": 1e-5, "exponent": 1}}, ()).notes
+        "links": {"tip": {"sphere": {"radius": 0.01}}}, "sink": 1e-5, "exponent": 1}}, ()).warnings
     assert len(found) == len(notes) and all(words in note for words, note in zip(notes, found, strict=True))
 
 

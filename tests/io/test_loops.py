@@ -68,7 +68,7 @@ def test_every_key(tmp_path):
     assert str(robot.loops[1].place) == f"{robot.source}:11: loops.rod"
     assert str(robot.loops[1].place.at("length")) == f"{robot.source}:11: loops.rod.length"
     model = ld.load(robot.source)
-    assert model.nc == 5 + 1 + 4 + 3 + 3 + 3 + 3 + 1 + 1 and model.findings == ()
+    assert model.nc == 5 + 1 + 4 + 3 + 3 + 3 + 3 + 1 + 1 and model.warnings == ()
     assert model.description.couplings[1].terms == (("jc", "slide", 1.0), ("jc", "angle", -0.01))
     assert model.constraint("screw").units == ("m",)
 
@@ -78,7 +78,7 @@ def test_mimic_of_a_joint(tmp_path):
     robot = read_robot_yaml(write(tmp_path, text))
     assert robot.joints[1].mimic == Mimic("ja", 1.2, -0.1)
     model = ld.load(robot.source)
-    assert model.constraint_equation_names == ("jb",) and model.findings == ()
+    assert model.constraint_equation_names == ("jb",) and model.warnings == ()
     assert model.loop_constants[-2:].tolist() == [1.0, -1.2]
 
 
@@ -160,26 +160,26 @@ def test_a_ball_joint_has_no_mimic(tmp_path):
 def test_a_mimic_of_a_urdf_is_a_coupling(tmp_path):
     """jb + 2 ja = 0.5."""
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert (model.constraint_equation_names, model.findings) == (("jb",), ())
+    assert (model.constraint_equation_names, model.warnings) == (("jb",), ())
     assert model.loop_constants[24] == 0.5 and model.loop_constants[-2:].tolist() == [1.0, 2.0]
 
 
 def test_a_file_of_the_robot_s_name_is_found(tmp_path):
     write(tmp_path, ROD, "arm.loops.yaml")
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert model.constraint_equation_names == ("rod", "jb") and model.findings == ()
+    assert model.constraint_equation_names == ("rod", "jb") and model.warnings == ()
     assert str(model.description.loops[0].place) == f"{tmp_path / 'arm.loops.yaml'}:1: loops.rod"
 
 
-@pytest.mark.parametrize("robot, rows, findings", [
+@pytest.mark.parametrize("robot, rows, warnings", [
     ("arm.urdf", ("rod", "jb"), []), ("../arm/arm.urdf", ("rod", "jb"), []), ("leg.urdf", ("jb",), []),
     (None, ("jb",), ["loops-unused"])])
-def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, findings):
+def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, warnings):
     write(tmp_path, (f"robot: {robot}\n" if robot else "") + ROD, "loops.yaml")
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert model.constraint_equation_names == rows and [finding.code for finding in model.findings] == findings
-    if findings:
-        assert str(model.findings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: does not name a robot and is ignored; "
+    assert model.constraint_equation_names == rows and [finding.code for finding in model.warnings] == warnings
+    if warnings:
+        assert str(model.warnings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: does not name a robot and is ignored; "
                                           "add robot: arm.urdf [loops-unused]")
 
 
@@ -218,7 +218,7 @@ def test_mimics_of_real_robots(file, count):
     path, = REAL.rglob(file)
     model = ld.load(path)
     assert len(model.constraints) == model.nc == count
-    assert sum(finding.code == "mimic" for finding in model.findings) == (8 if "alex" in file else 0)
+    assert sum(finding.code == "mimic" for finding in model.warnings) == (8 if "alex" in file else 0)
     for one, given in zip(model.constraints, (j for j in model.description.joints if j.mimic), strict=False):
         assert one.name == given.name and np.isfinite(given.mimic.multiplier)
 
@@ -251,7 +251,7 @@ def test_loops_of_another_file_of_that_name_are_passed_over(folders):
     path = write(folders, "robot: arm/arm.urdf\n" + ROD, "loops.yaml")
     model = ld.load(folders / "arm.urdf")
     assert not model.description.loops
-    assert [str(f) for f in model.findings] == [f"{path}: loops.yaml: belongs to arm/arm.urdf, another file of that name, and is "
+    assert [str(f) for f in model.warnings] == [f"{path}: loops.yaml: belongs to arm/arm.urdf, another file of that name, and is "
                                               "ignored [loops-unused]"]
 
 

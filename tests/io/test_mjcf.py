@@ -159,7 +159,7 @@ def test_the_hopper(pair):
     assert model.v_names[6:] == ("hip_roll", "hip_pitch", "leg")
     assert model.effort_limit[6:].tolist() == [40.0, 60.0, np.inf]
     assert np.allclose([model.lower[7], model.upper[8]], [-np.pi / 3, 0.15])
-    assert [str(finding) for finding in model.findings] == [
+    assert [str(finding) for finding in model.warnings] == [
         f"{model.source}:1: mujoco: not read: contacts of geoms (5) [mjcf-not-read]"]
 
 
@@ -174,8 +174,8 @@ def test_a_crane_with_a_ball_joint_and_dry_friction(pair):
     found, theirs = ld.forward_dynamics(model, both.q, both.v, both.tau), both.forward()
     assert relative(found, theirs) < 1e-3                # theirs is a soft constraint; ours is smooth below 0.01 m/s
     assert relative(ld.forward_dynamics(model, both.q, both.v, both.tau, passive=False), theirs) > 1e-2
-    assert [finding.code for finding in model.findings] == ["mjcf-not-read", "mjcf-friction"]
-    assert "limits of ball joints (1)" in model.findings[0].message
+    assert [finding.code for finding in model.warnings] == ["mjcf-not-read", "mjcf-friction"]
+    assert "limits of ball joints (1)" in model.warnings[0].message
 
 
 def test_thrusters_of_a_drone(pair):
@@ -183,7 +183,7 @@ def test_thrusters_of_a_drone(pair):
     both = pair(DRONE)
     model, (m1, left) = both.model, both.model.description.actuators
     assert (m1.name, m1.link, left.name, m1.torque_ratio, left.torque_ratio) == ("m1", "frame", "left", -0.015, 0.02)
-    assert "actuators whose force and torque have other axes (1)" in model.findings[0].message
+    assert "actuators whose force and torque have other axes (1)" in model.warnings[0].message
     for k, (thruster, gain) in enumerate(((m1, 2.0), (left, 1.0))):
         both.data.ctrl[:] = 0
         both.data.ctrl[k] = 0.7
@@ -264,7 +264,7 @@ def test_couplings_of_joints_and_tendons(tmp_path):
         <tendon tendon1="t" polycoef="0.5"/></equality>"""))
     assert robot.couplings == (Coupling("one", (("i", "", 1.0), ("j", "", -3.0)), 0.1 + 0.2 - 3 * (np.pi / 2)),
                                Coupling("equality3", (("i", "", 2.0), ("k", "", 1.0)), 0.9))
-    assert "constraints that are not active (1), tendons (1)" in robot.findings[0].message
+    assert "constraints that are not active (1), tendons (1)" in robot.warnings[0].message
 
 
 def test_forces_of_actuators(tmp_path):
@@ -273,7 +273,7 @@ def test_forces_of_actuators(tmp_path):
         <actuator><motor joint="i" gear="-2" ctrlrange="-3 1" forcerange="-4 4"/><motor joint="i" ctrlrange="-1 1"/>
         <position joint="j" kp="10" ctrlrange="-1 1" forcerange="-5 2"/><position joint="k" ctrlrange="-1 1"/></actuator>"""))
     assert [joint.coordinates[0].effort for joint in robot.joints[:3]] == [7.0, 5.0, np.inf]
-    assert "actuators with gains (2)" in robot.findings[0].message
+    assert "actuators with gains (2)" in robot.warnings[0].message
 
 
 def test_limits_of_thrusters_are_reported(tmp_path):
@@ -283,7 +283,7 @@ def test_limits_of_thrusters_are_reported(tmp_path):
         motor = f'<actuator><motor name="m" site="r" gear="0 0 1" {ranges}/></actuator>'
         text = f"<mujoco><worldbody>{body}</worldbody>{motor}</mujoco>"
         (tmp_path / "drone.xml").write_text(text)
-        return " ".join(str(finding) for finding in ld.load(tmp_path / "drone.xml").findings)
+        return " ".join(str(finding) for finding in ld.load(tmp_path / "drone.xml").warnings)
     for ranges in ('ctrlrange="0 10"', 'forcerange="-1 1"'):
         assert "limits of motors at sites (1)" in found(ranges)
     assert "limits of motors" not in found("") + found('ctrlrange="0 10" ctrllimited="false"')
@@ -312,7 +312,7 @@ def test_meshes_need_an_inertial_where_they_move(tmp_path):
     read(tmp_path, arm(f'{mesh}<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'))
     read(tmp_path, arm(mesh.replace("/>", ' mass="0"/>')))
     robot = read(tmp_path, arm(joint=mesh, body='<body><joint/><geom size="1"/></body>'))
-    assert "masses of meshes that stand still (1)" in robot.findings[0].message
+    assert "masses of meshes that stand still (1)" in robot.warnings[0].message
 
 
 def test_shapes_for_pictures(tmp_path):

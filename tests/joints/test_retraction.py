@@ -5,7 +5,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from compiled import KINDS, probe
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.manifold import chart_rate, difference, retract
 from liedyn.model.description import BALL, FREE
 from matrices import derivative, exp, inverse, log, pose
@@ -85,7 +85,7 @@ def test_position_of_a_free_joint_far_from_the_origin():
 
 @probe
 def tree_functions(index, constants, q, q1, x, v, moved, step, rate):
-    tree = tree_of(index, constants)
+    tree = tree_views(index, constants)
     retract(tree, q, x, moved)
     difference(tree, q, q1, step)
     chart_rate(tree, x, v, rate)

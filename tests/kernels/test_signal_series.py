@@ -7,8 +7,8 @@ import pytest
 
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
-from liedyn.kernels.simulation.signal_series import series_stack, signal_series
-from liedyn.kernels.simulation.signals import Signals, signal
+from liedyn.kernels.simulation.signal_series import series_stack_size, signal_series
+from liedyn.kernels.simulation.signals import Signals, evaluate_signal
 from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 from liedyn.simulation.signals.signal_compiler import Curve, quintic
 
@@ -29,7 +29,7 @@ def table(x) -> tuple[Signals, int]:
 def series(x, t: float, order: int = ORDER) -> np.ndarray:
     signals, depth = table(x)
     out = np.full(order + 1, np.nan)
-    signal_series(signals, 0, t, np.full(series_stack(depth, order), np.nan), out)
+    signal_series(signals, 0, t, np.full(series_stack_size(depth, order), np.nan), out)
     return out
 
 
@@ -75,7 +75,7 @@ def test_series_are_the_taylor_coefficients(text, t):
 def test_the_first_three_are_the_jets_that_simulations_use(text, t):
     """At t = 1 many of these have a corner: both take the branch just after."""
     signals, depth = table(text)
-    x, dx, ddx = signal(signals, 0, t, np.zeros(0), np.zeros(0), np.zeros(3 * max(depth, 1)))
+    x, dx, ddx = evaluate_signal(signals, 0, t, np.zeros(0), np.zeros(0), np.zeros(3 * max(depth, 1)))
     np.testing.assert_allclose(series(text, t)[:3], [x, dx, ddx / 2], rtol=1e-13, atol=1e-14)
 
 
@@ -102,12 +102,12 @@ def test_any_order(order):
 @pytest.mark.parametrize("origin", [-np.inf, 0.4])
 def test_a_held_clock_stands_at_zero_until_it_begins(origin):
     signals, depth = table("cos(3*t+1)")
-    words = np.where(signals.code == code.TIME, code.HELD_CLOCK, signals.code)
+    words = np.where(signals.code == code.TIME, code.FROZEN_CLOCK, signals.code)
     signals, out = signals._replace(code=words, clocks=np.array([origin])), np.full(ORDER + 1, np.nan)
-    signal_series(signals, 0, 1.3, np.full(series_stack(depth, ORDER), np.nan), out)
+    signal_series(signals, 0, 1.3, np.full(series_stack_size(depth, ORDER), np.nan), out)
     expected = series("cos(3*t+1)", 1.3 - origin) if origin > -np.inf else np.r_[np.cos(1.0), np.zeros(ORDER)]
     np.testing.assert_allclose(out, expected, rtol=1e-14)
-    x, dx, ddx = signal(signals, 0, 1.3, np.zeros(0), np.zeros(0), np.zeros(3 * depth))
+    x, dx, ddx = evaluate_signal(signals, 0, 1.3, np.zeros(0), np.zeros(0), np.zeros(3 * depth))
     np.testing.assert_allclose([x, dx, ddx / 2], expected[:3], rtol=1e-14)
 
 

@@ -8,7 +8,7 @@ from scipy.interpolate import BPoly, CubicSpline
 
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
-from liedyn.kernels.simulation.signals import Signals, signal
+from liedyn.kernels.simulation.signals import Signals, evaluate_signal
 from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 from liedyn.simulation.signals.signal_compiler import Curve, interpolant, quintic, spline
 
@@ -28,7 +28,7 @@ def one(x) -> tuple[Signals, np.ndarray]:
 def jet(text: str, t: float, q=(0.0,), v=(0.0,)) -> tuple[float, float, float]:
     program = compile_expression(text, PLACE, True, lambda kind, name: int(name or 0))
     table, stack = one(program)
-    return signal(table, 0, t, np.array(q, dtype=float), np.array(v, dtype=float), stack)
+    return evaluate_signal(table, 0, t, np.array(q, dtype=float), np.array(v, dtype=float), stack)
 
 
 def taylor(text: str, t: float, radius: float = 0.25, n: int = 64) -> tuple[float, float, float]:
@@ -136,7 +136,7 @@ def test_quotients_are_rounded_once():
 
 def test_constant():
     table, stack = one(2.5)
-    assert signal(table, 0, 3.0, np.zeros(0), np.zeros(0), stack) == (2.5, 0, 0)
+    assert evaluate_signal(table, 0, 3.0, np.zeros(0), np.zeros(0), stack) == (2.5, 0, 0)
 
 
 def test_quintic_waypoints_against_scipy_and_the_closed_form():
@@ -145,13 +145,13 @@ def test_quintic_waypoints_against_scipy_and_the_closed_form():
     reference = BPoly.from_derivatives([p[0] for p in points], [p[1:] for p in points])
     for t in np.linspace(0.5, 4.0, 211)[:-1]:
         expected = [reference(t), reference(t, 1), reference(t, 2)]
-        np.testing.assert_allclose(signal(table, 0, t, stack, stack, stack), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(evaluate_signal(table, 0, t, stack, stack, stack), expected, rtol=0, atol=1e-12)
     for t, x in ((-3.0, 0.1), (0.4999, 0.1), (4.0, -2.0), (100.0, -2.0)):
-        assert signal(table, 0, t, stack, stack, stack) == pytest.approx((x, 0, 0), abs=1e-14)
+        assert evaluate_signal(table, 0, t, stack, stack, stack) == pytest.approx((x, 0, 0), abs=1e-14)
     s = 0.3                                                        # rest to rest: 10 s^3 - 15 s^4 + 6 s^5
     table, stack = one(quintic([(0, 0, 0, 0), (2, 1, 0, 0)]))
     expected = (10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 2, (60 * s - 180 * s**2 + 120 * s**3) / 4)
-    assert signal(table, 0, 2 * s, stack, stack, stack) == pytest.approx(expected, abs=1e-14)
+    assert evaluate_signal(table, 0, 2 * s, stack, stack, stack) == pytest.approx(expected, abs=1e-14)
 
 
 def test_spline_against_scipy():
@@ -159,9 +159,9 @@ def test_spline_against_scipy():
     table, stack = one(spline(np.column_stack([t, x])))
     reference = CubicSpline(t, x, bc_type="clamped")
     for s in np.linspace(0, 3, 97)[:-1]:
-        np.testing.assert_allclose(signal(table, 0, s, stack, stack, stack), [reference(s, k) for k in range(3)],
+        np.testing.assert_allclose(evaluate_signal(table, 0, s, stack, stack, stack), [reference(s, k) for k in range(3)],
                                    rtol=0, atol=1e-12)
-    assert signal(table, 0, 3.5, stack, stack, stack) == pytest.approx((0.7, 0, 0))
+    assert evaluate_signal(table, 0, 3.5, stack, stack, stack) == pytest.approx((0.7, 0, 0))
 
 
 @pytest.mark.parametrize("interpolation, degree", [("linear", 1), ("cubic", 3), ("quintic", 5)])
@@ -171,14 +171,14 @@ def test_interpolants_reproduce_polynomials_of_their_degree(interpolation, degre
     table, stack = one(interpolant(t, p(t), interpolation))
     for s in np.linspace(t[0], t[-1], 50):
         expected = p(s), p.deriv(1)(s), p.deriv(2)(s)
-        np.testing.assert_allclose(signal(table, 0, s, stack, stack, stack), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(evaluate_signal(table, 0, s, stack, stack, stack), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_linear_interpolation_is_continuous_from_the_right():
     curve = interpolant(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, -1.0]), "linear")
     table, stack = one(curve)
-    assert signal(table, 0, 1.0, stack, stack, stack) == (1, -2, 0)
-    assert signal(table, 0, math.nextafter(1.0, 0.0), stack, stack, stack) == pytest.approx((1, 1, 0))
+    assert evaluate_signal(table, 0, 1.0, stack, stack, stack) == (1, -2, 0)
+    assert evaluate_signal(table, 0, math.nextafter(1.0, 0.0), stack, stack, stack) == pytest.approx((1, 1, 0))
     assert list(curve.knots) == [0, 1, 2]
 
 
@@ -186,7 +186,7 @@ def test_bisection_finds_every_piece():
     n = 1000
     table, stack = one(interpolant(np.arange(n + 1.0), np.arange(n + 1.0) ** 2, "linear"))
     for k in range(n):
-        assert signal(table, 0, k + 0.25, stack, stack, stack)[1] == 2 * k + 1
+        assert evaluate_signal(table, 0, k + 0.25, stack, stack, stack)[1] == 2 * k + 1
 
 
 def test_a_long_loop_is_cheap_and_allocates_nothing():
@@ -201,7 +201,7 @@ def test_a_long_loop_is_cheap_and_allocates_nothing():
         total = 0.0
         for i in range(n):
             for table in tables:
-                total += signal(table, 0, 1e-3 * i, stack, stack, stack)[0]
+                total += evaluate_signal(table, 0, 1e-3 * i, stack, stack, stack)[0]
         return total
 
     def allocations(n: int) -> int:

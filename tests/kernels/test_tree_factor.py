@@ -8,9 +8,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from compiled import probe
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.batch_blocks import SMALLEST, within
-from liedyn.kernels.hybrid_dynamics import factor, solve_factored, solve_matrix
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.batch_blocks import SMALLEST_NORMAL, is_below
+from liedyn.kernels.hybrid_dynamics import factor_mass_matrix, solve_factored, solve_matrix
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import random_link, random_pose, state
@@ -21,11 +21,11 @@ BOUND = 1e-9               # cond(M) of the trees, up to 1e5, times some roundin
 
 @probe
 def solved(index, constants, prescribed, M, L, Psi, x, X, upper):
-    tree = tree_of(index, constants)
-    deficit = factor(tree, prescribed, M, L, Psi)
+    tree = tree_views(index, constants)
+    deficit = factor_mass_matrix(tree, prescribed, M, L, Psi)
     solve_factored(tree, prescribed, L, Psi, x)
     solve_matrix(tree, prescribed, L, Psi, X, upper)
-    return within(deficit, SMALLEST)
+    return is_below(deficit, SMALLEST_NORMAL)
 
 
 class Solved:

@@ -11,8 +11,8 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.batch_blocks import SMALLEST, within
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.batch_blocks import SMALLEST_NORMAL, is_below
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
@@ -26,13 +26,13 @@ from liedyn.kernels.kinematics import (
     total_momentum,
 )
 from liedyn.kernels.mass_matrix import (
-    column_by_column,
-    composite,
+    composite_rigid_body,
     composite_workspace,
     composite_workspace_size,
-    factor,
+    factor_articulated,
     factor_workspace,
     factor_workspace_size,
+    inverse_columns,
     sweep_workspace_size,
 )
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size
@@ -76,32 +76,32 @@ def lanes(x):
 @probe
 def run_hybrid(index, constants, memory, prescribed, q, v, a, tau):
     work = hybrid_workspace(memory, index[0], index[2])
-    return within(hybrid(tree_of(index, constants), prescribed, q, v, a, tau, memory[:0], True, work), SMALLEST)
+    return is_below(hybrid(tree_views(index, constants), prescribed, q, v, a, tau, memory[:0], True, work), SMALLEST_NORMAL)
 
 
 @probe
 def run_newton_euler(index, constants, memory, q, v, a, tau):
-    tree = tree_of(index, constants)
+    tree = tree_views(index, constants)
     newton_euler(tree, tree.I, q, v, a, memory[:0], True, tau, newton_euler_workspace(memory, index[0], index[2]))
 
 
 @probe
 def run_composite(index, constants, memory, q, M):
-    composite(tree_of(index, constants), q, M, composite_workspace(memory, index[0]))
+    composite_rigid_body(tree_views(index, constants), q, M, composite_workspace(memory, index[0]))
 
 
 @probe
 def run_inverse_mass(index, constants, memory, none, q, M):
     n, nv = index[0], index[2]
-    tree, factors = tree_of(index, constants), factor_workspace(memory, n, nv)
-    deficit = factor(tree, none, q, factors)
-    column_by_column(tree, none, factors, memory[factor_workspace_size(n, nv):], M, n, nv)
-    return within(deficit, SMALLEST)
+    tree, factors = tree_views(index, constants), factor_workspace(memory, n, nv)
+    deficit = factor_articulated(tree, none, q, factors)
+    inverse_columns(tree, none, factors, memory[factor_workspace_size(n, nv):], M, n, nv)
+    return is_below(deficit, SMALLEST_NORMAL)
 
 
 @probe
 def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
-    tree, work = tree_of(index, constants), kinematics_workspace(memory, index[0])
+    tree, work = tree_views(index, constants), kinematics_workspace(memory, index[0])
     kinematics(tree, q, v, a, ACCELERATIONS, work)
     energy(tree, q, v, True, work, sums[:2])
     total_momentum(tree, work, sums[2:8])
@@ -178,9 +178,9 @@ def directional(function):
 # where the entry stands, and the public function that calls it
 ENTRIES = {
     "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
-    "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
+    "christoffel_batch": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
     "regressors": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=JOINT_PARAMETERS)),
-    "sums": ("dynamics.inertial_parameters",
+    "energy_momentum_regressors": ("dynamics.inertial_parameters",
              lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=JOINT_PARAMETERS).kinetic),
     "inverse_directions": (
         "dynamics.directional_derivatives",

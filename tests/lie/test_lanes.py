@@ -7,7 +7,7 @@ from numba.core.errors import TypingError
 
 from compiled import KINDS, evaluate, probe
 from exact import error, exact
-from liedyn.kernels.batch_blocks import load_block, states_in, unpack_block
+from liedyn.kernels.batch_blocks import load_block, states_per_block, unpack_block
 from liedyn.lie.simd import (
     SIMD_WIDTH,
     SINCOS_RANGE,
@@ -175,7 +175,7 @@ def test_one_large_angle_among_eight_spoils_no_other():
 @probe
 def to_block(batch, first, block):
     load_block(batch, first, block)
-    return states_in(block)
+    return states_per_block(block)
 
 
 @probe

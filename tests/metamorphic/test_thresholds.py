@@ -14,7 +14,7 @@ from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.analysis.trajectory_dynamics import closed, obedient
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Robot
 from liedyn.report.plots.plot_data import skeleton
-from liedyn.simulation.finite_differences import BOUND
+from liedyn.simulation.finite_differences import MAX_EXCESS
 from liedyn.simulation.prescribed_poses import rotation_spline
 from liedyn.simulation.run_checks import ConstraintCheck, EnergyBalance
 from metamorphic.transformations import other_units
@@ -168,10 +168,10 @@ def test_residuals_are_told_in_lengths_of_the_loop(units):
     model, _ = in_units(FOUR_BAR, units)
     for share, told in ((1e-11, 0), (1e-7, 1)):
         check, q = ConstraintCheck(), CLOSED + np.array([0.0, share, 0.0])
-        record = SimpleNamespace(t=np.zeros(1), q=q[None], v=np.zeros((1, 3)), drive=np.zeros((1, 0)),
+        record = SimpleNamespace(t=np.zeros(1), q=q[None], v=np.zeros((1, 3)), constraint_motion=np.zeros((1, 0)),
                                  residual=np.abs(ld.constraint_residual(model, q)).max() * np.ones((1, 2)))
         check.add(np.zeros((1, 3)), record)
-        check.judge(model, record, np.ones(model.nc))
+        check.check_residuals(model, record, np.ones(model.nc))
         _, notes = check.value(model, SimpleNamespace(loops=None))
         assert len(notes) == told
 
@@ -203,8 +203,8 @@ def test_what_rounding_may_be_of_energies_is_the_same_in_all_units(units):
     for own, tau, size in ((model, force, energy), (ld.build(sliders()), ld.inverse_dynamics(ld.build(sliders()), [0.1, 0.4, 0.2],
                                                                                             np.zeros(3), np.zeros(3)), 1.0)):
         balance = EnergyBalance(own)
-        balance.add(SimpleNamespace(tau=tau[None], wrench=np.zeros((1, 0)), work=np.zeros(2)), np.array([0.0, 1e-13 * size]),
-                    np.zeros(2))
+        balance.add(SimpleNamespace(tau=tau[None], wrench=np.zeros((1, 0)), supplied_energy=np.zeros(2)),
+                    np.array([0.0, 1e-13 * size]), np.zeros(2))
         found.append(balance.value(100)[1])
     assert 1e-4 < found[1] < 1.0 and found[0] == pytest.approx(found[1], rel=1e-6)
 
@@ -267,7 +267,7 @@ def test_differences_are_as_sure_in_all_units(units):
         parameters = () if of == "forward" else ("q.*", "v.*", "a.*", "com.*", "origin.*", "mass.*", "armature.*", "damping.*")
         asked = question(model, of, (), parameters, ())
         for kind, one in differences(model, asked, motion, np.arange(4)).items():
-            assert one.off < BOUND and one.doubt < BOUND, (of, kind, one)
+            assert one.off < MAX_EXCESS and one.doubt < MAX_EXCESS, (of, kind, one)
 
 
 @pytest.mark.parametrize("length", [1.0, 1e-6, 1e6])

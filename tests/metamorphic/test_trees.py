@@ -304,8 +304,10 @@ def test_a_geared_rotor_written_as_mimic_joint_and_as_armature():
     robot = random_robot(SEED + 32, 3, types=("revolute",), chain=True, springs=False)
     turned = robot.joints[0].name
     n, J, D = -30.0, 2e-4, 1e-3
-    armed = replace(robot, joints=tuple(replace(j, coordinates=(replace(j.figures[0], armature=n * n * J, damping=n * n * D),))
-                                        if j.name == turned else j for j in robot.joints))
+    armed = replace(robot,
+                    joints=tuple(replace(j,
+                                         coordinates=(replace(j.coordinate_parameters[0], armature=n * n * J, damping=n * n * D),
+                                                      )) if j.name == turned else j for j in robot.joints))
     rotor = Joint("rotor", "continuous", "root", "wheel", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(damping=D),),
                   mimic=Mimic(turned, n, 0.3))
     geared = replace(robot, links=(*robot.links, Link("wheel", 0.3, (0.0, 0.0, 0.2), (J, 0.0, 0.0, J, 0.0, J))),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model import spatial
 from liedyn.model.description import BALL, FREE, HAS_CHILDREN, LAST_CHILD, ONE_DOF, WORLD, Coordinate, Joint, Link, Pose, Robot
 from liedyn.model.model import joint_screws
@@ -29,7 +29,7 @@ def revolute(name, parent, child, **given):
 
 def tree(model):
     """The views that kernels have, in plain Python."""
-    return tree_of.py_func(model.index, model.constants)
+    return tree_views.py_func(model.index, model.constants)
 
 
 def test_order_is_depth_first_in_document_order():
@@ -46,8 +46,8 @@ def test_marks_of_children():
     """The child that a backward pass meets first is the last one in order."""
     joints = (revolute("a", "root", "la"), revolute("b", "la", "lb"), revolute("c", "la", "lc"), revolute("d", "root", "ld"))
     model = ld.build(Robot("r", tuple(map(link, ("root", "la", "lb", "lc", "ld"))), joints))
-    np.testing.assert_array_equal(tree(model).marks & HAS_CHILDREN, [HAS_CHILDREN, HAS_CHILDREN, 0, 0, 0])
-    np.testing.assert_array_equal(tree(model).marks & LAST_CHILD, np.array([0, 0, 0, 1, 1]) * LAST_CHILD)
+    np.testing.assert_array_equal(tree(model).flags & HAS_CHILDREN, [HAS_CHILDREN, HAS_CHILDREN, 0, 0, 0])
+    np.testing.assert_array_equal(tree(model).flags & LAST_CHILD, np.array([0, 0, 0, 1, 1]) * LAST_CHILD)
 
 
 def test_fixed_joints_are_merged_and_stay_links():

@@ -54,12 +54,12 @@ def description_with(robot, changes: dict) -> ld.Robot:
     for joint in robot.joints:
         given = {keys.get(key, key): changes[key][joint.name]
                  for key in ("armature", "damping", "friction", "stiffness", "rest", *keys) if joint.name in changes[key]}
-        joint = replace(joint, coordinates=tuple(replace(one, **given) for one in joint.figures))
+        joint = replace(joint, coordinates=tuple(replace(one, **given) for one in joint.coordinate_parameters))
         if joint.name in changes["origin"]:
             T = changes["origin"][joint.name]
             joint = replace(joint, origin=Pose(tuple(T[:3, :3].ravel().tolist()), tuple(T[:3, 3].tolist())))
         joints.append(joint)
-    return replace(robot, gravity=tuple(changes["gravity"].tolist()), links=tuple(links), joints=tuple(joints), findings=())
+    return replace(robot, gravity=tuple(changes["gravity"].tolist()), links=tuple(links), joints=tuple(joints), warnings=())
 
 
 def with_loops(seed: int):
@@ -83,7 +83,7 @@ def test_a_changed_copy_is_what_the_changed_description_gives(make, seed):
     model._cache["mark"] = "of the old model"
     changes = changes_of(model, np.random.default_rng(seed))
     found, expected = model.with_changes(**changes), ld.build(description_with(robot, changes))
-    assert found == expected and set(found.findings) == set(expected.findings) and not found._cache
+    assert found == expected and set(found.warnings) == set(expected.warnings) and not found._cache
     assert found != model
     for name, x in expected._arrays._asdict().items():
         assert np.array_equal(getattr(found._arrays, name), x, equal_nan=True), name          # integers as floats
@@ -153,8 +153,8 @@ def test_three_numbers_are_the_diagonal_of_an_inertia():
 def test_findings_follow_the_numbers():
     model = ld.build(PENDULUM)
     point = model.with_changes(inertia={"upper": np.zeros(6), "hand": np.zeros(6)}, mass={"hand": 0.0})
-    assert [one.code for one in point.findings] == ["point-mass"]
-    assert point.with_changes(inertia={"upper": np.eye(3)}).findings == model.findings == ()
+    assert [one.code for one in point.warnings] == ["point-mass"]
+    assert point.with_changes(inertia={"upper": np.eye(3)}).warnings == model.warnings == ()
 
 
 # immutable --------------------------------------------------------------------------------------------------------

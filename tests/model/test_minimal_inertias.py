@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.spatial import pose_from_array, reduced_inertias
 from zoo import ROBOTS, model_of, state
 
@@ -12,7 +12,7 @@ LEFT = {"revolute": 7, "continuous": 7, "helical": 9, "prismatic": 4}      # num
 
 
 def tree_and_inertias(model):
-    tree = tree_of.py_func(model.index, model.constants)
+    tree = tree_views.py_func(model.index, model.constants)
     n = tree.parent.size
     return tree, lambda I: reduced_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), pose_from_array(tree.T0.reshape(n, 12)),
                                             I)
@@ -21,14 +21,14 @@ def tree_and_inertias(model):
 def with_all_inertias(model):
     """The robot whose J are its I."""
     constants = model.constants.copy()
-    tree = tree_of.py_func(model.index, constants)
+    tree = tree_views.py_func(model.index, constants)
     tree.J[:] = tree.I
     return model._copy(constants=constants)
 
 
 @pytest.mark.parametrize("name", [*LEFT])
 def test_what_a_joint_cannot_tell_is_zero(name):
-    J = tree_of.py_func(model_of(name).index, model_of(name).constants).J.reshape(-1, 10)
+    J = tree_views.py_func(model_of(name).index, model_of(name).constants).J.reshape(-1, 10)
     assert np.count_nonzero(J[-1]) == LEFT[name]
 
 

@@ -29,9 +29,9 @@ def refused(robot: Robot) -> str:
 
 
 def found(robot: Robot) -> list[tuple[str, str]]:
-    findings = validate(robot).findings
-    assert {finding.code for finding in findings} <= set(CODES)
-    return [(finding.code, finding.element) for finding in findings]
+    warnings = validate(robot).warnings
+    assert {finding.code for finding in warnings} <= set(CODES)
+    return [(finding.code, finding.element) for finding in warnings]
 
 
 def with_joint(**changes) -> Robot:
@@ -50,7 +50,7 @@ def test_coordinates_are_filled_in_and_axes_made_unit():
     robot = validate(with_joint(type="universal", axes=((2.0, 0.0, 0.0), (0.0, 3.0, 4.0)), coordinates=()))
     assert robot.joints[1].coordinates == (Coordinate(), Coordinate())
     assert robot.joints[1].axes == ((1.0, 0.0, 0.0), (0.0, 0.6, 0.8))
-    assert [finding.message for finding in robot.findings] == ["the axis has length 2; it was scaled to 1",
+    assert [finding.message for finding in robot.warnings] == ["the axis has length 2; it was scaled to 1",
                                                                "the axis has length 5; it was scaled to 1"]
 
 
@@ -61,7 +61,7 @@ def test_screws_are_never_scaled():
 
 def test_validation_twice_changes_nothing():
     once = validate(with_joint(axes=((0.0, 0.0, 2.0),), mimic=Mimic("j")))
-    assert validate(once) == once and validate(once).findings == once.findings
+    assert validate(once) == once and validate(once).warnings == once.warnings
 
 
 @pytest.mark.parametrize("robot, text", [
@@ -128,7 +128,7 @@ def test_negative_passive_forces_are_refused(name):
     assert refused(with_joint(coordinates=(Coordinate(**{name: -1.0}),))) == text
 
 
-@pytest.mark.parametrize("robot, findings", [
+@pytest.mark.parametrize("robot, warnings", [
     (with_joint(coordinates=()), [("limits-missing", "k")]),
     (with_joint(type="prismatic", coordinates=(Coordinate(upper=1.0),)), [("limits-missing", "k")]),
     (with_joint(type="helical", coordinates=()), []),
@@ -154,8 +154,8 @@ def test_negative_passive_forces_are_refused(name):
     (with_link(mass=0.0), [("inertia-far-off", "c")]),
     (with_link(mass=0.0, inertia=(0,) * 6), []),                                    # a frame
 ])
-def test_findings(robot, findings):
-    assert found(robot) == findings
+def test_findings(robot, warnings):
+    assert found(robot) == warnings
 
 
 def test_a_link_that_does_not_move_is_not_doubted_unless_the_base_floats():
@@ -178,7 +178,7 @@ def test_welded_links_are_judged_as_one_body():
 
 def test_messages_of_findings():
     robot = with_joint(coordinates=(), mimic=Mimic("nobody"))
-    assert [str(finding) for finding in validate(robot).findings] == [
+    assert [str(finding) for finding in validate(robot).warnings] == [
         "k: a revolute joint without lower and upper limit (give it limits, or type: continuous if it turns without end) "
         "[limits-missing]",
         "k: mimics nobody, which does not exist; it moves independently [mimic]"]

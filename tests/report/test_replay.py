@@ -13,7 +13,7 @@ from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay.meshes import packed, unpacked
 from liedyn.report.replay.page import RATE, SCRIPTS, data_of, frames_of
 from liedyn.robot_files import link_shapes
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 ROOT = Path(__file__).parents[2]
 ROBOT = """
@@ -42,8 +42,8 @@ def write_run(folder, robot, seconds, rate=250, extra=()):
     t, q = motion_of(model, seconds, rate)
     v = np.gradient(q[:, :1], axis=0) + np.zeros((1, model.nv))
     folder.mkdir(parents=True)
-    write_trajectory(folder / "trajectory.csv", header_of(model, folder=folder), t,
-                     [*columns_of(model, q=q, v=v, tau=np.cos(v)), *((name, unit, x(t)) for name, unit, x in extra)])
+    write_trajectory(folder / "trajectory.csv", trajectory_header(model, folder=folder), t,
+                     [*motion_columns(model, q=q, v=v, tau=np.cos(v)), *((name, unit, x(t)) for name, unit, x in extra)])
     return model, t, q
 
 

@@ -11,7 +11,7 @@ import liedyn as ld
 from command_line import ok
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay.video import browser, chromium
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on the path: `apt install chromium` on Debian")
 ROOT = Path(__file__).parents[2]
@@ -30,8 +30,8 @@ def motion(tmp_path_factory):
     push = [(f"fext.panda_hand.{part}", "N", x + 0 * t) for part, x in zip(("fx", "fy", "fz"), FORCE, strict=True)]
     for name, motion in (("run", q), ("other", 0.5 * q)):
         (folder / name).mkdir()
-        write_trajectory(folder / name / "trajectory.csv", header_of(model, folder=folder / name), t,
-                         [*columns_of(model, q=motion, v=0 * motion), *push])
+        write_trajectory(folder / name / "trajectory.csv", trajectory_header(model, folder=folder / name), t,
+                         [*motion_columns(model, q=motion, v=0 * motion), *push])
     (folder / "run" / "events.csv").write_text("t[s],event,phase\n0.5,lift,flight\n1.5,land,stance\n")
     (folder / "run" / "run.json").write_text(json.dumps({"status": "complete", "scenario": {"phases": {"stance": {}}}}))
     ok("replay", folder / "run")
@@ -284,8 +284,8 @@ def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
         '<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>')
     model = ld.load(tmp_path / "robot.urdf")
     (tmp_path / "run").mkdir()
-    write_trajectory(tmp_path / "run" / "trajectory.csv", header_of(model, folder=tmp_path / "run"), np.arange(2.0),
-                     columns_of(model, q=np.zeros((2, 1)), v=np.zeros((2, 1))))
+    write_trajectory(tmp_path / "run" / "trajectory.csv", trajectory_header(model, folder=tmp_path / "run"), np.arange(2.0),
+                     motion_columns(model, q=np.zeros((2, 1)), v=np.zeros((2, 1))))
     ok("replay", tmp_path / "run", "--meshes")
     opened(page, tmp_path / "run" / "replay.html")
     (part,), = page.ask("replay.viewer.main.meshes")

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.io.trajectory_csv import write_trajectory
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 ROBOT = """
 links:
@@ -35,8 +35,8 @@ def motion(name: str, scale: float, first: float = 0.0):
     q = scale * np.column_stack([2 * t, -3 * t, np.sin(t)])
     push = [(f"fext.slider.{part}", "N", x + 0 * t) for part, x in zip(("fx", "fy", "fz"), FORCE, strict=True)]
     Path(name).mkdir()
-    write_trajectory(Path(name, "trajectory.csv"), header_of(model, folder=Path(name)), t,
-                     [*columns_of(model, q=q, v=0 * q), *push])
+    write_trajectory(Path(name, "trajectory.csv"), trajectory_header(model, folder=Path(name)), t,
+                     [*motion_columns(model, q=q, v=0 * q), *push])
     return model, t, q
 
 

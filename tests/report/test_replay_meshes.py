@@ -12,7 +12,7 @@ from liedyn.io.robots.visual_shapes import link_meshes
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
 QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
@@ -67,8 +67,8 @@ def motion(folder: Path, urdf: str) -> ld.Model:
     (folder / "robot.urdf").write_text(urdf)
     model = ld.load(folder / "robot.urdf")
     (folder / "run").mkdir()
-    write_trajectory(folder / "run" / "trajectory.csv", header_of(model, folder=folder / "run"), np.arange(3.0),
-                     columns_of(model, q=np.zeros((3, 1)), v=np.zeros((3, 1))))
+    write_trajectory(folder / "run" / "trajectory.csv", trajectory_header(model, folder=folder / "run"), np.arange(3.0),
+                     motion_columns(model, q=np.zeros((3, 1)), v=np.zeros((3, 1))))
     return model
 
 

@@ -13,7 +13,7 @@ from command_line import ok, run
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay import video
 from liedyn.report.replay.video import chromium
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 needs_chromium = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome: `apt install chromium` on Debian")
@@ -27,8 +27,8 @@ def folder(tmp_path, monkeypatch):
                                 "joints: {hinge: {type: continuous, parent: world, child: bar, axis: [0, 0, 1]}}\n")
     model, t = ld.load("bar.yaml"), np.linspace(0, 0.5, 31)
     Path("run").mkdir()
-    write_trajectory(Path("run/trajectory.csv"), header_of(model, folder=Path("run")), t,
-                     columns_of(model, q=4 * t[:, None], v=4 + 0 * t[:, None]))
+    write_trajectory(Path("run/trajectory.csv"), trajectory_header(model, folder=Path("run")), t,
+                     motion_columns(model, q=4 * t[:, None], v=4 + 0 * t[:, None]))
     return tmp_path
 
 

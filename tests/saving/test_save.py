@@ -25,7 +25,7 @@ def without_rotations(robot: Robot) -> Robot:
     """All that must come back to the bit. Coordinates without figures are as good as none."""
     def plain(pose):
         return Pose(translation=pose.translation)
-    joints = tuple(replace(joint, origin=plain(joint.origin), coordinates=joint.figures) for joint in robot.joints)
+    joints = tuple(replace(joint, origin=plain(joint.origin), coordinates=joint.coordinate_parameters) for joint in robot.joints)
     loops = tuple(replace(loop, pose_a=plain(loop.pose_a), pose_b=plain(loop.pose_b)) for loop in robot.loops)
     return replace(robot, joints=joints, loops=loops)
 
@@ -154,7 +154,7 @@ def sayable(seed: int, kinds, base="fixed", grounded=False) -> Robot:
     robot = random_robot(seed, 10, base=base, types=kinds, grounded=grounded)
     def plain(joint):
         same = joint.type == "free"
-        c = joint.figures[:1] * 6 if same else joint.figures
+        c = joint.coordinate_parameters[:1] * 6 if same else joint.coordinate_parameters
         c = tuple(replace(x, stiffness=0.0, rest=0.0, armature=0.0) for x in c)
         if same:
             c = tuple(replace(x, velocity=np.inf, effort=np.inf) for x in c)
@@ -233,7 +233,7 @@ def test_loops_stand_beside_a_urdf(name, tmp_path):
     assert any("robot.loops.yaml" in note for note in notes)
     assert other.constraint_equation_names == model.constraint_equation_names and other.v_names == model.v_names
     assert relative(other.loop_constants, model.loop_constants) < 1e-14
-    assert other.description.findings == () or name == "gripper.urdf"
+    assert other.description.warnings == () or name == "gripper.urdf"
 
 
 def test_couplings_name_the_coordinates_of_split_joints(tmp_path):

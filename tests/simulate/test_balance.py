@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.run_checks import GOOD
+from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE
 
 HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
 AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight
@@ -22,7 +22,7 @@ def test_energies_that_are_rounding_do_not_balance_to_one(overrides):
     balance of 0.5 to 1, without a note.)"""
     r = run_scenario(HOVER, overrides)
     assert r.check["energy_balance"] < 1e-12
-    assert r.check["energy_balance_relative"] < 1e-2 * GOOD and not said(r)
+    assert r.check["energy_balance_relative"] < 1e-2 * MAX_RELATIVE_BALANCE and not said(r)
 
 
 def body(tmp_path, size: float):

@@ -20,7 +20,7 @@ from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Plane, Rule, Scenario, Shape
-from liedyn.simulation.control.law_derivatives import wrench_laws
+from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
 from zoo import model_of
@@ -183,9 +183,9 @@ def state(setup, seed=0):
 
 
 def evaluated(problem, q, v):
-    sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv
+    rhs, work, nv = RightHandSide(problem, problem.signals), problem.workspace(), problem.model.nv
     y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
-    assert sides.at(0.0, q.copy(), y, K, 0, work) == 0
+    assert rhs.evaluate(0.0, q.copy(), y, K, 0, work) == 0
     return work, K[0]
 
 
@@ -229,7 +229,7 @@ def test_slopes_of_contact_are_those_of_differences(setup, h, worst):
         wrench = evaluated(problem, there, v + x[model.nv:])[0].wrench.reshape(-1, 6)
         return sum(ld.jacobian(model, q, link).T @ (F - F0) for link, F, F0 in zip(links, wrench, still, strict=True))
 
-    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, h)
+    found, expected = wrench_force_jacobian(problem, 0.0, q, v), by_each(force, 2 * model.nv, h)
     assert worst("slopes of contacts", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8    # rounding / h
 
 
@@ -267,7 +267,7 @@ def test_slopes_of_contact_are_those_of_a_complex_step(setup, worst):
     work, _ = evaluated(problem, q, v)
     for k, link in enumerate(problem.forced_links):
         assert np.abs(work.wrench[6 * k:6 * k + 6] - F[link]).max() < 1e-12 * (1 + np.abs(F).max())
-    found = wrench_laws(problem, 0.0, q, v)
+    found = wrench_force_jacobian(problem, 0.0, q, v)
     assert worst("slopes of contacts, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
     problem = replace(problem, q=q)
     run = _SolverRun(problem, SegmentStart(0.0, q, v), np.array([0.0, 1.0]), Options("Radau"))

@@ -13,8 +13,8 @@ from liedyn.integrators.contact_forces import contact_forces, materials
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
-from liedyn.simulation.control.law_derivatives import wrench_laws
-from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
+from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
 from zoo import model_of
@@ -42,9 +42,9 @@ G = 9.81
 
 def evaluated(problem, q, v):
     """Wrenches by link."""
-    sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv
+    rhs, work, nv = RightHandSide(problem, problem.signals), problem.workspace(), problem.model.nv
     y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
-    assert sides.at(0.0, q.copy(), y, K, 0, work) == 0
+    assert rhs.evaluate(0.0, q.copy(), y, K, 0, work) == 0
     return dict(zip((problem.model.link_names[k] for k in problem.forced_links), work.wrench.reshape(-1, 6).copy(), strict=True))
 
 
@@ -123,8 +123,8 @@ def test_action_and_reaction_and_their_slopes(scenario, form, worst):
         wrench = evaluated(problem, there, v + x[model.nv:])
         return sum(ld.jacobian(model, q, link).T @ (wrench[link] - still[link]) for link in links)
 
-    expected = np.column_stack([slope(lambda h, x=x: force(h * x), 2e-3)[0] for x in np.eye(2 * model.nv)])
-    found = wrench_laws(problem, 0.0, q, v)
+    expected = np.column_stack([extrapolated_derivative(lambda h, x=x: force(h * x), 2e-3)[0] for x in np.eye(2 * model.nv)])
+    found = wrench_force_jacobian(problem, 0.0, q, v)
     assert worst("slopes of contacts of links", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-11
 
 
@@ -140,7 +140,7 @@ def test_slopes_of_contacts_of_links_are_those_of_a_complex_step(scenario, form,
         push.append(sum(ld.jacobian(model, q, link).T @ derivative(F[model.link_index(link)]) for link in links))
     for link, found in evaluated(problem, q, v).items():
         assert np.abs(found - np.real(F[model.link_index(link)])).max() < 1e-12 * (1 + np.abs(F).max())
-    found, push = wrench_laws(problem, 0.0, q, v), np.column_stack(push)
+    found, push = wrench_force_jacobian(problem, 0.0, q, v), np.column_stack(push)
     assert worst("slopes of contacts of links, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
 
 
@@ -157,7 +157,7 @@ def test_slopes_of_links_that_turn_with_one_hand_are_those_of_a_complex_step(wor
         dq, dv = np.split(x, 2)
         F = derivative(contact_wrenches(Reference(model, q, v, dq=dq, dv=dv), problem.contacts))
         push.append(sum(ld.jacobian(model, q, name).T @ F[model.link_index(name)] for name in (hand, palm, finger)))
-    found, push = wrench_laws(problem, 0.0, q, v), np.column_stack(push)
+    found, push = wrench_force_jacobian(problem, 0.0, q, v), np.column_stack(push)
     assert np.abs(push[0]).max() > 0.1 and set(problem.contacts.kind) == {1, 2}
     assert worst("slopes of contacts of links, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
 

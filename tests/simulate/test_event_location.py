@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.integrators.zero_crossings import resolvable, sign_after
+from liedyn.integrators.zero_crossings import is_resolvable, sign_after
 
 G = 9.81
 METHODS = ("rk4", "dopri5", "rodas5p", "RK45", "BDF", "LSODA")
@@ -234,7 +234,7 @@ def test_signs_follow_from_value_rate_and_curvature(value, rate, curvature, boun
     (1e-3, -9.81, 1e-14, 1.0, True), (1e-8, -9.81, 1e-14, 1.0, False),      # height 5e-8, 5e-18
     (1e-14, -9.81, 0.0, 1.0, False), (1e-8, 9.81, 0.0, 1.0, True), (1.0, 9.81, 1e-3, 1.0, True), (0.0, -9.81, 1e-14, 1.0, False)])
 def test_flights_are_resolved_where_value_and_time_show_them(rate, curvature, bound, t, found):
-    assert resolvable(rate, curvature, bound, t) == found
+    assert is_resolvable(rate, curvature, bound, t) == found
 
 
 @pytest.mark.parametrize("height", [0.0, 0.3, 1000.0])

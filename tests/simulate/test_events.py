@@ -8,7 +8,7 @@ import scipy.special
 
 import liedyn as ld
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.simulation.impacts import jump
+from liedyn.simulation.impacts import velocity_jump
 from zoo import ROBOTS, model_of, state
 
 BALL = {"name": "ball", "gravity": [0, 0, -9.81], "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},
@@ -201,7 +201,7 @@ def test_jumps_are_those_of_the_dense_system(name, worst):
         M = ld.mass_matrix(model, q)
         system = np.block([[M, -G.T], [G, np.zeros((k, k))]])
         expected = np.linalg.solve(system, np.r_[M @ v, b])
-        found = jump(model, q, v, G, b)
+        found = velocity_jump(model, q, v, G, b)
         scale = np.linalg.cond(system) * 1e-15 * np.abs(expected[:nv]).max() + 1e-13
         assert worst("v+", np.abs(found.v - expected[:nv]).max() / scale, name) < 10
         size = np.abs(M @ (expected[:nv] - v)).max()
@@ -215,8 +215,8 @@ def test_rows_that_contradict_each_other_are_refused():
     q, v, _, _ = state(model, 1)
     row = np.eye(model.nv)[0]
     with pytest.raises(ComputationError, match="contradict"):
-        jump(model, q, v, np.array([row, row]), np.array([1.0, 2.0]))
-    twice, once = (jump(model, q, v, np.array(rows), np.ones(len(rows))) for rows in ([row, row], [row]))
+        velocity_jump(model, q, v, np.array([row, row]), np.array([1.0, 2.0]))
+    twice, once = (velocity_jump(model, q, v, np.array(rows), np.ones(len(rows))) for rows in ([row, row], [row]))
     np.testing.assert_allclose(twice.v, once.v, rtol=1e-12)
 
 
@@ -269,7 +269,7 @@ def test_a_pin_breaks_and_closes_again(worst):
         {"phase": "broken"}, {"impact": {"joint": crank, "restitution": 1.0}}, {"phase": "closed"}]}}})
     before, after = np.flatnonzero(again.t == 0.3)
     q, v = again.q[before], again.v[before]
-    turned = jump(tree, q, v, np.eye(n)[:1], -v[:1]).v
+    turned = velocity_jump(tree, q, v, np.eye(n)[:1], -v[:1]).v
     A, M = ld.constraint_jacobian(again.model, q), ld.mass_matrix(tree, q)
     A = A[np.abs(A).max(axis=1) > 1e-9]
     system = np.block([[M, -A.T], [A, np.zeros((len(A), len(A)))]])

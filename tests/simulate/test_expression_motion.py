@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.io.scenarios.scenario import Expression
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.expression_motion import expression_motion
-from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from zoo import model_of, state
 
@@ -17,8 +17,8 @@ H = 2e-3                    # s: the five-point formulas leave H^4 times fifth a
 
 class Problem:
     def __init__(self, model, text: str):
-        table = SignalCompiler(model, 1.0, coordinates(model))
-        self.k = table.put(table.lower(Expression(text), SignalPurpose("test", forces=True)), SignalPurpose("test"))
+        table = SignalCompiler(model, 1.0, v_to_q_indices(model))
+        self.k = table.add_program(table.compile(Expression(text), SignalPurpose("test", forces=True)), SignalPurpose("test"))
         self.model, self.signals = model, table.arrays(np.zeros(0), np.zeros(0))
         self.schedule = SimpleNamespace(level=np.full(model.nv, TORQUE), q_of_v=np.full(model.nv, -1))
 

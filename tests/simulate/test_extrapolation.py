@@ -9,13 +9,13 @@ from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.errors import ComputationError
 from liedyn.simulation.finite_differences import (
-    BOUND,
+    MAX_EXCESS,
     DerivativeComparison,
+    best_derivative,
     compare,
-    condition_of,
-    own_error,
-    slope,
-    surest_slope,
+    extrapolated_derivative,
+    mass_matrix_condition,
+    rounding_error,
 )
 
 
@@ -25,28 +25,28 @@ def one(f):
 
 
 def test_smooth_functions_to_ten_digits():
-    found, doubt = slope(lambda s: np.array([np.sin(1 + s), np.exp(s)]), 0.1)
+    found, doubt = extrapolated_derivative(lambda s: np.array([np.sin(1 + s), np.exp(s)]), 0.1)
     assert found == pytest.approx([np.cos(1), 1], rel=1e-12) and (doubt < 1e-10).all()
-    found, doubt = slope(lambda s: np.array([np.sin(1 + s)]), 0.1, levels=3)
+    found, doubt = extrapolated_derivative(lambda s: np.array([np.sin(1 + s)]), 0.1, levels=3)
     assert found == pytest.approx([np.cos(1)], rel=1e-9) and (np.abs(found - np.cos(1)) < doubt).all()
     assert (doubt < 1e-6).all()                                # the error of the value before it, 0.1**4 / 500, not of the first
 
 
 def test_a_bend_within_a_hundredth_of_the_step():
-    found, doubt = slope(one(lambda s: s / np.sqrt(s * s + 1e-4)), 0.02)
+    found, doubt = extrapolated_derivative(one(lambda s: s / np.sqrt(s * s + 1e-4)), 0.02)
     assert found == pytest.approx([100], rel=1e-7) and (np.abs(found - 100) < 10 * doubt).all()
 
 
 def test_a_kink_is_no_derivative_and_no_doubt():
     """Else a law with a kink would pass as sound."""
-    found, doubt = slope(one(abs), 0.02)
+    found, doubt = extrapolated_derivative(one(abs), 0.02)
     assert abs(found[0]) < 1e-12 and doubt[0] < 1e-12
 
 
 def test_noise_is_doubted():
     """A function that is known to 1e-9 only."""
     rng = np.random.default_rng(0)
-    found, doubt = slope(one(lambda s: np.sin(s) + 1e-9 * rng.standard_normal()), 0.02)
+    found, doubt = extrapolated_derivative(one(lambda s: np.sin(s) + 1e-9 * rng.standard_normal()), 0.02)
     assert 1e-9 < abs(found[0] - 1) < 10 * doubt[0] < 1e-4
 
 
@@ -57,9 +57,9 @@ def test_a_peak_narrower_than_the_steps_is_found_where_the_condition_tells_of_it
         return 1 / (1 + ((s + width / 3) / width) ** 2)
 
     exact = -2 / 3 / width * peak(0.0) ** 2
-    blind, doubt = slope(one(peak), 0.02)
+    blind, doubt = extrapolated_derivative(one(peak), 0.02)
     assert abs(blind[0] - exact) > 0.9 * abs(exact) and doubt[0] < 1e-3 * abs(exact)       # so smooth from afar
-    found, doubt = surest_slope(one(peak), (0.02,), condition=1e11)
+    found, doubt = best_derivative(one(peak), (0.02,), condition=1e11)
     assert found[0] == pytest.approx(exact, rel=1e-6) and abs(found[0] - exact) < 10 * doubt[0]
 
 
@@ -69,12 +69,12 @@ def test_steps_that_lead_astray_do_not_count():
             raise ComputationError("a body without inertia")
         return np.array([s, 3 * s])
 
-    found, _ = surest_slope(f, (1.0, 0.1))
+    found, _ = best_derivative(f, (1.0, 0.1))
     assert found == pytest.approx([1, 3])
     with pytest.raises(ComputationError, match="a body without inertia"):
-        surest_slope(f, (1.0,))
+        best_derivative(f, (1.0,))
     with pytest.raises(ComputationError, match="finite differences cannot be computed here: they are not finite"):
-        surest_slope(lambda s: np.array([np.nan]), (1.0,))
+        best_derivative(lambda s: np.array([np.nan]), (1.0,))
 
 
 def test_compared():
@@ -85,7 +85,7 @@ def test_compared():
     wrong = compare(theirs + np.array([1e-5, 0]), theirs, doubt, 2.0)
     assert not wrong.sound and wrong.excess == pytest.approx(5e-6)
     assert not compare(np.nan * theirs, theirs, doubt, 2.0).sound
-    assert own_error(np.array([[[1e12]]]), theirs[None]).shape == (1, 1, 1) and BOUND == 1e-6
+    assert rounding_error(np.array([[[1e12]]]), theirs[None]).shape == (1, 1, 1) and MAX_EXCESS == 1e-6
 
 
 # --- a fixed iCub: condition of its mass matrix up to 1e13 -------------------------------------------------------------------
@@ -102,10 +102,10 @@ def icub():
 def test_a_sound_derivative_is_never_refused(icub, worst):
     model, motion = icub
     asked = question(model, "forward", (), ("q.*", "tau.*"), ())
-    assert condition_of(model, motion.q, ~asked.prescribed).max() > 1e12
+    assert mass_matrix_condition(model, motion.q, ~asked.prescribed).max() > 1e12
     for k in range(len(motion.q)):
         for name, found in differences(model, asked, motion, [k]).items():
-            assert found.sound and found.off <= max(found.doubt, BOUND), (k, found)
+            assert found.sound and found.off <= max(found.doubt, MAX_EXCESS), (k, found)
             worst(f"verify, nearly singular: {name}", found.off, str(k))
 
 

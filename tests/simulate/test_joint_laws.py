@@ -16,11 +16,11 @@ from liedyn.analysis.linearize import linearize_scenario
 from liedyn.codegen.specialize import is_supported
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Options, SegmentStart
-from liedyn.integrators.rhs_jacobian import RateJacobian
+from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
-from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.name_binding import phase_rules
 from liedyn.simulation.run import run_scenario
@@ -49,7 +49,7 @@ def agree_by_lines(keys: dict, names, tolerance: float, monkeypatch) -> None:
     loops = run_scenario(keys)
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     c, _ = compiled(keys)
-    assert c.step is not None
+    assert c.generated_rhs is not None
     line = run_scenario(keys)
     for name in names:
         x, y = getattr(loops, name), getattr(line, name)
@@ -321,13 +321,13 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
         assert all(x.off < 1e-9 and x.sound for x in differences.values())
     c, model = compiled(scenario)
     run = _SolverRun(c, SegmentStart(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
-    jacobian = RateJacobian(run.problem, run.work, run.trial)
+    jacobian = RightHandSideJacobian(run.problem, run.workspace, run.evaluate_trial)
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact
-    run.trial(0.3, y)
+    run.evaluate_trial(0.3, y)
     J, e = jacobian.from_derivatives(0.3, y), np.eye(len(y))
     for k in range(len(y) - 1):
-        found, doubt = slope(lambda h, k=k: run.trial(0.3, y + h * e[k])[1][:-1], 0.02)
+        found, doubt = extrapolated_derivative(lambda h, k=k: run.evaluate_trial(0.3, y + h * e[k])[1][:-1], 0.02)
         assert (np.abs(J[:-1, k] - found) <= 1e-8 * np.abs(J).max() + 10 * doubt).all()
 
 

@@ -68,7 +68,7 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
     scenario = Scenario("zoo", 1.0, 0.1, joints=rules, events=(event,), phases=phases, assemble=False)
     modes = SegmentProblems(scenario, model, compile_schedule(scenario, model).problem)
     actions = Actions(modes, HardStops((), model, 1.0, None), (event,))
-    return actions.do(EventState(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
+    return actions.apply_actions(EventState(modes.current.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
 
 
 def check(moment, dense, worst, where):

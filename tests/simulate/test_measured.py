@@ -10,8 +10,8 @@ import scipy.optimize
 import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Expression
-from liedyn.simulation.finite_differences import slope
-from liedyn.simulation.name_binding import coordinates, measured_at, measured_slope
+from liedyn.simulation.finite_differences import extrapolated_derivative
+from liedyn.simulation.name_binding import measured_gradient, v_to_q_indices, with_measured_values
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from zoo import ROBOTS, model_of, state
 
@@ -39,14 +39,14 @@ def test_points_of_links_are_those_of_the_public_functions(name, worst):
     """Values to rounding, derivatives by the state against extrapolated differences: every kind of joint, merged links too."""
     model, p = model_of(name).spanning_tree(), np.array([0.1, -0.2, 0.3])
     q, v, _, _ = state(model, 3)
-    table = SignalCompiler(model, 1.0, coordinates(model))
+    table = SignalCompiler(model, 1.0, v_to_q_indices(model))
     links = dict.fromkeys((model.link_names[0], model.link_names[len(model.link_names) // 2], model.link_names[-1]))
     for link in links:
         table.add(Expression(f"x({link}) + vx({link}, 0.1, -0.2, 0.3)"), SignalPurpose("test"))
     signals = table.arrays(np.zeros(0), np.zeros(0))
 
     def measured(q, v):
-        return measured_at(model, signals, q, v).measured
+        return with_measured_values(model, signals, q, v).measured
 
     numbers, o = measured(q, v), model.nv
     for link in links:
@@ -61,9 +61,9 @@ def test_points_of_links_are_those_of_the_public_functions(name, worst):
     for i in (model.nv, len(numbers) - 8, len(numbers) - 6, len(numbers) - 4, len(numbers) - 2):
         for direction in (np.r_[state(model, 4)[1], np.zeros(model.nv)], np.r_[state(model, 5)[1], state(model, 6)[1]]):
             dq, dv = direction[:model.nv], direction[model.nv:]
-            theirs, doubt = slope(lambda h, i=i, dq=dq, dv=dv: measured(ld.integrate(model, q, h * dq), v + h * dv)[i:i + 1],
-                                  0.02)
-            ours = measured_slope(model, signals, i, q, v) @ direction
+            theirs, doubt = extrapolated_derivative(lambda h, i=i, dq=dq,
+                                                    dv=dv: measured(ld.integrate(model, q, h * dq), v + h * dv)[i:i + 1], 0.02)
+            ours = measured_gradient(model, signals, i, q, v) @ direction
             assert abs(ours - theirs[0]) < 1e-9 * max(1.0, abs(ours)) + 30 * doubt[0]
 
 

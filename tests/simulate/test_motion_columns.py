@@ -10,10 +10,10 @@ from liedyn.simulation.trajectory_columns import (
     bind_columns,
     bind_wrench_rate,
     bind_wrenches,
-    columns_of,
-    forced,
-    rate_of,
+    derivative_kind,
+    motion_columns,
     wrench_columns,
+    wrench_components,
 )
 
 LINK = {"mass": 1.0, "inertia": (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)}
@@ -38,7 +38,7 @@ def numbers(*shape):
 
 def test_names_and_units_of_rates(model):
     arrays = {kind: numbers(3, 4) for kind in ("d2tau", "v", "tau", "d1a", "a", "d10a", "d1tau", "d2a")}
-    columns = columns_of(model, **arrays)
+    columns = motion_columns(model, **arrays)
     assert list(dict.fromkeys(name.partition(".")[0] for name, _, _ in columns)) == [
         "v", "a", "d1a", "d2a", "d10a", "tau", "d1tau", "d2tau"]
     units = {name: unit for name, unit, _ in columns}
@@ -57,7 +57,7 @@ def test_names_and_units_of_wrench_rates(model):
         ("fext.bob.fx", "N"), ("fext.bob.mz", "N m"), ("d1fext.bob.fx", "N/s"), ("d1fext.bob.mz", "N m/s"),
         ("d2fext.bob.fx", "N/s^2"), ("d2fext.bob.mz", "N m/s^2")]
     file = read(columns)
-    assert forced(model, file) == names == forced(model, file, 2)
+    assert wrench_components(model, file) == names == wrench_components(model, file, 2)
     for k in range(3):
         assert (bind_wrench_rate(model, file, names, k) == rates[k]).all()
     assert bind_wrench_rate(model, file, names, 3) is None
@@ -72,14 +72,14 @@ def test_names_and_units_of_wrench_rates(model):
                                    r"is"),
 ])
 def test_rates_that_do_not_fit_are_named(model, kind, name, unit, words):
-    columns = [(n, unit if n == name else u, x) for n, u, x in columns_of(model, **{kind: numbers(3, 4)})
+    columns = [(n, unit if n == name else u, x) for n, u, x in motion_columns(model, **{kind: numbers(3, 4)})
                if unit is not None or n != name]
     with pytest.raises(TrajectoryError, match=words):
         bind_columns(model, read(columns), kind)
 
 
 def test_units_may_be_left_out_and_written_with_a_dot(model):
-    columns = [(name, {"N m/s": "N·m/s", "N/s": ""}[unit], x) for name, unit, x in columns_of(model, d1tau=numbers(3, 4))]
+    columns = [(name, {"N m/s": "N·m/s", "N/s": ""}[unit], x) for name, unit, x in motion_columns(model, d1tau=numbers(3, 4))]
     assert (bind_columns(model, read(columns), "d1tau") == numbers(3, 4)).all()
 
 
@@ -95,8 +95,8 @@ def test_units_may_be_left_out_and_written_with_a_dot(model):
 def test_wrench_rates_that_do_not_fit_are_named(model, columns, words):
     file = read([(name, unit, np.ones(3)) for name, unit in columns])
     with pytest.raises(TrajectoryError, match=words):
-        bind_wrench_rate(model, file, forced(model, file), 1)
+        bind_wrench_rate(model, file, wrench_components(model, file), 1)
 
 
 def test_kinds_of_rates():
-    assert [rate_of("tau", k) for k in range(3)] == ["tau", "d1tau", "d2tau"]
+    assert [derivative_kind("tau", k) for k in range(3)] == ["tau", "d1tau", "d2tau"]

@@ -13,7 +13,7 @@ from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.prescribed_poses import SplineNotSolvedError, prescribed_at, rotation_spline
+from liedyn.simulation.prescribed_poses import SplineNotSolvedError, prescribed_state, rotation_spline
 
 ROOT = Path(__file__).parents[2]
 ARM = {"upper": {"mass": 1.2, "com": [0.05, 0, -0.3], "inertia": [0.06, 0.05, 0.004, 0.06, 0.002, 0.02]},
@@ -95,7 +95,7 @@ def test_waypoints_are_passed_with_continuous_acceleration(given):
     assert list(c.schedule.breaks) == [0.2, 0.7, 1.1, 1.8]
 
     def at(t):
-        return prescribed_at(c, t, c.q, c.v)
+        return prescribed_state(c, t, c.q, c.v)
 
     for one in WAYPOINTS:
         q, _ = at(one["t"])

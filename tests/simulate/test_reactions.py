@@ -11,7 +11,7 @@ from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 from mechanisms import G, four_bar
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -143,7 +143,7 @@ def test_inverse_writes_the_forces_of_every_pin_in_the_axes_that_are_asked_for(t
     found = [turning(*one) for one in states]
     model = found[0][0]
     q, v, a = (np.array([(one[1], one[2], one[3].a)[k] for one in found]) for k in range(3))
-    write_trajectory(tmp_path / "m.csv", header_of(model, passive=False), range(3), columns_of(model, q=q, v=v, a=a))
+    write_trajectory(tmp_path / "m.csv", trajectory_header(model, passive=False), range(3), motion_columns(model, q=q, v=v, a=a))
     motion = read_trajectory(tmp_path / "m.csv")
     along = {axes: dynamics_along(model, motion, "inverse", actuated=["crank"], wrenches=axes)
              for axes in ("world", "link", "joint")}
@@ -225,7 +225,7 @@ def test_each_pinned_foot_as_newton_and_euler_of_its_leg_have_it(standing, movin
     F = ld.closure_wrenches(model, q, motion.multipliers)[:, 3:]
     weight = mass_of(model) * G
     legs, (_, needed) = legs_of(model, q, v, a)
-    armature = np.array([one.figures[0].armature for one in model.description.joints if one.type != "fixed"])
+    armature = np.array([one.coordinate_parameters[0].armature for one in model.description.joints if one.type != "fixed"])
     for k, (axes, points, loads, foot) in enumerate(legs):
         mine = slice(6 + 3 * k, 9 + 3 * k)
         motors = tau[mine] - armature[3 * k:3 * k + 3] * a[mine]

@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 from liedyn.errors import Interrupted
 from liedyn.integrators import segment, solve
-from liedyn.integrators.run_state import release_memory, zeros
+from liedyn.integrators.run_state import mapped_zeros, release_memory
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.simulation import run_recorder
 from liedyn.simulation.run import SilentProgress, simulate_file
@@ -63,7 +63,7 @@ def in_pieces(tmp_path, monkeypatch):
     pieces."""
     for method in (solve, segment):
         monkeypatch.setattr(method, "_FIRST_CHUNK", 8)
-    monkeypatch.setattr(segment, "SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
+    monkeypatch.setattr(segment, "CHUNK_SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
 
     def run(given, looks):
         for piece in range(100):
@@ -188,8 +188,8 @@ def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
     given = scenario(json.dumps(ARM), **EVENTS, integrator={"method": "dopri5"}, external_forces=[
         {"link": "lower", "wrench": [0, 0, 0, 1, 0, 0]}])
     alone = ld.run_scenario(given)
-    monkeypatch.setattr(run_recorder, "IN_MEMORY", 100.0)
-    monkeypatch.setattr(run_recorder, "BLOCK", 5)
+    monkeypatch.setattr(run_recorder, "MAX_BYTES_IN_MEMORY", 100.0)
+    monkeypatch.setattr(run_recorder, "BLOCK_ROWS", 5)
     disk = Unfinished(tmp_path / "run")
     result = simulate_file(given, (), SilentProgress(), disk=disk)
     assert disk.is_open and result.q.base is not None and not result.q.flags.c_contiguous
@@ -205,13 +205,13 @@ def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
 
 
 def test_memory_of_rows_is_given_back():
-    x = zeros((400_000, 20))
+    x = mapped_zeros((400_000, 20))
     x[:] = 1.0
     before = _resident()
     release_memory(x, 300_000)
     assert before - _resident() > 0.9 * 300_000 * 160
     assert not x[:299_000].any() and (x[300_000:] == 1.0).all()
-    small = zeros((10, 2))
+    small = mapped_zeros((10, 2))
     small[:] = 1.0
     release_memory(small, 10)
     assert (small == 1.0).all()

@@ -53,7 +53,7 @@ def test_a_short_run_is_not_refused_where_the_system_tells_nothing(folder, monke
 
 def test_force_long_lets_it_run(folder, monkeypatch):
     monkeypatch.setattr(preparation, "available_memory", lambda: 0.0)
-    monkeypatch.setattr(preparation, "_ENOUGH", 0.0)
+    monkeypatch.setattr(preparation, "_MIN_CHECKED_BYTES", 0.0)
     short = {"duration": 1e-4}
     with pytest.raises(ComputationError, match="of memory"):
         ld.run_scenario("long.yaml", short)
@@ -72,8 +72,8 @@ def test_force_long_allows_steps_up_to_those_that_never_end(folder):
 
 def test_the_system_tells_its_memory_or_nothing(tmp_path):
     assert preparation.available_memory() > 0
-    assert preparation._figure("/none") == float("inf")
+    assert preparation._system_value("/none") == float("inf")
     (tmp_path / "max").write_text("max\n")
-    assert preparation._figure(str(tmp_path / "max")) == float("inf")
+    assert preparation._system_value(str(tmp_path / "max")) == float("inf")
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  2000 kB\n")
-    assert preparation._figure(str(tmp_path / "meminfo"), "MemAvailable:", 1024.0) == 2_048_000
+    assert preparation._system_value(str(tmp_path / "meminfo"), "MemAvailable:", 1024.0) == 2_048_000

@@ -235,8 +235,8 @@ def test_a_controller_goes_on_from_its_plain_values(of):
     problem = compile_schedule(s, model).problem
     one, other = SampledController(s.sampling, model), SampledController(s.sampling, model)
     first = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 0.51]), Options("rk4"), controller=one)
-    other.go_on(json.loads(json.dumps(one.about())))
-    assert other.due == pytest.approx(0.53) and other.integral.any()
+    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert other.next_time == pytest.approx(0.53) and other.integral.any()
     ends = [solve_segment(problem, first.end, np.array([0.51, 0.8]), Options("rk4"), controller=each).end
             for each in (one, other)]
     assert np.array_equal(ends[0].q, ends[1].q) and np.array_equal(ends[0].v, ends[1].v)

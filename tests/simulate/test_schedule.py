@@ -8,10 +8,10 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.io.trajectory_csv import write_trajectory
-from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, evaluate_signal
 from liedyn.model.model import build
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.signals.signal_compiler import merge_times, snap
+from liedyn.simulation.signals.signal_compiler import merge_times, snap_to_breaks
 
 LINK = "{mass: 1.0, inertia: [0.01, 0.01, 0.01]}"
 ROBOT = f"""\
@@ -47,7 +47,7 @@ def compiled(tmp_path):
 
 
 def jet(c: InitialValueProblem, k: int, t: float, q=None, v=None) -> tuple[float, float, float]:
-    return signal(c.signals, k, t, c.q if q is None else q, c.v if v is None else v, np.zeros(c.stack_size))
+    return evaluate_signal(c.signals, k, t, c.q if q is None else q, c.v if v is None else v, np.zeros(c.stack_size))
 
 
 def value(c: InitialValueProblem, i: int, t: float, **state) -> float:
@@ -84,7 +84,7 @@ def test_torque_by_component_and_by_own_coordinate(compiled):
     assert [value(c, i, 0.5, q=q, v=v) for i in range(8)] == pytest.approx(
         [0, -10.1, -20.2, 0.5, 2 * 0.4, 3, -70.6, -80.7])
     assert c.signal_names[c.schedule.signal[BALL + 1]] == "torque of ball.wy"
-    assert c.signal_places[c.schedule.signal[BALL + 1]].key == "joints.ball.torque[1]"
+    assert c.signal_locations[c.schedule.signal[BALL + 1]].key == "joints.ball.torque[1]"
 
 
 def test_expressions_read_other_coordinates_by_name(compiled):
@@ -239,8 +239,8 @@ def test_merging_and_snapping_times():
     assert merge_times(np.empty(0), 2.0).shape == (0,)
     breaks = np.array([0.5, 1.0])
     times = np.array([-math.inf, 0.5 + 1e-13, 0.7, 1.0 - 1e-13, 1.5, math.inf])
-    assert list(snap(times, breaks, 2.0)) == [-math.inf, 0.5, 0.7, 1.0, 1.5, math.inf]
-    assert list(snap(np.array([0.5 + 1e-13, 3.0]), breaks[:1], 2.0)) == [0.5, 3.0]
+    assert list(snap_to_breaks(times, breaks, 2.0)) == [-math.inf, 0.5, 0.7, 1.0, 1.5, math.inf]
+    assert list(snap_to_breaks(np.array([0.5 + 1e-13, 3.0]), breaks[:1], 2.0)) == [0.5, 3.0]
 
 
 def test_csv_by_name_and_by_default(compiled):

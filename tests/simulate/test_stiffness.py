@@ -59,8 +59,8 @@ def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
 def test_rates_are_the_largest_eigenvalue_of_damping_through_the_mass_matrix():
     model_path = CONFIGS.parent / "robots/showcase.yaml"
     setup = prepare(model_path)
-    from liedyn.joints.joint_model import tree_of
-    tree = tree_of.py_func(setup.model.index, setup.model.constants)
+    from liedyn.joints.joint_model import tree_views
+    tree = tree_views.py_func(setup.model.index, setup.model.constants)
     slope = tree.damping + tree.friction / 0.01
     found = np.linalg.eigvals(np.linalg.solve(ld.mass_matrix(setup.model, setup.problem.q), np.diag(slope)))
     springs = np.linalg.eigvals(np.linalg.solve(ld.mass_matrix(setup.model, setup.problem.q), np.diag(tree.stiffness)))

@@ -9,8 +9,8 @@ import scipy.optimize
 import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.integrators.contact_forces import stop_jacobian
-from liedyn.integrators.rhs_jacobian import RateJacobian
-from liedyn.integrators.segment import evaluated
+from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
+from liedyn.integrators.segment import evaluate_state
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
@@ -76,7 +76,7 @@ def test_lines_loops_and_formula_give_the_same_force(scenario, monkeypatch):
         for mode in ("auto", "generic"):
             monkeypatch.setenv("LIEDYN_CODE", mode)
             problem = prepare(scenario(json.dumps(ARM), limits="stop"), ()).problem
-            found.append(evaluated(problem, 0.0, q, np.array([-0.3, 0.2, 0.5])))
+            found.append(evaluate_state(problem, 0.0, q, np.array([-0.3, 0.2, 0.5])))
         np.testing.assert_allclose(found[0].a, found[1].a, rtol=1e-12)
         np.testing.assert_allclose(found[0].tau, found[1].tau, rtol=1e-14)
         load = [50.0, 9.81 * np.sqrt(1.0 * (0.7 * 0.4**2 + 0.01 + 0.3 * 1.0))]
@@ -100,14 +100,14 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
         np.testing.assert_allclose(found[i, [i, 3 + i]], expected, rtol=1e-14)
     assert np.count_nonzero(found) == 4
     problem.q[:] = q
-    work, rates = problem.work(), []
+    work, rates = problem.workspace(), []
 
     def evaluate(t, y):
-        at = evaluated(problem, t, q + y[:3], y[3:6])
+        at = evaluate_state(problem, t, q + y[:3], y[3:6])
         work.q[:], work.v[:], work.a[:], work.tau[:] = at.q, at.v, at.a, at.tau
         rates.append(np.r_[at.v, at.a, 0.0])
         return 0, rates[-1]
-    jacobian, y = RateJacobian(problem, work, evaluate), np.r_[np.zeros(3), v, 0.0]
+    jacobian, y = RightHandSideJacobian(problem, work, evaluate), np.r_[np.zeros(3), v, 0.0]
     exact = jacobian(0.0, y)
     numbers = jacobian.from_differences(0.0, y, evaluate(0.0, y)[1])
     np.testing.assert_allclose(exact, numbers, rtol=1e-6, atol=1e-6 * np.abs(exact).max())

@@ -7,10 +7,10 @@ import pytest
 
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
-from liedyn.kernels.simulation.signals import PROGRAM, Signals, signal
+from liedyn.kernels.simulation.signals import PROGRAM, Signals, evaluate_signal
 from liedyn.simulation.signals import switching_times
 from liedyn.simulation.signals.expression import compile_expression
-from liedyn.simulation.signals.switching_times import MOST, switches_in_time
+from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time
 
 
 def program(text):
@@ -22,7 +22,7 @@ def values(program, times):
     i, f = (lambda *x: np.array(x, dtype=np.int64)), (lambda *x: np.array(x, dtype=float))
     table = Signals(i(PROGRAM), i(0), i(len(program.code)), f(), f(), i(*program.code), f(*program.literals))
     stack, none = np.zeros(3 * program.depth), np.zeros(1)
-    return np.array([signal(table, 0, float(t), none, none, stack) for t in times])
+    return np.array([evaluate_signal(table, 0, float(t), none, none, stack) for t in times])
 
 
 def waves(level, w, end):
@@ -86,7 +86,7 @@ def test_what_cannot_be_located_is_told(text):
 
 
 def test_many_switches_up_to_the_bound():
-    assert len(switches_in_time(program(f"floor({MOST - 1}*t)"), 0.0, 1.0).windows) == MOST - 2
+    assert len(switches_in_time(program(f"floor({MAX_SWITCHES - 1}*t)"), 0.0, 1.0).windows) == MAX_SWITCHES - 2
 
 
 RANDOM = ["sin(3*t)", "cos(2*t-1)", "tan(t/4)", "exp(-t)", "tanh(t-1)", "(t-1.3)", "abs(t-0.7)", "sqrt(t+0.1)", "atan(3*t-2)",

@@ -15,9 +15,9 @@ import liedyn as ld
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.codegen.trace import traced_module
 from liedyn.errors import ScenarioError
-from liedyn.integrators.segment import evaluated
+from liedyn.integrators.segment import evaluate_state
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
-from liedyn.kernels.simulation.task_space_law import DAMPED, SWEEPS
+from liedyn.kernels.simulation.task_space_law import DAMPING_THRESHOLD, SWEEPS
 from liedyn.simulation.control.task_space_control import smallest_mobility
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
@@ -116,10 +116,10 @@ def test_accelerations_are_nearest_to_those_of_the_posture(scenario, name, turns
     law, free = problem.joint_laws.task, problem.schedule.level == 0
     for seed in range(4):
         q, v, *_ = state(model, seed)
-        if smallest_mobility(model, law, q[None])[0] < 2 * DAMPED:
+        if smallest_mobility(model, law, q[None])[0] < 2 * DAMPING_THRESHOLD:
             continue
         checked += 1
-        t, work = 0.4, evaluated(problem, 0.4, q, v)
+        t, work = 0.4, evaluate_state(problem, 0.4, q, v)
         J, dJ = ld.jacobian(model, q, link, frame="local_world_aligned"), \
             ld.jacobian_derivative(model, q, v, link, frame="local_world_aligned")
         T = ld.link_pose(model, q, link)
@@ -193,14 +193,14 @@ def test_damped_solutions_turn_with_the_axes(m):
     for values in (np.linspace(1, 2, m), np.r_[np.ones(m - 1), 3e-4], np.r_[0.0, 2e-4, np.ones(m - 2)], np.ones(m)):
         X = np.linalg.qr(rng.standard_normal((m, m)))[0]
         A, r = X * values @ X.T, rng.standard_normal(m)
-        task = SimpleNamespace(rows=np.arange(m), A=A.ravel().copy(), r=r.copy(), turns=np.zeros(SWEEPS * m * (m - 1)))
+        task = SimpleNamespace(rows=np.arange(m), A=A.ravel().copy(), r=r.copy(), jacobi_rotations=np.zeros(SWEEPS * m * (m - 1)))
         kernels.rotate_to_axes(task)
         found = task.A.reshape(m, m)
         assert np.abs(found - np.diag(np.diag(found))).max() < 1e-14
         task.r *= [kernels.damped_inverse(x) for x in np.diag(found)]
         kernels.rotate_back_from_axes(task)
-        lack = np.maximum(DAMPED - values, 0.0)
-        np.testing.assert_allclose(task.r, X / (values + lack**2 / DAMPED) @ X.T @ r, rtol=0, atol=1e-10)
+        lack = np.maximum(DAMPING_THRESHOLD - values, 0.0)
+        np.testing.assert_allclose(task.r, X / (values + lack**2 / DAMPING_THRESHOLD) @ X.T @ r, rtol=0, atol=1e-10)
 
 
 def test_out_of_reach_it_is_damped_and_says_so(scenario):

@@ -13,7 +13,7 @@ from liedyn.errors import ComputationError
 from liedyn.io.scenarios.scenario import Integrator
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation import trials
-from liedyn.simulation.preparation import prepare, prepare_with
+from liedyn.simulation.preparation import prepare, prepare_run
 from liedyn.simulation.run import SilentProgress, run_scenario, simulate_prepared
 from sweeps import batch
 
@@ -29,7 +29,7 @@ STIFF = {"initial": {"q": {"j": 1.0}}, "integrator": {"method": "rk4", "step": 1
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch):
     """On a machine under load, too."""
-    monkeypatch.setattr(trials, "SECONDS", 600.0)
+    monkeypatch.setattr(trials, "MAX_SECONDS", 600.0)
 
 
 def character() -> str:
@@ -111,7 +111,7 @@ def test_a_result_that_is_not_accurate_is_told_with_what_is(scenario):
 def test_a_step_that_is_named_against_instability_is_stable(scenario, monkeypatch):
     """Outputs cut steps: a quarter of the step taken, not of the step given."""
     given = scenario(PENDULUM % "damping: 1000.0", **STIFF | {"output_step": 7.3e-3})
-    monkeypatch.setattr(trials, "GOOD", 0.0)                   # nothing is good enough: all are tried
+    monkeypatch.setattr(trials, "MAX_RELATIVE_BALANCE", 0.0)                   # nothing is good enough: all are tried
     tried = outcomes(run_scenario(given, {"integrator.step": 7.3e-4}).notes[-1])
     assert [yaml.safe_load(one) for one, _ in tried] == [{"method": "rodas5p"}, {"method": "rk4", "step": 1.825e-4},
                                                          {"method": "dopri5"}]
@@ -135,7 +135,7 @@ def test_events_happen_in_trials_as_in_runs(scenario):
 
 def test_trials_end_with_their_time(scenario, monkeypatch):
     """The first takes all the time: no other is made or named."""
-    monkeypatch.setattr(trials, "SECONDS", 1e-6)
+    monkeypatch.setattr(trials, "MAX_SECONDS", 1e-6)
     with pytest.raises(ComputationError) as caught:
         run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
     (_, what), = outcomes(str(caught.value))
@@ -146,19 +146,19 @@ def test_trials_end_with_their_time(scenario, monkeypatch):
 @pytest.mark.parametrize("method", ["rodas5p", "rk4"])
 def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, method, monkeypatch):
     """Compiled in 1 s here: the whole run is computed, nevertheless."""
-    monkeypatch.setattr(trials, "SECONDS", 0.5)
+    monkeypatch.setattr(trials, "MAX_SECONDS", 0.5)
     prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.1}), ())
-    between = trials._TimedRecorder.between
+    checkpoint = trials._TimedRecorder.checkpoint
 
-    def compiling(self, t, snapshot):
-        between(self, t, snapshot)
+    def compiling(self, t, state_dict):
+        checkpoint(self, t, state_dict)
         if t == 0.0:
             time.sleep(1.0)
     run = trials._trial
     run(prepared, Integrator(method), 600.0, None)                      # really compiled here
-    monkeypatch.setattr(trials._TimedRecorder, "between", compiling)
-    outcome, spent = run(prepared, Integrator(method, step=1e-4), 0.5, None)
-    assert "computes the whole run" in outcome.text and spent < 0.5
+    monkeypatch.setattr(trials._TimedRecorder, "checkpoint", compiling)
+    outcome, elapsed = run(prepared, Integrator(method, step=1e-4), 0.5, None)
+    assert "computes the whole run" in outcome.text and elapsed < 0.5
 
 
 def test_steps_cut_by_outputs_are_named_with_the_step_given(scenario):
@@ -204,9 +204,9 @@ def test_runs_of_a_batch_try_nothing(tmp_path, monkeypatch):
 
 
 def test_loops_are_tried_by_a_method_for_loops():
-    prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "rk4"}}), ld.load(FOUR_BAR))
+    prepared = prepare_run(scenario_of(FOUR_BAR, {"integrator": {"method": "rk4"}}), ld.load(FOUR_BAR))
     assert [one.method for one in trials._candidates(prepared, [])] == ["rk4", "dopri5", "Radau"]
-    prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "Radau", "rtol": 1e-13}}), ld.load(FOUR_BAR))
+    prepared = prepare_run(scenario_of(FOUR_BAR, {"integrator": {"method": "Radau", "rtol": 1e-13}}), ld.load(FOUR_BAR))
     assert [(one.method, one.rtol) for one in trials._candidates(prepared, [])] == [("Radau", 2.3e-14), ("dopri5", 1e-13)]
 
 

@@ -23,4 +23,4 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_has_no_effect_has_a_note(scenario, case):
     limits, keys, note = CASES[case]
-    assert prepare(scenario(BLOCK % limits, **keys), ()).notes == ((note,) if note else ())
+    assert prepare(scenario(BLOCK % limits, **keys), ()).warnings == ((note,) if note else ())

@@ -74,7 +74,7 @@ def derivatives(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask:
     second: ld.SecondDerivatives = ld.inverse_dynamics_second_derivatives(model, q, v, a)
     da_dq, _, M_inverse = forward
     assert_type((inverse.M, split.dtau_du, second.dqdv, M_inverse, da_dq), tuple[Array, Array, Array, Array, Array])
-    assert_type((forward.by_wrench(ld.jacobian(model, q, "hand")), hybrid.prescribed), tuple[Array, Mask])
+    assert_type((forward.wrt_wrench(ld.jacobian(model, q, "hand")), hybrid.prescribed), tuple[Array, Mask])
     assert_type(ld.inverse_dynamics_directional(model, q, v, a, dq=v, parameters={"mass.hand": 1.0}), tuple[Array, Array])
     assert_type(ld.forward_dynamics_directional(model, q, v, tau, dtau=tau), tuple[Array, Array])
     assert_type(ld.hybrid_dynamics_directional(model, q, v, a, tau, mask, dq=v), tuple[Array, Array, Array, Array])

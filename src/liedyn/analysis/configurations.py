@@ -37,8 +37,8 @@ from liedyn.model.description import FREE, ONE_DOF, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.robot_files import findings_note
-from liedyn.simulation.constraint_setup import drives_at
-from liedyn.simulation.name_binding import listed, named
+from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.name_binding import format_names, select_names
 
 # In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
 _TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
@@ -160,13 +160,13 @@ def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarr
     """q moved onto the constraints, if there are any."""
     if not setup.model.nc:
         return q
-    return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
+    return project_configuration(setup.model, q, prescribed=prescribed, constraint_motion=constraint_motions_at(setup.problem, t))
 
 
 def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> None:
     units = model_scales(setup.model)
     sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
-    for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
+    for name, (_, V, dV) in (constraint_motions_at(setup.problem, t) or {}).items():
         if (np.abs([V, dV]) > _MOVING * sizes).any():
             raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
                                    "(choose another time, or constant drives)")
@@ -177,7 +177,7 @@ def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.n
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
     known = [*model.joint_names, *actuators]
-    for name in named(hold, known, lambda pattern: f"no joint or actuator to hold matches {pattern!r}; the robot has "
+    for name in select_names(hold, known, lambda pattern: f"no joint or actuator to hold matches {pattern!r}; the robot has "
                                                    f"{', '.join(known[:12]) or 'none'}"):
         if name in model.joint_names:
             joints[model.v_index(name)] = True
@@ -220,8 +220,8 @@ class _EquilibriumSearch:
         self.reach = units.unit_scales(self.model.v_units)                       # of each coordinate
         self.quickness = self.reach / units.time**2                         # of its acceleration
         self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
-        self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.of("N")),
-                                       units.of_forces(self.model.v_units[k] for k in self.sums)])
+        self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.unit_scale("N")),
+                                       units.force_scales(self.model.v_units[k] for k in self.sums)])
         slack = _AT_LIMIT * self.reach
         low, high = self.model.lower - slack, self.model.upper + slack
         own = setup.problem.schedule.q_of_v
@@ -259,7 +259,7 @@ class _EquilibriumSearch:
 
     def _step(self, now: _EquilibriumPoint) -> np.ndarray:
         nv = self.model.nv
-        moves = chart(self.model, now.here.q, now.here.v, ~self.free, drives_at(self.problem, self.t))
+        moves = chart(self.model, now.here.q, now.here.v, ~self.free, constraint_motions_at(self.problem, self.t))
         index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
         system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
         slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
@@ -314,7 +314,7 @@ class _EquilibriumSearch:
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
         _, tau = completed(self.model, best.q, rest, rest, given.tau, ~self.free, best.here.f_ext, self.setup.scenario.passive,
-                           drives_at(self.setup.problem, self.t))
+                           constraint_motions_at(self.setup.problem, self.t))
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
@@ -326,7 +326,7 @@ class _EquilibriumSearch:
         moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            notes.append(f"{listed(names, 4)}: the prescribed motion is not at rest at "
+            notes.append(f"{format_names(names, 4)}: the prescribed motion is not at rest at "
                          f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
         if self._changing():
             notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
@@ -379,7 +379,8 @@ class _EquilibriumSearch:
 def _options(names: list[str]) -> str:
     """Options of the command that hold these actuators."""
     most = 6
-    return " ".join(f"--hold {name}" for name in names) if len(names) <= most else f"--hold for each of {listed(names, most)}"
+    return " ".join(f"--hold {name}"
+                    for name in names) if len(names) <= most else f"--hold for each of {format_names(names, most)}"
 
 
 # A closed state of a robot from values by joint name: what `liedyn assemble` runs ---------------------------------------
@@ -399,7 +400,7 @@ class AssembledState:
 
 
 def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), keep: Sequence[str] = (),
-                    drive: Sequence[str] = (), *, seed: int = 0) -> AssembledState:
+                    constraint_motion: Sequence[str] = (), *, seed: int = 0) -> AssembledState:
     """Close the loops from a guess, and complete a velocity.
 
     Parameters
@@ -409,7 +410,7 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
         that the constraints ask for, and as small as can be in kinetic energy.
     keep : joint names or patterns
         Joints that stay where the guess has them.
-    drive : texts such as "tool=0,0,-0.7" or "tool=0,0,-0.7,0,0,1.57"
+    constraint_motion : texts such as "tool=0,0,-0.7" or "tool=0,0,-0.7,0,0,1.57"
         Where the frames of driven loops stand: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
     seed : int
 
@@ -422,19 +423,19 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     guess = model.neutral()
     for name, values in _given(model, q, model.q_index, "--q"):
         guess[model.q_index(name)] = _unit(model, name, values)
-    moved, known = dict(_driven(model, text) for text in drive), ", ".join(model.joint_names[:12])
-    kept = named(keep, model.joint_names, lambda pattern: f"no joint to keep matches {pattern!r}; the robot has {known}")
-    found = assemble(model, guess, fixed=kept, drive=moved, seed=seed)
+    moved, known = dict(_driven(model, text) for text in constraint_motion), ", ".join(model.joint_names[:12])
+    kept = select_names(keep, model.joint_names, lambda pattern: f"no joint to keep matches {pattern!r}; the robot has {known}")
+    found = assemble(model, guess, fixed=kept, constraint_motion=moved, seed=seed)
     still = tuple(one.name for one in model.constraints if one.driven and one.name not in moved)
     return AssembledState(model, found, _velocity(model, found.q, v, moved) if v else None, still)
 
 
-def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
+def _velocity(model: Model, q, texts: Sequence[str], constraint_motion: dict) -> np.ndarray:
     wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     for name, values in _given(model, texts, model.v_index, "--v"):
         wanted[model.v_index(name)], given[model.v_index(name)] = values, True
-    v = project_velocity_unchecked(model, q, wanted, prescribed=given, drive=drive)
-    left = np.abs(constraint_velocity(model, q, v, drive=drive))
+    v = project_velocity_unchecked(model, q, wanted, prescribed=given, constraint_motion=constraint_motion)
+    left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion))
     off = equation_weights(model) * left
     if off.max() > _AGREE * np.abs(wanted / coordinate_scales(model)).max():
         row = int(np.argmax(off))

@@ -44,7 +44,7 @@ from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajector
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
-from liedyn.simulation.name_binding import listed
+from liedyn.simulation.name_binding import format_names
 
 # States of a recorded motion, freed of noise, and the same states with more of the noise that the recording has ---------
 
@@ -280,7 +280,7 @@ def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.n
 
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
-_CHECK_ROUNDS = 3              # of the smallest scale error that is found: it adds to the noise by which it is judged
+_CHECK_ROUNDS = 3        # of the smallest scale error that is found: it adds to the noise by which it is judged
 _SETTLED = 1.05          # a round that adds less to that error ends them
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
 _FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
@@ -289,7 +289,7 @@ _CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of whit
 _NOISE_RATIO = 2.0       # a coloured residual of more than this times the white noise is a misfit
 _LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
 _COLOURED = 1.5          # variance inflation from which a residual is reported as coloured; white noise stays below 1.2
-_MATERIAL_MISFIT = 1e-3        # of a joint's torque: a smaller torque that is not explained is no misfit of the model
+_MATERIAL_MISFIT = 1e-3  # of a joint's torque: a smaller torque that is not explained is no misfit of the model
 _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
            "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
            "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
@@ -601,15 +601,17 @@ class Identification(Immutable):
     def verdict(self) -> str:
         """Whether the model explains the torques; otherwise the joints with a misfit."""
         misfit = [joint.joint for joint in self.joints if not joint.explained]
-        return f"the model does not explain the torques of {listed(misfit, 6)}" if misfit else "the model explains the torques"
+        if misfit:
+            return f"the model does not explain the torques of {format_names(misfit, 6)}"
+        return "the model explains the torques"
 
     @property
     def premise(self) -> str:
         """What the values and deviations suppose of the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
         rest = [joint.joint for joint in self.joints if not joint.scale < 1.0]
-        known = "; ".join([*([f"tested to {listed(tested, 6)}"] if tested else []),
-                           *([f"not tested: {listed(rest, 6)}"] if rest else [])])
+        known = "; ".join([*([f"tested to {format_names(tested, 6)}"] if tested else []),
+                           *([f"not tested: {format_names(rest, 6)}"] if rest else [])])
         return (f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be "
                 "tested)")
 
@@ -752,7 +754,8 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     kinds = joint_parameter_kinds(model, motion.passive, joints)
     idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if idle:
-        raise UsageError(f"{listed(idle, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
+        raise UsageError(
+            f"{format_names(idle, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
                          "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
     chosen = {"passive": motion.passive, "joints": (*kinds, "offset") if offset and "offset" not in kinds else kinds}
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
@@ -766,7 +769,7 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
-    forces = model_scales(model).of_forces(model.v_units)
+    forces = model_scales(model).force_scales(model.v_units)
     least = np.where(motion.tau.any(axis=0), _LEAST_NOISE,
                      _UNACTUATED_NOISE) * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
     found = fit(W, least, base.sizes[base.columns])
@@ -861,7 +864,8 @@ def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, te
     trusted = tells & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     share = np.divide(own, own.sum(axis=0), out=np.zeros_like(own), where=own > 0.0)
     spoilt = np.array([not joint.explained for joint in tested])[:, None] & (share > _SHARE)
-    misfits = tuple(listed([joint.joint for joint, off in zip(tested, column, strict=True) if off], 6) for column in spoilt.T)
+    misfits = tuple(format_names([joint.joint for joint, off in zip(tested, column, strict=True) if off], 6)
+                    for column in spoilt.T)
     return np.where(found.blind, np.inf, total), trusted & ~spoilt.any(axis=0), misfits
 
 
@@ -901,7 +905,8 @@ def _unlike_notes(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, v
     if not impossible:
         return hints
     hints = hints or ["check the signs of the torques, and the axes of the joints and the gravity of the robot file"]
-    return [f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({listed(impossible, 6)}): negative, but no mass, "
+    return [
+        f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({format_names(impossible, 6)}): negative, but no mass, "
             f"moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}"]
 
 
@@ -929,7 +934,8 @@ def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, f
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
                      f"estimated parameters{how}, or check the recording")
     if coloured:
-        notes.append(f"the residuals of {listed(coloured, 6)} are not white: the deviations count fewer independent samples")
+        notes.append(
+            f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent samples")
     return notes
 
 
@@ -941,18 +947,20 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str]
     biased = [name for name in biased if name not in spoilt]
     notes = []
     if unseen:
-        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
+        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
                      "their values are those of the robot file")
     if mixed:
-        notes.append(f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({listed(mixed, 6)}): it "
+        notes.append(f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
                      "determines combinations of them only. Their values fit the torques together; one of them alone has no "
                      "meaning")
     if spoilt:
-        notes.append(f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({listed(spoilt, 6)}): they depend on joints "
+        notes.append(
+            f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({format_names(spoilt, 6)}): they depend on joints "
                      "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
                      f"smoothing; {mend}")
     if biased:
-        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): noise of the motion or "
+        notes.append(
+            f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the motion or "
                      f"its smoothing may bias them by more than their deviation; {mend}")
     return notes
 

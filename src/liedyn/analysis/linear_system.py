@@ -11,16 +11,16 @@ from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.dynamics.scales import Scales
 from liedyn.errors import ComputationError, UsageError
 from liedyn.immutable import Immutable, read_only_property
-from liedyn.simulation.name_binding import listed, named
+from liedyn.simulation.name_binding import format_names, select_names
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
 # A in characteristic units of the robot, balanced; "norm" is its largest singular value.
-_RANK = 1e-10        # of the norm: parts of a direction that an input does not reach but by rounding
-_ZERO = 1e-11        # of the norm: singular values and real parts that count as zero; rounding leaves up to 1e-12
-_ROUNDING = 1e-12    # of its row, its column and the characteristic rate: rounding is 1e-15 times the condition of M
-_SCATTER = 1e-7      # of the eigenvalue: real parts of one that is almost repeated, a root of the rounding
-_APART = (1e-3, 1e-5, 1e-7)    # of the eigenvalue: how far rounding scatters a chain of 4, 3 and 2 equal ones
+_RANK = 1e-10                # of the norm: parts of a direction that an input does not reach but by rounding
+_ZERO = 1e-11                # of the norm: singular values and real parts that count as zero; rounding leaves up to 1e-12
+_ROUNDING = 1e-12            # of its row, its column and the characteristic rate: rounding is 1e-15 times the condition of M
+_SCATTER = 1e-7              # of the eigenvalue: real parts of one that is almost repeated, a root of the rounding
+_APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: how far rounding scatters a chain of 4, 3 and 2 equal ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,13 +180,13 @@ class LinearSystem(Immutable):
 
 
 def _few(names: Sequence[str]) -> str:
-    return listed(names, 8) or "none"
+    return format_names(names, 8) or "none"
 
 
 def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
-    chosen = named([pattern for pattern in patterns if names or pattern != "*"], names,
+    chosen = select_names([pattern for pattern in patterns if names or pattern != "*"], names,
                    lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
     return sorted(names.index(name) for name in chosen)
 

@@ -42,16 +42,16 @@ from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.robot_files import findings_note
-from liedyn.simulation.constraint_setup import drives_at
-from liedyn.simulation.control.law_derivatives import friction_note
+from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.control.law_derivatives import friction_warnings
 from liedyn.simulation.finite_differences import (
     DerivativeComparison,
+    best_derivative,
     compare,
-    condition_of,
-    own_error,
-    rough,
-    slope,
-    surest_slope,
+    extrapolated_derivative,
+    has_friction,
+    mass_matrix_condition,
+    rounding_error,
 )
 
 _CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
@@ -86,7 +86,7 @@ class Linearization(Immutable):
 def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
               prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
               inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
-              drive: Mapping[str, Any] | None = None) -> LinearSystem:
+              constraint_motion: Mapping[str, Any] | None = None) -> LinearSystem:
     """Linear system of small deviations from a motion. Forces, external wrenches in local frames, and accelerations of
     prescribed coordinates are constant except for the inputs.
 
@@ -108,7 +108,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
         tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
     independent : names or patterns, one or several
         For a model with constraints: coordinates to use as states. Prescribed ones are always used; others are chosen.
-    drive : {closure name: (T, V, dV)}, optional
+    constraint_motion : {closure name: (T, V, dV)}, optional
         Motion of driven loops, see `constraint_residual`.
 
     Returns
@@ -140,20 +140,21 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     for name, x in (("q", q), ("v", v), ("tau", tau)):
         if x.ndim != 1:
             raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
-    _check_closed(model, q, v, drive)
-    a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, drive)
-    chosen = chart(model, q, v, prescribed, drive, independent)
+    _check_closed(model, q, v, constraint_motion)
+    a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, constraint_motion)
+    chosen = chart(model, q, v, prescribed, constraint_motion, independent)
     here = OperatingPoint(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
     none = np.zeros((nv, 2 * nv))
-    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, drive)
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, constraint_motion)
 
 
-def _check_closed(model, q, v, drive) -> None:
+def _check_closed(model, q, v, constraint_motion) -> None:
     if not model.nc:
         return
-    for what, x, size, mend in (
-            ("q", constraint_residual(model, q, drive=drive), 1.0, "project_configuration or assemble"),
-            ("v", constraint_velocity(model, q, v, drive=drive), rate_magnitude(model, v, 1), "project_velocity")):
+    for what, x, size, mend in (("q", constraint_residual(model, q, constraint_motion=constraint_motion), 1.0,
+                                 "project_configuration or assemble"),
+                                ("v", constraint_velocity(model, q, v, constraint_motion=constraint_motion),
+                                 rate_magnitude(model, v, 1), "project_velocity")):
         off = equation_weights(model) * np.abs(x)
         r = int(np.argmax(off))
         if not off[r] <= _CLOSED * size:
@@ -236,7 +237,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
-        notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
+        notes += friction_warnings(setup.model, here.v) if setup.scenario.passive else []
     done, compared = time.perf_counter(), None
     if verify:
         with progress.stage("comparing with differences"):
@@ -270,14 +271,14 @@ def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=l
     u = np.zeros(nv + actuators) if u is None else u
     inputs, index = _input_numbers(model, system), _coordinates(model, system)
     f, sums = len(index), problem.schedule.integral
-    deviated = _deviated_tied(problem, here, index) if problem.ties is not None else _deviated(model, here)
+    deviated = _deviated_tied(problem, here, index) if problem.constraints is not None else _deviated(model, here)
 
     def outcome(x, w):
         z = here.integral.copy()
         z[sums] += acting * x[2 * f:n]
         return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs) / rows
 
-    condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
+    condition = float(mass_matrix_condition(model, here.q[None], problem.schedule.level == TORQUE)[0])
     units = model_scales(model)
     by_state, by_input, of_outputs = map(units.unit_scales, (system.state_units, system.input_units, system.output_units))
     rows = np.concatenate([by_state / units.time, of_outputs])
@@ -285,13 +286,13 @@ def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=l
     steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
     for k, name in enumerate(system.states):
         rate, _, coordinate = name.partition(".")
-        bends = (2 * FRICTION_SPEED / by_state[k],) if rate == "v" and problem.passive and rough(model, coordinate) else ()
+        bends = (2 * FRICTION_SPEED / by_state[k],) if rate == "v" and problem.passive and has_friction(model, coordinate) else ()
         found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps + bends, condition))
         update(k / n)
     found += [_surest(lambda h, k=k, size=size: outcome(0 * x[0], h * size * w[k]), (1.0,), condition)
               for k, size in zip(inputs, by_input, strict=True)]
     theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
-    doubt += own_error(condition, theirs)
+    doubt += rounding_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
     ours = ours * np.concatenate([by_state, by_input]) / rows[:, None]
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
@@ -310,23 +311,23 @@ def _deviated(model, here: OperatingPoint):
 
 def _deviated_tied(problem, here: OperatingPoint, index):
     """The same by deviations of the independent coordinates, which the others follow."""
-    model, drive = problem.model, drives_at(problem, here.t)
+    model, constraint_motion = problem.model, constraint_motions_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)
-    Z = chart(model, here.q, here.v, given, drive).Z
+    Z = chart(model, here.q, here.v, given, constraint_motion).Z
 
     def deviated(dq, dv):
-        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
+        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, constraint_motion=constraint_motion)
         v = here.v.copy()
         v[index] += dv
-        return q, project_velocity_unchecked(model, q, v, prescribed=given, drive=drive)
+        return q, project_velocity_unchecked(model, q, v, prescribed=given, constraint_motion=constraint_motion)
     return deviated
 
 
 def _surest(f, steps: tuple[float, ...], condition: float):
     try:
-        return surest_slope(f, steps, condition)
+        return best_derivative(f, steps, condition)
     except ComputationError:                       # beyond the domain of a law
-        return surest_slope(f, tuple(_WITHIN * h for h in steps), condition)
+        return best_derivative(f, tuple(_WITHIN * h for h in steps), condition)
 
 
 def _input_numbers(model, system) -> list[int]:
@@ -358,7 +359,7 @@ def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
     units = model_scales(model)
     fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
     change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
-    return slope(change, _STEP / fast, 3)[0]
+    return extrapolated_derivative(change, _STEP / fast, 3)[0]
 
 
 def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, DerivativeComparison]:

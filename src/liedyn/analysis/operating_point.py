@@ -17,15 +17,15 @@ from liedyn.dynamics.kinematics import integrate, jacobian
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
-from liedyn.integrators.segment import evaluated
+from liedyn.integrators.segment import evaluate_state
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
-from liedyn.simulation.constraint_setup import drives_at
-from liedyn.simulation.control.joint_control import with_rotors
-from liedyn.simulation.name_binding import listed, measured_at, named
+from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.name_binding import format_names, select_names, with_measured_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
-    model = with_rotors(scenario, model)
+    model = add_rotor_inertias(scenario, model)
     whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)
     return LinearizationSetup(scenario, model, problem, warnings, whole)
@@ -112,7 +112,7 @@ def state_at(setup: LinearizationSetup, at: float,
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
-    from liedyn.integrators.diagnosis import choose_integrator, options_of
+    from liedyn.integrators.diagnosis import choose_integrator, integrator_options
     from liedyn.simulation.preparation import check_supports_integrals
 
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
@@ -120,11 +120,11 @@ def state_at(setup: LinearizationSetup, at: float,
     if scenario.events or hard:
         from liedyn.simulation.preparation import check_supports_events
         check_supports_events(replace(scenario, integrator=integrator))
-        setup, now = past_events(setup, at, options_of(integrator), progress)
+        setup, now = past_events(setup, at, integrator_options(integrator), progress)
         return replace(setup, integral=now.integral), t, now.q, now.v
     from liedyn.integrators.solve import solve, solve_segment
 
-    times, options = np.array([0.0, at]), options_of(integrator)
+    times, options = np.array([0.0, at]), integrator_options(integrator)
     if len(problem.schedule.integral):
         now = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
         return replace(setup, integral=now.integral), t, now.q, now.v
@@ -135,7 +135,7 @@ def state_at(setup: LinearizationSetup, at: float,
 def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None) -> OperatingPoint:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
     coordinate, the force of each other one, the thrusts. integral (nv,): of pid laws, None: zero. Raises ComputationError."""
-    m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v, integral=integral)
+    m, nv, work = problem.model, problem.model.nv, evaluate_state(problem, t, q, v, integral=integral)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
@@ -150,15 +150,16 @@ def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None)
             f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
             f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
     a, tau = completed(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], np.asarray(problem.schedule.level != TORQUE), f_ext,
-                       problem.passive, drives_at(problem, t))
+                       problem.passive, constraint_motions_at(problem, t))
     return replace(here, a=a, tau=tau, f_ext=f_ext)
 
 
-def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, drive) -> tuple[np.ndarray, np.ndarray]:
+def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, constraint_motion) -> tuple[np.ndarray, np.ndarray]:
     """a and tau complete, by hybrid dynamics under the constraints that the model has; drive: the motion of driven loops."""
     if not model.nc:
         return hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive)
-    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
+    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive,
+                                        constraint_motion=constraint_motion)
     return found.a, found.tau
 
 
@@ -194,7 +195,7 @@ def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, law
 
 
 def signal_at(problem: InitialValueProblem, k: int, here: OperatingPoint) -> float:
-    return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
+    return read_signal(with_measured_values(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 
 def _with_constants(signals, values):
@@ -247,7 +248,7 @@ class CoordinatePartition:
                        state_units=pick(full.state_units), moving=full.moving[kept])
 
 
-def chart(model, q, v, prescribed, drive=None, wanted=()) -> CoordinatePartition | None:
+def chart(model, q, v, prescribed, constraint_motion=None, wanted=()) -> CoordinatePartition | None:
     """Of the model at q, v; None where it has no constraints. Independent are prescribed coordinates (nv,), then those `wanted`
     (patterns), then what moves most.
 
@@ -263,7 +264,7 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> CoordinatePartition
             raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
         return None
     nv, m = model.nv, model.nc
-    rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, drive=drive, passive=False)
+    rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, constraint_motion=constraint_motion, passive=False)
     index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
     others = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
@@ -276,8 +277,8 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> CoordinatePartition
 
 def _wanted(model, patterns) -> np.ndarray:
     names = model.v_names
-    chosen = named(patterns, names, lambda pattern: f"no independent coordinate matches {pattern!r}; the coordinates are "
-                                                    f"{listed(names, 12)}")
+    chosen = select_names(patterns, names, lambda pattern: f"no independent coordinate matches {pattern!r}; the coordinates are "
+                                                    f"{format_names(names, 12)}")
     return np.array([names.index(name) for name in chosen], dtype=np.int64)
 
 
@@ -323,17 +324,18 @@ def past_events(setup, at: float, options: Options, progress):
     from liedyn.simulation.run_recorder import RunRecorder
 
     scenario = setup.scenario
-    timeline, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
-    timeline.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
-    now, mode = timeline.ended, timeline.modes.mode
-    if timeline.actions.stopped:
-        raise UsageError(f"the run ends at t = {now.t:g} s, by the event {timeline.occurrences[-1].name}; found t = {at:g} s")
+    hybrid_simulation, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
+    hybrid_simulation.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
+    now, mode = hybrid_simulation.final_state, hybrid_simulation.problems.hybrid_state
+    if hybrid_simulation.actions.stopped:
+        raise UsageError(
+            f"the run ends at t = {now.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
                          "side only (limits: stop gives compliant stops; or lock the joint by an event)")
-    problem = timeline.modes.problem
-    notes = setup.notes if not timeline.occurrences else (*setup.notes, _told(mode, at))
+    problem = hybrid_simulation.problems.current
+    notes = setup.notes if not hybrid_simulation.occurred_events else (*setup.notes, _told(mode, at))
     return replace(setup, model=problem.model, problem=problem, notes=notes), now
 
 

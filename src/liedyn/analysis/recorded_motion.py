@@ -34,9 +34,9 @@ from liedyn.model.description import Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model, yaml_of
 from liedyn.simulation.control.joint_control import with_armatures
-from liedyn.simulation.limits import limit_notes, limits_exceeded
-from liedyn.simulation.name_binding import coordinates, named, unwrapped_angle
-from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, columns_of, header_of, passed_over
+from liedyn.simulation.limits import limit_warnings, limits_exceeded
+from liedyn.simulation.name_binding import select_names, unwrap_angle, v_to_q_indices
+from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, motion_columns, trajectory_header, unused_columns
 
 # The robot that a trajectory file was recorded with, as its comments tell -----------------------------------------------
 
@@ -103,7 +103,7 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str,
         there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
         notes.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
         model = model.with_changes(gravity=gravity)
-    own = {joint.name: joint.figures[0].armature for joint in model.description.joints if joint.name in armatures}
+    own = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints if joint.name in armatures}
     other = {joint: x for joint, x in armatures.items() if x != own[joint]}
     if other:
         listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
@@ -114,7 +114,7 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str,
 
 def unknown_notes(model: Model, trajectory: Trajectory) -> list[str]:
     """A message that names columns of nothing that the robot has."""
-    unknown = passed_over(model, trajectory)
+    unknown = unused_columns(model, trajectory)
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
     text = f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: {', '.join(unknown[:_NAMED])}{more}"
     return [text] if unknown else []
@@ -146,7 +146,7 @@ def comments_for(header: dict[str, str], model: Model, output: str,
                  for key in ("robot", "loops", "model") if recorded.header.get(key)}
         kept = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
         return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | kept
-    named = {key: value for key, value in header_of(model, folder=folder).items() if key in ("robot", "loops")}
+    named = {key: value for key, value in trajectory_header(model, folder=folder).items() if key in ("robot", "loops")}
     return named | {key: value for key, value in header.items() if key not in ("robot", "loops", "model", "model_sha256")}
 
 
@@ -239,10 +239,10 @@ _MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors 
 def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Configurations (N, nq) without jumps by full turns, and a message. TrajectoryError where limits exclude the other turns."""
     out, names = q, []
-    for k, i in enumerate(coordinates(model)):
+    for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
             continue
-        x, jumps = unwrapped_angle(q[:, i], model.v_names[k], model.lower[k], model.upper[k])
+        x, jumps = unwrap_angle(q[:, i], model.v_names[k], model.lower[k], model.upper[k])
         if jumps:
             out = out.copy() if out is q else out
             out[:, i] = x
@@ -253,14 +253,14 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
 def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> list[str]:
     """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities
     that are not the rates of the positions."""
-    notes = [*limit_notes(limits_exceeded(model, t, q, v, tau), recorded=True), *_rates_of_positions(model, t, q, v)]
+    notes = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_rates_of_positions(model, t, q, v)]
     degrees = _in_degrees(model, q, v)
     return notes + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
 
 
 def _rates_of_positions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[str]:
     """Messages about coordinates of one joint axis whose velocity contradicts their position."""
-    places = [(k, int(i)) for k, i in enumerate(coordinates(model)) if i >= 0]
+    places = [(k, int(i)) for k, i in enumerate(v_to_q_indices(model)) if i >= 0]
     k, i = ([pair[j] for pair in places] for j in (0, 1))
     turns = [model.v_units[one] == "rad" for one in k]
     x = np.where(turns, np.unwrap(q[:, i], axis=0), q[:, i])
@@ -302,7 +302,7 @@ def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
     """Why angles seem to be in degrees; empty if they do not: a 180/pi-th part of all is within their limits, and some are far
     beyond them, jump by 360, or turn to and fro by many turns."""
     worst, text, unlimited = 0.0, "", []
-    for k, i in enumerate(coordinates(model)):
+    for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad":
             continue
         if not (model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).all()):
@@ -323,7 +323,7 @@ def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tup
     for k, i in places:
         if _degrees_wrap(q[:, i]):
             return f"{model.v_names[k]} jumps by {np.abs(np.diff(q[:, i])).max():.4g} rad between two rows"
-    if set(model.v_units) != {"rad"} or min(coordinates(model)) < 0:           # wheels of vehicles turn to and fro
+    if set(model.v_units) != {"rad"} or min(v_to_q_indices(model)) < 0:           # wheels of vehicles turn to and fro
         return ""
     moved = np.ptp(q, axis=0)
     if (moved[moved > 0] < _MOVING).any() or np.abs(q).max() > _MOST:
@@ -377,7 +377,8 @@ def mask_of(model: Model, patterns) -> np.ndarray:
     """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
     mask = np.zeros(model.nv, dtype=bool)
     known = ", ".join(model.joint_names) or "none"
-    for name in named(patterns, model.joint_names, lambda pattern: f"no moving joint matches {pattern!r}; the robot has {known}"):
+    for name in select_names(patterns, model.joint_names,
+                             lambda pattern: f"no moving joint matches {pattern!r}; the robot has {known}"):
         mask[model.v_index(name)] = True
     return mask
 
@@ -390,7 +391,7 @@ def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
 
 def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
     """The comments of a trajectory, and with what was computed."""
-    return trajectory.header | {key: x for key, x in header_of(model, passive=passive).items() if key != "robot"}
+    return trajectory.header | {key: x for key, x in trajectory_header(model, passive=passive).items() if key != "robot"}
 
 
 def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> SampledMotion:
@@ -422,7 +423,7 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
 def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
     """The motion, and the external wrenches that act, as columns of a trajectory."""
     which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
-    return columns_of(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
+    return motion_columns(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
                       q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
@@ -621,7 +622,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     """
     t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
     columns = columns_of_motion(model, motion)
-    header = header_of(model, passive=passive)
+    header = trajectory_header(model, passive=passive)
     return Trajectory(header, t, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
                       model="" if _is_of_file(model, header) else yaml_of(model))
 
@@ -648,7 +649,7 @@ def _is_of_file(model: Model, header: dict[str, str]) -> bool:
 # out then differs from the result by about the result's error.
 
 UNRELIABLE = 0.1                        # of a result's own size
-_NAMED_COLUMNS = 24                             # columns in one message
+_NAMED_COLUMNS = 24                     # columns in one message
 _FEWEST = 4                             # rows; fewer have no second way to derive
 
 

@@ -13,12 +13,17 @@ from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_deriva
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError
-from liedyn.integrators.segment import evaluated
+from liedyn.integrators.segment import evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.spatial import bracket, skew
-from liedyn.simulation.constraint_setup import drives_at
-from liedyn.simulation.control.law_derivatives import at_limits, joint_laws, signal_gradient, wrench_laws
+from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.control.law_derivatives import (
+    joint_force_jacobian,
+    saturated_forces,
+    signal_gradient,
+    wrench_force_jacobian,
+)
 
 # A, B, C, D of a robot about one instant --------------------------------------------------------------------------------
 
@@ -57,7 +62,7 @@ class Integrals:
 
 
 def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push, inputs, outputs, chart=None,
-                   drive=None, integrals: Integrals | None = None) -> LinearSystem:
+                   constraint_motion=None, integrals: Integrals | None = None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
     inputs, outputs: patterns. chart: `operating_point.CoordinatePartition` of a constrained model, with the motion of driven
     loops."""
@@ -65,7 +70,7 @@ def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push
     nv = model.nv
     integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
     n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)
-    d, free, none = _derivatives(model, here, prescribed, passive, drive), ~prescribed, np.zeros_like(integrals.force)
+    d, free, none = _derivatives(model, here, prescribed, passive, constraint_motion), ~prescribed, np.zeros_like(integrals.force)
 
     def answers(force, push):
         """Of accelerations and joint forces to joint forces of free coordinates, and to generalized forces of wrenches, (nv, k)
@@ -132,10 +137,11 @@ def _outputs(model, q, table, m: int, patterns):
     return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
 
 
-def _derivatives(model, here: OperatingPoint, prescribed, passive, drive) -> SplitDerivatives:
+def _derivatives(model, here: OperatingPoint, prescribed, passive, constraint_motion) -> SplitDerivatives:
     state = model, here.q, here.v, here.a, here.tau, prescribed
     if model.nc:
-        return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive).split()
+        return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive,
+                                              constraint_motion=constraint_motion).split()
     return hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive).split()
 
 
@@ -165,11 +171,12 @@ def linear_system(setup: LinearizationSetup, problem, here: OperatingPoint, inpu
     """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup; acting: whether forces
     answer to integrals."""
     prescribed = setup.prescribed if prescribed is None else prescribed
-    force, push = joint_laws(problem, here.t, here.q, here.v, here.integral), wrench_laws(problem, here.t, here.q, here.v)
-    drive = drives_at(problem, here.t)
-    independent = chart(problem.model, here.q, here.v, prescribed, drive, independent)
-    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, independent, drive,
-                          integrals_of(problem, here, acting))
+    force, push = joint_force_jacobian(problem, here.t, here.q, here.v,
+                                       here.integral), wrench_force_jacobian(problem, here.t, here.q, here.v)
+    constraint_motion = constraint_motions_at(problem, here.t)
+    independent = chart(problem.model, here.q, here.v, prescribed, constraint_motion, independent)
+    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, independent,
+                          constraint_motion, integrals_of(problem, here, acting))
 
 
 def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integrals:
@@ -187,10 +194,10 @@ def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integral
             row[i] -= ki
     if acting:
         force[k, np.arange(len(k))] = 1.0
-        if laws is not None and (laws.acts[COMPUTED] or laws.task is not None):
+        if laws is not None and (laws.active_laws[COMPUTED] or laws.task is not None):
             force[laws.driven] = _of_computed(problem, here)[laws.driven]          # it knows the other forces
         if laws is not None:
-            force[at_limits(problem, here.t, here.q, here.v, here.integral)[1]] = 0.0
+            force[saturated_forces(problem, here.t, here.q, here.v, here.integral)[1]] = 0.0
     return Integrals(k, rate, force)
 
 
@@ -199,5 +206,5 @@ def _of_computed(problem, here: OperatingPoint) -> np.ndarray:
     p, nv = problem.without_stops, problem.model.nv
 
     def forces(x):
-        return evaluated(p, here.t, here.q, here.v, integral=here.integral + x).tau.copy()
+        return evaluate_state(p, here.t, here.q, here.v, integral=here.integral + x).tau.copy()
     return np.column_stack([0.5 * (forces(e) - forces(-e)) for e in np.eye(nv)[problem.schedule.integral]])

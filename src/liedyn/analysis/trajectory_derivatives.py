@@ -30,15 +30,15 @@ from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, R
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
 from liedyn.simulation.finite_differences import (
-    BOUND,
+    MAX_EXCESS,
     DerivativeComparison,
+    best_derivative,
     compare,
-    condition_of,
-    own_error,
-    rough,
-    surest_slope,
+    has_friction,
+    mass_matrix_condition,
+    rounding_error,
 )
-from liedyn.simulation.name_binding import named
+from liedyn.simulation.name_binding import select_names
 
 LARGEST = 20_000                 # columns
 
@@ -86,7 +86,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
         kinds = dict.fromkeys(name.partition(".")[0] for name in known)
         hint = nearest(pattern, known, 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
         return f"--by {pattern}: there is no such variable; {hint}"
-    return tuple(named(patterns, known, refusal))
+    return tuple(select_names(patterns, known, refusal))
 
 
 def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> np.ndarray:
@@ -224,7 +224,7 @@ def value(model: Model, name: str) -> float:
     for joint in model.description.joints:
         if head == "pitch" and joint.name == rest:
             return joint.pitch
-        for label, figures in zip(joint.labels, joint.figures, strict=True):
+        for label, figures in zip(joint.labels, joint.coordinate_parameters, strict=True):
             if rest == _dotted(joint.name, label) and hasattr(figures, head):
                 return getattr(figures, head)
     return 0.0
@@ -270,7 +270,7 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
 
 
 def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
-    parameters = list(joint.figures)
+    parameters = list(joint.coordinate_parameters)
     for k, label in enumerate(joint.labels):
         if rest == _dotted(joint.name, label):
             parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
@@ -296,7 +296,7 @@ _NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it 
 
 
 def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str:
-    """The note that says how large the differences are. Raises CheckFailed where one is larger than BOUND and than what the
+    """The note that says how large the differences are. Raises CheckFailed where one is larger than MAX_EXCESS and than what the
     differences may be off themselves."""
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
     with progress.stage("comparing with differences"):
@@ -305,9 +305,9 @@ def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str
     told = f"largest relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
            f"{found[worst].off:.1e} ({worst})"
     if not found[worst].sound:
-        raise CheckFailed(f"{told}; expected at most {BOUND:g}; nothing is written")
+        raise CheckFailed(f"{told}; expected at most {MAX_EXCESS:g}; nothing is written")
     doubtful = max(found.values(), key=lambda one: one.doubt)
-    if doubtful.doubt > BOUND:
+    if doubtful.doubt > MAX_EXCESS:
         told += f"; where the mass matrix is nearly singular, finite differences are accurate to {doubtful.doubt:.0e} only"
     return told
 
@@ -318,7 +318,7 @@ def differences(model: Model, asked: DerivativeRequest, motion, rows,
     a millionth of the force or acceleration itself where that is more (by v, at rest, nothing depends)."""
     asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
     u = np.where(asked.prescribed, *(np.zeros_like(chosen.v) if x is None else x for x in (chosen.a, chosen.tau)))
-    condition = condition_of(model, chosen.q, ~asked.prescribed)
+    condition = mass_matrix_condition(model, chosen.q, ~asked.prescribed)
     of, by = _characteristic(model, asked)
     theirs, doubt = (x * by for x in _differences(model, asked, chosen, u, of, condition.max(), update))
     ours, level = jacobian(model, asked, chosen) * by / of[:, None], _outcome(model, asked, chosen, chosen.q, chosen.v, u) / of
@@ -329,7 +329,7 @@ def differences(model: Model, asked: DerivativeRequest, motion, rows,
             x, y, z = (block[:, mask][:, :, heads == head] for block in (ours, theirs, doubt))
             if y.size:
                 size = max(np.abs(y).max(), _NOTHING * np.abs(level[:, mask]).max()) or 1.0
-                doubtful = z.max(axis=1, keepdims=True) + own_error(condition[:, None, None], y)
+                doubtful = z.max(axis=1, keepdims=True) + rounding_error(condition[:, None, None], y)
                 out[f"d{kind}/d{head}"] = compare(x, y, doubtful, size)
     return out
 
@@ -356,7 +356,7 @@ def _differences(model: Model, asked: DerivativeRequest, motion, u, of, conditio
     for j, name in enumerate(asked.by):
         update(j / len(asked.by))
         outcome, steps = _along(model, asked, motion, u, name)
-        out[:, :, j], doubt[:, :, j] = surest_slope(lambda s, f=outcome: f(s) / of, steps, condition)
+        out[:, :, j], doubt[:, :, j] = best_derivative(lambda s, f=outcome: f(s) / of, steps, condition)
     return out, doubt
 
 
@@ -367,12 +367,13 @@ def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
         return lambda s: _outcome_of(perturbed_model(model, name, s), model, asked, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
-    step = _STEP * model_scales(model).of(unit_of(model, name))
+    step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
     if kind == "u":                                            # which results are linear in
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if given else 'tau'}.{other}")
                                         for other, given in zip(model.v_names, asked.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
-    steps = (step, 2 * FRICTION_SPEED) if kind == "v" and motion.passive and rough(model, name.partition(".")[2]) else (step,)
+    steps = (step,
+             2 * FRICTION_SPEED) if kind == "v" and motion.passive and has_friction(model, name.partition(".")[2]) else (step,)
     return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 
@@ -398,7 +399,7 @@ def _steps(model: Model, name: str) -> tuple[float, ...]:
     """Of a parameter: small compared with the link's own, since accelerations bend with it, and large, since forces are linear in
     it."""
     head, _, rest = name.partition(".")
-    unit = model_scales(model).of(unit_of(model, name))
+    unit = model_scales(model).unit_scale(unit_of(model, name))
     if head not in ("mass", "inertia", "armature"):
         return (_STEP * unit,)
     links = model.description.links

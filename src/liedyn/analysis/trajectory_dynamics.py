@@ -36,8 +36,8 @@ from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.simulation.run_checks import slow_friction_note
-from liedyn.simulation.trajectory_columns import columns_of, constraint_columns, joint_wrench_columns, reaction_comment
+from liedyn.simulation.run_checks import slow_friction_warnings
+from liedyn.simulation.trajectory_columns import constraint_columns, joint_wrench_columns, motion_columns, reaction_comment
 
 # What dynamics of mechanisms along the rows of a trajectory file needs besides: closed rows, and who is actuated --------
 
@@ -84,7 +84,7 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
     driven = [one.name for one in model.constraints if one.driven]
     if driven:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
-                         "simulate it, or use the library (drive=…)")
+                         "simulate it, or use the library (constraint_motion=…)")
     _check_closed(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
     most = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
     if any(name.startswith("v.") for name in trajectory.columns):
@@ -297,12 +297,12 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
 
 def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[str]:
     speed = np.abs(motion.v)
-    return slow_friction_note(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
+    return slow_friction_warnings(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
 
 
 def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[str]:
     """How far the result is off where velocities or accelerations were derived."""
-    forces, accelerations = (columns_of(model, **{kind: found.a}) for kind in ("tau", "a"))
+    forces, accelerations = (motion_columns(model, **{kind: found.a}) for kind in ("tau", "a"))
     chosen = [force if given else acceleration
               for force, acceleration, given in zip(forces, accelerations, setting.prescribed, strict=True)]
 

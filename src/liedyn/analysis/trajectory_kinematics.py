@@ -15,7 +15,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.trajectory_csv import LONGEST_LINE, MAY_BE_EMPTY
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import listed, named
+from liedyn.simulation.name_binding import format_names, select_names
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
@@ -107,9 +107,9 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
     check_frame(frame)
 
     def refusal(pattern: str) -> str:
-        hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {listed(model.link_names, 12)}"
+        hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {format_names(model.link_names, 12)}"
         return f"--link {pattern}: there is no such link; {hint}"
-    links = named(patterns, model.link_names, refusal)
+    links = select_names(patterns, model.link_names, refusal)
     if not links and not any(whole.values()):
         raise UsageError("there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp")
     if not links and (point is not None or jacobian):
@@ -186,7 +186,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
     if asked.zmp:
         weight = mass * np.asarray(model.gravity)
         m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
-        least = _FEWEST_NEWTONS * model_scales(model).of("N")
+        least = _FEWEST_NEWTONS * model_scales(model).unit_scale("N")
         vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
         out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
     return out

@@ -49,15 +49,15 @@ from liedyn.io.trajectory_csv import check_no_events
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-from liedyn.simulation.name_binding import listed
+from liedyn.simulation.name_binding import format_names
 from liedyn.simulation.trajectory_columns import (
     WRENCH,
     bind_columns,
     bind_wrench_rate,
-    columns_of,
-    forced,
-    rate_of,
+    derivative_kind,
+    motion_columns,
     wrench_columns,
+    wrench_components,
 )
 
 # Quantities and their derivatives with respect to time, some from a file, the others from splines through those ---------
@@ -236,7 +236,7 @@ def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
         return "through every row"
     if least == most:
         return f"with a knot every {most} rows ({most * step:.3g} s)"
-    each = listed([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
+    each = format_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
     return f"with a knot every {least} to {most} rows ({least * step:.3g} to {most * step:.3g} s): {each}"
 
 
@@ -254,12 +254,12 @@ class HigherOrderRequest:
     of: str
     order: int
     prescribed: np.ndarray
-    forced: list[str]
+    wrench_components: list[str]
     passive: bool
 
     def name(self, k: int, j: int) -> str:
         """Kind of the columns of the k-th derivative of what comes out at coordinate j."""
-        return rate_of("tau" if self.prescribed[j] else "a", k)
+        return derivative_kind("tau" if self.prescribed[j] else "a", k)
 
     def answer(self, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """What comes out of these, with their derivatives (N, order + 1, nv)."""
@@ -310,7 +310,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         with naming(trajectory):
             q, unwrapping = unwrapped(model, q)
     passive = trajectory.passive
-    asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
+    asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):
         rows, notes = knot_spacings(t, chains, smooth)
@@ -341,17 +341,18 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
 
 def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
     """Of the motion, of the joint forces where they go in, of the external wrenches."""
-    kinds = ["v", *(rate_of("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
+    kinds = ["v", *(derivative_kind("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
     if not asked.prescribed.all():
-        kinds = [rate_of("tau", k) for k in range(asked.order + 1)]
+        kinds = [derivative_kind("tau", k) for k in range(asked.order + 1)]
         arrays = [bind_columns(model, trajectory, kind) for kind in kinds]
         require_forces(trajectory, arrays[0], asked.of)
         chains.append(Chain(model, kinds, arrays, model.v_units))
-    arrays = [bind_wrench_rate(model, trajectory, asked.forced, k) for k in range(asked.order + 1)]
-    if asked.forced:
-        units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in asked.forced)
-        chains.append(Chain(model, [rate_of("fext", k) for k in range(asked.order + 1)], arrays, units, tuple(asked.forced)))
+    arrays = [bind_wrench_rate(model, trajectory, asked.wrench_components, k) for k in range(asked.order + 1)]
+    if asked.wrench_components:
+        units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in asked.wrench_components)
+        chains.append(Chain(model, [derivative_kind("fext", k) for k in range(asked.order + 1)], arrays, units,
+                            tuple(asked.wrench_components)))
     return chains
 
 
@@ -393,7 +394,7 @@ def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.nda
         return None
     wrench = state.wrench[rows]
     out: dict[str, np.ndarray] = {}
-    for j, name in enumerate(asked.forced):
+    for j, name in enumerate(asked.wrench_components):
         link, _, part = name.rpartition(".")
         out.setdefault(link, np.zeros((*wrench.shape[:2], 6)))[:, :, WRENCH.index(part)] = wrench[:, :, j]
     return out
@@ -401,9 +402,9 @@ def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.nda
 
 def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> list[tuple[str, str, np.ndarray]]:
     orders = range(asked.order + 1)
-    rates = {rate_of(kind, k): x[:, k] for kind, x in (("a", a), ("tau", tau)) for k in orders}
-    wrenches = wrench_columns(asked.forced, state.wrench.swapaxes(0, 1)) if asked.forced else []
-    return columns_of(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
+    rates = {derivative_kind(kind, k): x[:, k] for kind, x in (("a", a), ("tau", tau)) for k in orders}
+    wrenches = wrench_columns(asked.wrench_components, state.wrench.swapaxes(0, 1)) if asked.wrench_components else []
+    return motion_columns(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
 
 
 def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
@@ -420,8 +421,8 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
     size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / span ** np.arange(len(size))[:, None]), units)
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
-    listed = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
-    notes = [f"estimated error of the worst coordinate: {listed} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
+    worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
+    notes = [f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
              f"within {ends} rows of the ends"]
     bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
     if len(bad):

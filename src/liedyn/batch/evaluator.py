@@ -18,7 +18,7 @@ from liedyn.errors import LiedynError, ScenarioError, nearest
 from liedyn.io.sweep_file import Sweep
 from liedyn.io.trajectory_csv import column_title
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import matching
+from liedyn.simulation.name_binding import matching_names
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
 _SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs in one batch; runs in it
@@ -146,13 +146,13 @@ class SweepEvaluator:
                     raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
                                         expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
         kept = self.sweep.trajectories
-        others |= {(pattern, kept) for pattern in kept.columns if not matching(pattern, known)} if kept else set()
+        others |= {(pattern, kept) for pattern in kept.columns if not matching_names(pattern, known)} if kept else set()
         if others:
             self._check_others(others)
 
     def kept_names(self, names) -> list[str]:
         """Of these columns, those that are kept of trajectories."""
-        kept = {name for pattern in self.sweep.trajectories.columns for name in matching(pattern, names)}
+        kept = {name for pattern in self.sweep.trajectories.columns for name in matching_names(pattern, names)}
         return [name for name in names if name in kept]
 
     # runs ---------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.sweep_file import Output
 from liedyn.kernels.simulation.signals import COMPONENTS
 from liedyn.model.model import Model
-from liedyn.simulation.joint_stops import is_event
+from liedyn.simulation.joint_stops import matches_event
 from liedyn.simulation.run import Result
 
 _FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
@@ -262,7 +262,7 @@ class BatchMotion:
 
     def times_of(self, event: str) -> list[float]:
         """At which it happened, in order."""
-        return [one.t for one in self.events if is_event(one.name, event)]
+        return [one.t for one in self.events if matches_event(one.name, event)]
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         """(N, R) a component of COMPONENTS of a point of a link, in world axes."""

@@ -24,10 +24,10 @@ from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
 from liedyn.codegen.batch_step import compile_batch_step
 from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_velocity
 from liedyn.errors import ComputationError, LiedynError
-from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, grid_of
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, make_grid
 from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE
 from liedyn.simulation.preparation import output_times
-from liedyn.simulation.trajectory_columns import columns_of, energy_columns
+from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
 
 # rates ------------------------------------------------------------------------------------------------------------------
 
@@ -139,23 +139,23 @@ def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: C
 
     engine = BatchIntegrator(problem, line, behind(base.constants[:, places], rates.constants[:, places]), 4 * nv + 2)
     count, times = len(rates.q), output_times(run.scenario)
-    grid = grid_of(problem.schedule, times, run.scenario.integrator.step)
+    grid = make_grid(problem.schedule, times, run.scenario.integrator.step)
     moving = BatchStates.from_states(behind(base.q, np.column_stack([rates.q, np.zeros(count)])), behind(base.v, rates.v),
                               np.full(count, grid.steps))
     read = {name for output in bench.outputs for name in output.columns}
     more = any(name.startswith(("a.", "tau.", "energy.")) for name in read)
-    out = BatchOutputs.of(count, len(times), 2 * nq + 1, 2 * nv, engine.more if more else 0)
+    out = BatchOutputs.allocate(count, len(times), 2 * nq + 1, 2 * nv, engine.n_forces if more else 0)
     engine.advance(moving, grid, out, behind(base.values, rates.values), threads=1)
     if (moving.ended >= 0).any() or not np.isfinite(out.q).all():
         raise NotDifferentiableError("a run that diverges")
     q, dq, dwork = np.split(out.q, [nq, 2 * nq], axis=2)
     v, dv = np.split(out.v, 2, axis=2)
-    columns, by = columns_of(model, q=q[:1], v=v[:1]), columns_of(model, q=dq, v=dv)
+    columns, by = motion_columns(model, q=q[:1], v=v[:1]), motion_columns(model, q=dq, v=dv)
     if more:
-        a, da, tau, dtau, of_energies = np.split(out.more, np.arange(1, 5) * nv, axis=2)
+        a, da, tau, dtau, of_energies = np.split(out.forces, np.arange(1, 5) * nv, axis=2)
         kinetic, potential = energy(model, q[:1], v[:1], passive=problem.passive)
-        columns += columns_of(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.work[:1])
-        by += columns_of(model, a=da, tau=dtau) + energy_columns(of_energies[..., 0], of_energies[..., 1], dwork[..., 0])
+        columns += motion_columns(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.supplied_energy[:1])
+        by += motion_columns(model, a=da, tau=dtau) + energy_columns(of_energies[..., 0], of_energies[..., 1], dwork[..., 0])
     return BatchMotion(model, times, columns, q[:1], v[:1]), BatchMotion(model, times, by, dq, dv)
 
 
@@ -283,7 +283,7 @@ def _along(bench: TrajectoryEvaluator, centre: list, which) -> _DualMotion:
     found = derivatives(run.model, DerivativeRequest(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
     still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
-    rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
+    rates = motion_columns(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
     base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(run.model, motion))]
     t = run.trajectory.t
     return _DualMotion(BatchMotion(run.model, t, base, motion.q[None], motion.v[None]),

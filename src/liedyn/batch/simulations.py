@@ -15,17 +15,32 @@ from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, lineup
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates
-from liedyn.integrators.problem import LOST
+from liedyn.integrators.problem import STATE_LIMIT
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulation.joint_stops import stop_events, stops_of
-from liedyn.simulation.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits, start_notes
-from liedyn.simulation.name_binding import matching
-from liedyn.simulation.preparation import PreparedRun, prepare_with
+from liedyn.simulation.joint_stops import limit_stops, stop_event_names
+from liedyn.simulation.limits import (
+    EXCEEDED,
+    limit_warnings,
+    limits_exceeded,
+    runs_beyond_limits,
+    start_warnings,
+    velocity_and_force_limits,
+)
+from liedyn.simulation.name_binding import matching_names
+from liedyn.simulation.preparation import PreparedRun, prepare_run
 from liedyn.simulation.run import SilentProgress, simulate_prepared
-from liedyn.simulation.run_checks import CREEPS, GOOD, LEAST_TIME, creep_of_runs, friction_levels, inaccuracy, relative_balance
+from liedyn.simulation.run_checks import (
+    CREEP_WARNING,
+    MAX_RELATIVE_BALANCE,
+    MIN_CREEP_TIME,
+    friction_levels,
+    inaccuracy_warnings,
+    measure_creep,
+    relative_balance,
+)
 from liedyn.simulation.run_recorder import identity
-from liedyn.simulation.trajectory_columns import columns_of, energy_columns
+from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
 
 
 class SimulationEvaluator(SweepEvaluator):
@@ -69,12 +84,12 @@ class SimulationEvaluator(SweepEvaluator):
     def known_columns(self) -> dict[str, str]:
         """Columns that every run has, and their units; of runs in one batch they are all."""
         q, v = (np.zeros((1, n)) for n in (self.binding.model.nq, self.binding.model.nv))
-        columns = [*columns_of(self.binding.model, q=q, v=v, a=v, tau=v), *energy_columns(v, v, v)]
+        columns = [*motion_columns(self.binding.model, q=q, v=v, a=v, tau=v), *energy_columns(v, v, v)]
         return {name: unit for name, unit, _ in columns}
 
     def events(self) -> list[str]:
         scenario = self.binding.prepared.scenario
-        return [*(event.name for event in scenario.events), *stop_events(stops_of(scenario, self.binding.model))]
+        return [*(event.name for event in scenario.events), *stop_event_names(limit_stops(scenario, self.binding.model))]
 
     def _check_others(self, others) -> None:
         """Columns that some runs have: against a run of one row."""
@@ -82,12 +97,12 @@ class SimulationEvaluator(SweepEvaluator):
         step = min(scenario.output_step, scenario.duration)
         short = replace(scenario, duration=step, output_step=step)
         try:
-            found = simulate_prepared(prepare_with(short, self.binding.model), SilentProgress(), trials=False)
+            found = simulate_prepared(prepare_run(short, self.binding.model), SilentProgress(), trials=False)
         except LiedynError:                                    # its own error comes with the run
             return
         names = [name for name, _, _ in found.columns]
         for name, one in others:
-            if not matching(name, names):
+            if not matching_names(name, names):
                 raise ScenarioError("no such column", place=one.place, found=name, expected="a column of the trajectory",
                                     hint=nearest(name, names))
 
@@ -98,14 +113,14 @@ class SimulationEvaluator(SweepEvaluator):
         others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
                       prepared.problem.prescribed.any()))
         for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
-            if pattern[:1] in ("*", "?", "[") or not matching(pattern, known):
+            if pattern[:1] in ("*", "?", "[") or not matching_names(pattern, known):
                 return False
         return all(name in known for output in self.outputs for name in output.columns)
 
     @property
     def _reads_forces(self) -> bool:
         """Whether accelerations or joint forces of runs in one batch are read, also to compare them with limits."""
-        if np.isfinite(rate_limits(self.binding.model)[1]).any():
+        if np.isfinite(velocity_and_force_limits(self.binding.model)[1]).any():
             return True
         names = [name for output in self.outputs for name in output.columns]
         names += self.kept_names(self.known_columns()) if self.sweep.trajectories else []
@@ -118,28 +133,28 @@ class SimulationEvaluator(SweepEvaluator):
         numbers, alone = lineup.rows(table.values)
         model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces
         engine = lineup.engine_for(numbers)
-        out = BatchOutputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
+        out = BatchOutputs.allocate(n, len(times), model.nq, model.nv, engine.n_forces if reads else 0)
         moving = BatchStates.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
         engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
         done = ~alone & (moving.ended < 0)
         with np.errstate(invalid="ignore"):
             for x in (out.q, out.v):
-                done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
+                done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= STATE_LIMIT        # NaN is not
         out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
         passive = lineup.first.problem.passive
         kinetic, potential = evaluate_in_blocks(lambda *state: np.stack(energy(*state, passive=passive)), model, out.q, out.v,
                                      lineup.variants(numbers), MANY)
-        table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]
+        table.energy_balance[done] = relative_balance(model, kinetic, potential, out.supplied_energy, lineup.grid.steps)[done]
         done &= np.isfinite(table.energy_balance)
-        arrays = out.q, out.v, out.more, kinetic, potential, out.work
+        arrays = out.q, out.v, out.forces, kinetic, potential, out.supplied_energy
         q, v, more, *energies = arrays if done.all() else (x[done] for x in arrays)
         a, tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if reads else (None, None)
-        columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
+        columns = [*motion_columns(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
         self._fill(table, np.flatnonzero(done), BatchMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         self._report_creep(table, np.flatnonzero(done), numbers, q)
         self._report_limits(table, np.flatnonzero(done), q, v, tau)
-        for i in np.flatnonzero(done & (table.energy_balance > GOOD)):
-            self._add_reasons(table, i, inaccuracy(table.energy_balance[i]))
+        for i in np.flatnonzero(done & (table.energy_balance > MAX_RELATIVE_BALANCE)):
+            self._add_reasons(table, i, inaccuracy_warnings(table.energy_balance[i]))
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
@@ -147,14 +162,14 @@ class SimulationEvaluator(SweepEvaluator):
     def _report_creep(self, table: SampleTable, rows: np.ndarray, numbers: RunParameters, q: np.ndarray) -> None:
         """Why runs are doubtful whose joints rest by smoothed friction. rows: of the table, whose motions are q (n, R, nq)."""
         problem, times = self.lineup.first.problem, self.lineup.times
-        if times[-1] <= LEAST_TIME or not len(rows):
+        if times[-1] <= MIN_CREEP_TIME or not len(rows):
             return
         constants = numbers.constants[rows] if len(self.lineup.places) else numbers.constants[rows[:1]]
         friction = np.array([friction_levels(problem.model, each) for each in constants]) * problem.passive
         friction = np.broadcast_to(friction, (len(rows), problem.model.nv))
-        found = creep_of_runs(problem.model, friction, times, q, problem)
-        for k in np.flatnonzero(found.crept().any(axis=1)):
-            self._add_reasons(table, rows[k], found.of_run(k).notes())
+        found = measure_creep(problem.model, friction, times, q, problem)
+        for k in np.flatnonzero(found.is_reported().any(axis=1)):
+            self._add_reasons(table, rows[k], found.select_run(k).warnings())
 
     def _report_limits(self, table: SampleTable, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
         """Which limits runs exceed, as `_report_creep`."""
@@ -163,7 +178,7 @@ class SimulationEvaluator(SweepEvaluator):
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
             both = ([one for one in exceeded if (one.coordinate in fixed) is of_fixed] for of_fixed in (False, True))
-            self._add_reasons(table, rows[k], [*start_notes(model, q[k, 0]), *limit_notes(*both)])
+            self._add_reasons(table, rows[k], [*start_warnings(model, q[k, 0]), *limit_warnings(*both)])
 
     @staticmethod
     def _add_reasons(table: SampleTable, i: int, notes: list[str]) -> None:
@@ -181,6 +196,6 @@ class SimulationEvaluator(SweepEvaluator):
                     self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
-            table.reason[i] = "; ".join(note for note in result.notes if note.startswith((CREEPS, *EXCEEDED)))
+            table.reason[i] = "; ".join(note for note in result.notes if note.startswith((CREEP_WARNING, *EXCEEDED)))
             table.energy_balance[i] = result.check["energy_balance_relative"]
-            self._add_reasons(table, i, inaccuracy(table.energy_balance[i]))
+            self._add_reasons(table, i, inaccuracy_warnings(table.energy_balance[i]))

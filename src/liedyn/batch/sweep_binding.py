@@ -23,7 +23,7 @@ from liedyn.io.yaml_nodes import read_yaml
 from liedyn.io.yaml_values import path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model
-from liedyn.simulation.preparation import PreparedRun, prepare_with
+from liedyn.simulation.preparation import PreparedRun, prepare_run
 
 # The values of each run of a sweep, from its number alone ---------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class ScenarioBinding(SweepBinding):
         self._load = cache(read_model)
         scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
         model = self._model(scenario)
-        self.prepared = prepare_with(scenario, model)
+        self.prepared = prepare_run(scenario, model)
         return model
 
     def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> PreparedRun:
@@ -259,7 +259,7 @@ class ScenarioBinding(SweepBinding):
         model = self._model(scenario, edits)
         if parameters:
             model = build(with_parameters(model, parameters))
-        return prepare_with(scenario, model)
+        return prepare_run(scenario, model)
 
     def _model(self, scenario, edits: tuple[str, ...] = ()) -> Model:
         if edits:

@@ -14,7 +14,7 @@ import numpy as np
 from liedyn.batch.sweep_binding import SweepBinding
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
-from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, grid_of, integrate_batch
+from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, integrate_batch, make_grid
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import PreparedRun, output_times
 
@@ -162,17 +162,17 @@ def parted(model: Model, rows: np.ndarray) -> RunParameters:
 class VectorizedSweep:
     """Runs of a sweep that are computed in one batch.
 
-    first   a run, whose problem and times all share
-    grid, times, engine   the steps, the times of rows, and what runs are moved on by
-    places  of constants of robots that differ
-    affine  whether rows are found without binding each run
+    first                a run, whose problem and times all share
+    grid, times, engine  the steps, the times of rows, and what runs are moved on by
+    places               of constants of robots that differ
+    affine               whether rows are found without binding each run
     """
 
     def __init__(self, first: PreparedRun, numbers: AffineParameterMap, engine: BatchIntegrator):
         self.first, self._numbers, self.engine = first, numbers, engine
         self.affine, self.places = numbers.affine, numbers.places
         self.times = output_times(first.scenario)
-        self.grid: Grid = grid_of(first.problem.schedule, self.times, first.scenario.integrator.step)
+        self.grid: Grid = make_grid(first.problem.schedule, self.times, first.scenario.integrator.step)
 
     def rows(self, values: list) -> tuple[RunParameters, np.ndarray]:
         """Of runs with these values; and which of them cannot be computed in one batch."""
@@ -180,7 +180,8 @@ class VectorizedSweep:
         return parted(self.first.model, rows), alone
 
     def engine_for(self, numbers: RunParameters) -> BatchIntegrator:
-        return BatchIntegrator(self.engine.problem, self.engine.line, np.ascontiguousarray(numbers.constants[:, self.places]))
+        return BatchIntegrator(self.engine.problem, self.engine.batch_step,
+                               np.ascontiguousarray(numbers.constants[:, self.places]))
 
     def variants(self, numbers: RunParameters, rows=slice(None)) -> Variants | None:
         """The robots of these runs; None where all have the same."""
@@ -216,7 +217,7 @@ def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
 def signature(run: PreparedRun) -> tuple | None:
     """What runs that are computed in one batch have in common; None for one that goes with no other."""
     problem, scenario = run.problem, run.scenario
-    if run.timeline is not None or problem.ties is not None or problem.sampled is not None:
+    if run.hybrid_simulation is not None or problem.constraints is not None or problem.sampled is not None:
         return None
     tables = problem.tables()
     index, _, *rest = tables.content

@@ -35,7 +35,8 @@ class _Shard(click.ParamType):
               "last writes the table.")
 @click.option("--resume", is_flag=True, help="Compute only what is missing in the folder, also after the sweep has been edited.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
-@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
+@click.option("--scheduler", metavar="ADDRESS",
+              help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
 @click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
 @with_console(force_option, json_option)
 def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):

@@ -168,18 +168,19 @@ class Console:
         """A run and what is written of it."""
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-        from liedyn.simulation.name_binding import listed
+        from liedyn.simulation.name_binding import format_names
         self.say(result.summary)
         if counts := Counter(event.name for event in result.events):
             many = sum(counts.values())
-            self.say(f"{many} event{'s' * (many > 1)}: {listed([f'{name} {n}' for name, n in counts.items()], _NAMED_EVENTS)}")
+            self.say(
+                f"{many} event{'s' * (many > 1)}: {format_names([f'{name} {n}' for name, n in counts.items()], _NAMED_EVENTS)}")
         self.seconds(result.timing)
         self.wrote(written.paths)
 
     def robot(self, model) -> None:
         """In detail which robot it is, and one line about what is doubtful in it."""
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
-        count = len(model.findings)
+        count = len(model.warnings)
         if count:
             self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
                       f"{'them' if count > 1 else 'it'}")

@@ -151,7 +151,7 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
-    console.notes((*prepared.notes, *prepared.chosen))
+    console.notes((*prepared.warnings, *prepared.integrator_reasons))
     console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 
 
@@ -161,7 +161,7 @@ def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.robot(prepared.model)
-    console.notes(prepared.notes)
+    console.notes(prepared.warnings)
     plan = prepared.report(folder)
     if as_json:
         console.result_json(plan)

@@ -21,18 +21,18 @@ from liedyn.codegen.trace_derivatives import adjoint, tangent
 from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, object_array, where_less, zeros
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.constraints.solver import FIXED_PIVOT_TOLERANCE
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, TERMS
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS, INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
 from liedyn.model.constraint_arrays import residual_weights
 
 N_STEP_TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 Pivots = tuple[tuple[int, ...], ...]
-N_PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
-_ZERO_THRESHOLD = np.finfo(float).tiny      # a reading below it is zero or on the other side
+N_PROJECTIONS = 2                       # of the position after a step: the first leaves the square of its drift
+_ZERO_THRESHOLD = np.finfo(float).tiny  # a reading below it is zero or on the other side
 NONSMOOTH_OPERATIONS = ABS, SIGN, MIN, MAX
 NUMBERS_PER_EVENT = 4         # numbers in `work`
-MAX_CLOSURE_ERROR = 1e-5          # rad or lengths of the loop: what the last of them squares
+MAX_CLOSURE_ERROR = 1e-5      # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # the processor's instruction cache
 MIN_CALLED_OPERATIONS = 1000
@@ -132,7 +132,7 @@ class StepTracing(RhsTracing):
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
         """Of the inputs."""
-        return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * TERMS * curves, "values": values, "q": model.nq,
+        return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * CURVE_COEFFICIENTS * curves, "values": values, "q": model.nq,
                 "v": model.nv,
                 "work": 1 + NUMBERS_PER_EVENT * len(self.directions)}
 
@@ -156,8 +156,8 @@ class StepTracing(RhsTracing):
 
     def event_values(self, q, v) -> list:
         """Of events, at the end of the step."""
-        signals, w, signal = self.signals[-1], self.workspace, traced_module("kernels.simulation.signals").signal
-        traced_module("kernels.simulation.signals").look_at_points(signals.points, self.tree, q, v, signals.measured)
+        signals, w, signal = self.signals[-1], self.workspace, traced_module("kernels.simulation.signals").evaluate_signal
+        traced_module("kernels.simulation.signals").measure_points(signals.points, self.tree, q, v, signals.measured)
         return [signal(signals, k, self.inputs["clock"][N_STEP_TIMES], q, v, w.stack)[0] for k in self.event_signals]
 
     def revert_on_event(self, code, **after):
@@ -212,7 +212,7 @@ class EvaluationTracing(StepTracing):
     shared = ()
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
-        return {"now": 1 + TERMS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
+        return {"now": 1 + CURVE_COEFFICIENTS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
 
     def signal_inputs(self):
         t, curves, self.y = np.split(self.inputs["now"], [1, len(self.inputs["now"]) - 2 * len(self.workspace.v) - 1])
@@ -240,32 +240,32 @@ class _ConstraintTracing(MechanismTracing):
     def rates(self, k: int, q0, y, dy):
         """As `constrained_right_hand_side`. Returns a code."""
         s, w, p = self.runs, self.runs.workspace, self.runs.plant
-        s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
+        s.motion.evaluate_inputs(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
         self.constraint_ws = d = self.constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
         self.write("equations", p.prescribed, False, passive)
         pivot = self.solve(self.pivots[2], d.rhs)
-        self.write("completed", p.prescribed, passive)
-        w.a[:], w.tau[:] = d.found_a, d.found_tau
-        code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
+        self.write("solution", p.prescribed, passive)
+        w.a[:], w.tau[:] = d.out_a, d.out_tau
+        code = s.motion.store_rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
         return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
     def close(self, q, v):
-        """Moves q, v back onto the constraints, as `driver.close` does, with a fixed number of steps. Returns a code."""
+        """Moves q, v back onto the constraints, as `driver.project_state` does, with a fixed number of steps. Returns a code."""
         code = float(RUNNING)
         self.constraint_ws = d = self.constraint_ws._replace(q=q, v=v)
         for _ in range(N_PROJECTIONS):
             self.write("residuals")
             self.write("pfaffian", self.rest, True)
             pivot = self.solve(self.pivots[0], -d.residual)
-            self.write("moved", self.rest)
+            self.write("position_correction", self.rest)
             q[:] = d.moved
             code = where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
         for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
             code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
         self.write("pfaffian", self.rest, False)
         pivot = self.solve(self.pivots[1], -d.velocity)
-        self.write("change", self.rest)
+        self.write("velocity_correction", self.rest)
         v[:] = v + d.change
         return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
@@ -345,7 +345,7 @@ def end_of_step(runs: StepTracing, method: str, rates):
     w, nv = runs.workspace, len(runs.workspace.v)
     traced_module("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
-    runs.motion.impose(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
+    runs.motion.set_prescribed_state(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
     if runs.mechanism:
         code = _first_error(code, runs.mechanism.close(w.q, w.v))
     return code, w.q, w.v, y[-1]

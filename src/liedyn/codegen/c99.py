@@ -9,7 +9,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.codegen.trace import Specialization, make_trace
 from liedyn.codegen.tracer import Operand, Tracer
-from liedyn.kernels.batch_blocks import SMALLEST
+from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
@@ -103,7 +103,7 @@ class CFunction:
         """Of `float`, whose quaternions have norm 1 to seven digits."""
         if not self.single:
             return bound
-        return _SMALLEST_FLOAT if bound == SMALLEST else max(bound, _UNIT_AS_FLOAT)
+        return _SMALLEST_FLOAT if bound == SMALLEST_NORMAL else max(bound, _UNIT_AS_FLOAT)
 
     def _operation(self, name: str, *operands) -> str:
         if name == "input":

@@ -26,8 +26,8 @@ from liedyn.codegen.tracer import Operations, Tracer, zeros
 from liedyn.kernels.constraints import stages
 from liedyn.kernels.constraints.stages import constraint_workspace_size
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
-from liedyn.kernels.simulation.rate_evaluation import TERMS
-from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, HELD_CLOCK, ORDER, PROGRAM, READING, SWITCH, TIME
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, FROZEN_CLOCK, ORDER, PROGRAM, SWITCH_SIZE, SWITCH_VALUE, TIME
 from liedyn.model.model import cache_aligned
 from liedyn.numba_tools import compile_cache
 from liedyn.numba_tools.decorators import entry_point_address
@@ -35,10 +35,10 @@ from liedyn.numba_tools.decorators import entry_point_address
 # Signals read in Python, by the source of the kernels: a few values need no compilation ---------------------------------
 
 def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
-    """Value and two time derivatives of signal k: as `kernels.simulation.signals.signal`."""
+    """Value and two time derivatives of signal k: as `kernels.simulation.signals.evaluate_signal`."""
     stack = np.zeros(3 * max(1, int(signals.count[k])))
     with np.errstate(all="ignore"):
-        x, dx, ddx = traced_module("kernels.simulation.signals").signal(signals, k, np.float64(t), q, v, stack)
+        x, dx, ddx = traced_module("kernels.simulation.signals").evaluate_signal(signals, k, np.float64(t), q, v, stack)
     return float(x), float(dx), float(ddx)
 
 
@@ -51,7 +51,7 @@ def signal_instructions(signals, k: int) -> np.ndarray:
 def depends_on_time(signals, k: int) -> bool:
     """Whether signal k reads the time: a program with a time in it, a curve that is not constant."""
     if signals.kind[k] in (CONSTANT, PROGRAM):
-        return bool(np.isin(signal_instructions(signals, k) & 255, (TIME, CLOCK, HELD_CLOCK)).any())
+        return bool(np.isin(signal_instructions(signals, k) & 255, (TIME, CLOCK, FROZEN_CLOCK)).any())
     first, count = signals.first[k], signals.count[k]
     pieces = signals.coefficients.reshape(-1, ORDER)[first:first + count]
     return bool(pieces[:, 1:].any() or (pieces[:, 0] != pieces[0, 0]).any())
@@ -79,14 +79,14 @@ class StageKey:
 
 
 # groups of parts: the first of two leaves numbers to the second; what of `StageKey` they depend on
-_GROUPS = {(stages.EQUATIONS, stages.COMPLETED): ("prescribed", "passive", "stabilized", "has_wrenches"), (stages.RESIDUALS,): (),
-           (stages.VELOCITIES,): (), (stages.HOLONOMIC, stages.MOVED): ("fixed_position",),
-           (stages.ROWS, stages.CHANGED): ("fixed_velocity",)}
+_GROUPS = {(stages.EQUATIONS, stages.SOLUTION): ("prescribed", "passive", "stabilized", "has_wrenches"), (stages.RESIDUALS,): (),
+           (stages.VELOCITIES,): (), (stages.HOLONOMIC, stages.POSITION_CORRECTION): ("fixed_position",),
+           (stages.PFAFFIAN, stages.VELOCITY_CORRECTION): ("fixed_velocity",)}
 
 
-def stage_addresses(model, ask: StageKey, which=stages.PARTS, loops: bool = False) -> np.ndarray:
+def stage_addresses(model, ask: StageKey, which=stages.STAGES, loops: bool = False) -> np.ndarray:
     """(8,) addresses of parts, 0 of those that are not in `which`. loops: no lines."""
-    found = np.zeros(len(stages.PARTS), dtype=np.int64)
+    found = np.zeros(len(stages.STAGES), dtype=np.int64)
     for group, depends in _GROUPS.items():
         if set(group) & set(which):
             content = ask.has_wrenches, *(getattr(ask, name) for name in depends)
@@ -115,7 +115,7 @@ class MechanismTracing:
         sizes = constraint_workspace_sizes(model, has_wrenches)
         n, _, nv, m, *_ = sizes
         self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
-        self.loops = traced_module("joints.loop_joints").loops_of(model.loop_index, model.loop_constants)
+        self.loops = traced_module("joints.loop_joints").constraint_views(model.loop_index, model.loop_constants)
         numbers = zeros(constraint_workspace_size(*sizes, 0)) if numbers is None else numbers
         self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, *sizes)
         self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
@@ -136,14 +136,15 @@ def trace_stages(model, group, ask: StageKey) -> list[Trace]:
     ops = Operations()
     numbers = ops.inputs("desk", constraint_workspace_size(*constraint_workspace_sizes(model, ask.has_wrenches), 0))
     before = numbers.copy()
-    mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_of(model.index, model.constants),
+    mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_views(model.index, model.constants),
                                  ask.has_wrenches, numbers)
     late = {x.k for x in mechanism.constraint_ws.multipliers}
     prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed_position, ask.fixed_velocity))
     options = {stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
-               stages.COMPLETED: ("completed", prescribed, ask.passive), stages.RESIDUALS: ("residuals",),
-               stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True), stages.MOVED: ("moved", fixed),
-               stages.ROWS: ("pfaffian", held, False), stages.CHANGED: ("change", held)}
+               stages.SOLUTION: ("solution", prescribed, ask.passive), stages.RESIDUALS: ("residuals",),
+               stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True),
+               stages.POSITION_CORRECTION: ("position_correction", fixed), stages.PFAFFIAN: ("pfaffian", held, False),
+               stages.VELOCITY_CORRECTION: ("velocity_correction", held)}
     for part in group:
         mechanism.write(*options[part])
     whole = Trace(ops, (Array("desk", len(numbers), new_values(before, numbers)),), tuple(angle_bounds(ops)), ())
@@ -205,7 +206,7 @@ class RhsTracing:
         self.ops, model, plant = Operations(), tables.model, tables.plant
         self.inputs = {name: self.ops.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = traced_module("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
-        self.tree = traced_module("joints.joint_model").tree_of(model.index, traced_constants(self.ops, model, varying))
+        self.tree = traced_module("joints.joint_model").tree_views(model.index, traced_constants(self.ops, model, varying))
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
             hybrid_workspace_size(model.n_bodies, nv), 2 * len(tables.schedule.integral))))
@@ -216,7 +217,7 @@ class _ScenarioTracing(RhsTracing):
 
     def __init__(self, tables: ScenarioTables, constraint_ws: int = 0):
         nq, n, held = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1, tables.signals.held.size
-        super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": TERMS * len(tables.curves), "held": held,
+        super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": CURVE_COEFFICIENTS * len(tables.curves), "held": held,
                                   "values": len(tables.numbers)})
         self.t, self.q0, self.y, self.dy = self.inputs["t"][0], self.inputs["q0"], self.inputs["y"], zeros(n)
         self.traced_tables = tables.traced_tables(self.inputs["values"], self.t, self.inputs["curves"], self.inputs["held"])
@@ -227,7 +228,7 @@ class _ScenarioTracing(RhsTracing):
         """results: what arrays hold; those that are not in it are not written."""
         w = self.workspace
         sizes = {"q": w.q.size, "v": w.v.size, "a": w.v.size, "tau": w.v.size, "wrench": w.wrench.size, "dy": self.dy.size,
-                 "verdict": 2, "readings": self.traced_tables.signals.held.size // SWITCH}
+                 "verdict": 2, "readings": self.traced_tables.signals.held.size // SWITCH_SIZE}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.inputs.items()]
         for name, size in sizes.items():
             after = results.get(name, (None,) * size)
@@ -238,7 +239,7 @@ class _ScenarioTracing(RhsTracing):
     def motion_trace(self, code) -> Trace:
         w = self.workspace
         return self.trace(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, verdict=[code, w.flag[0]],
-                              readings=self.traced_tables.signals.held[READING::SWITCH])
+                              readings=self.traced_tables.signals.held[SWITCH_VALUE::SWITCH_SIZE])
 
 
 def trace_rhs(tables: ScenarioTables) -> Trace:
@@ -282,19 +283,19 @@ class _ConstrainedTracing(_ScenarioTracing):
         s, w, constraint_ws = self.motion, self.workspace, self.mechanism.constraint_ws
         _, plant, schedule, signals, constraints = self.traced_tables
         with np.errstate(all="ignore"):
-            s.set_out(self.tree, plant, schedule, signals, self.t, self.q0, self.y, w)
+            s.evaluate_inputs(self.tree, plant, schedule, signals, self.t, self.q0, self.y, w)
         self._move_drives()
         self.mechanism.constraint_ws = constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(plant.passive[0])
         self.mechanism.write("equations", plant.prescribed, constraints.stabilized, passive)
-        self.mechanism.write("completed", plant.prescribed, passive)
-        w.a[:], w.tau[:] = constraint_ws.found_a, constraint_ws.found_tau
+        self.mechanism.write("solution", plant.prescribed, passive)
+        w.a[:], w.tau[:] = constraint_ws.out_a, constraint_ws.out_tau
         with np.errstate(all="ignore"):
-            s.watch(schedule, signals, self.t, w)
+            s.evaluate_events(schedule, signals, self.t, w)
         power = constraint_ws.power[0]
-        for x, rate in zip(constraint_ws.multipliers, constraint_ws.drive_rate, strict=True):
+        for x, rate in zip(constraint_ws.multipliers, constraint_ws.constraint_motion_rate, strict=True):
             power = power + x * rate
-        return self.motion_trace(s.rates(self.tree, plant, signals, self.y, constraint_ws.deficit[0], power, self.dy, w))
+        return self.motion_trace(s.store_rates(self.tree, plant, signals, self.y, constraint_ws.deficit[0], power, self.dy, w))
 
     def trace_projection(self) -> Trace:
         """q, v and drives of a state that is to go back onto the constraints, on the desk."""
@@ -303,13 +304,14 @@ class _ConstrainedTracing(_ScenarioTracing):
             traced_module("kernels.manifold").retract(self.tree, self.q0, self.y[:nv], w.q)
             w.v[:] = self.y[nv:2 * nv]
             w.flag[0] = -1.0
-            self.motion.impose(schedule, signals, self.t, w.q, w.v, w)
+            self.motion.set_prescribed_state(schedule, signals, self.t, w.q, w.v, w)
         self._move_drives()
         self.mechanism.constraint_ws.q[:], self.mechanism.constraint_ws.v[:] = w.q, w.v
         return self.trace(verdict=[None, w.flag[0]])
 
     def _move_drives(self) -> None:
-        constraints = SimpleNamespace(**self.traced_tables.constraints._asdict(), drive=self.mechanism.constraint_ws.drive)
+        constraints = SimpleNamespace(**self.traced_tables.constraints._asdict(),
+                                      constraint_motion=self.mechanism.constraint_ws.constraint_motion)
         with np.errstate(all="ignore"):
             traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(
                 self.traced_tables.signals, constraints, self.t, self.workspace)

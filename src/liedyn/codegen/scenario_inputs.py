@@ -9,16 +9,18 @@ import numpy as np
 from liedyn.codegen.specialize import processor
 from liedyn.codegen.tracer import object_array, zeros
 from liedyn.kernels.simulation import joint_laws, task_space_law
-from liedyn.kernels.simulation.rate_evaluation import TERMS
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE, SWITCH, InputSchedule, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIGN, SWITCH_SIZE, InputSchedule, Signals
 from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 
-_WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"), "joint_laws": joint_laws.SCRATCH,
-            "task": task_space_law.SCRATCH, "contacts": ("depth",), "stops": ("applied",), "signals": ("measured", "held")}
+_WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"),
+                     "joint_laws": joint_laws.WORKSPACE_FIELDS, "task": task_space_law.WORKSPACE_FIELDS, "contacts": ("depth",),
+                     "stops": ("applied",), "signals": ("measured", "held")}
 # of no line: times of breaks, curves, and what only estimates read
-_UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share", "weighed")}
+_UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"),
+                  "contacts": ("share", "scales_with_weight")}
 
 
 class ConstraintTables(NamedTuple):
@@ -90,8 +92,8 @@ class ScenarioTables(NamedTuple):
         signals, used = tables.signals, self.curves
         n = len(used)
         coefficients, first, count = zeros(ORDER * n).reshape(n, ORDER), signals.first.copy(), signals.count.copy()
-        first[used], count[used], coefficients[:, :TERMS] = np.arange(n), 1, curves.reshape(n, TERMS)
-        signals.held[SIDE::SWITCH] = held[SIDE::SWITCH]
+        first[used], count[used], coefficients[:, :CURVE_COEFFICIENTS] = np.arange(n), 1, curves.reshape(n, CURVE_COEFFICIENTS)
+        signals.held[SWITCH_SIGN::SWITCH_SIZE] = held[SWITCH_SIGN::SWITCH_SIZE]
         return tables._replace(signals=signals._replace(first=first, count=count, breaks=object_array([t] * n),
                                                         coefficients=coefficients.reshape(-1)))
 

@@ -57,7 +57,7 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
     kinematics.joint_poses(tree, q, workspace.T)
     kinematics.body_twists(tree, workspace.T, v, workspace.V)
     room = zeros(mass_matrix_workspace_size(tree.parent.size, prescribed.size))
-    return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive,
+    return other.mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive,
                                 other.mass_matrix_workspace(room, prescribed.size))
 
 
@@ -244,12 +244,13 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
 REWRITES = {
     **rewrites(traced_module),
     "lie.vectors": {"load_pose": tracer.load_pose},
-    "kernels.batch_blocks": {"within": tracer.within, "finite": tracer.finite, "are_finite_where": tracer.finite_where,
-                             "states_in": lambda block: SIMD_WIDTH,
+    "kernels.batch_blocks": {"is_below": tracer.is_below, "all_finite": tracer.all_finite,
+                             "all_finite_where": tracer.all_finite_where,
+                             "states_per_block": lambda block: SIMD_WIDTH,
                              "load_block": lambda batch, row, block: _pack(batch[row], block),
                              "unpack_block": lambda block, batch, row: _copy(block, batch[row]),
-                             "integers": lambda block: (np.zeros(block.size, dtype=np.int64),)},
-    "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_is_nonzero(y) for y in x[1:])},
+                             "as_int64": lambda block: (np.zeros(block.size, dtype=np.int64),)},
+    "kernels.simulation.signal_series": {"is_constant": lambda x: not any(_is_nonzero(y) for y in x[1:])},
     "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient},
 }
 

@@ -242,19 +242,19 @@ def not_traceable(*arguments):
 
 
 # what kernels verify: bounds of the line -------------------------------------------------------------------------------
-def within(x, bound) -> bool:
+def is_below(x, bound) -> bool:
     if not isinstance(x, Tracer):
         return x < bound
     x.ops.bounds.append((x, bound))
     return True
 
 
-def finite(x) -> bool:
+def all_finite(x) -> bool:
     return all(map(_finite, x))
 
 
-def finite_where(x, mask, wanted) -> bool:
-    return all(_finite(y) for y, chosen in zip(x, mask, strict=True) if chosen == wanted)
+def all_finite_where(x, mask, selected) -> bool:
+    return all(_finite(y) for y, chosen in zip(x, mask, strict=True) if chosen == selected)
 
 
 def _finite(x) -> bool:

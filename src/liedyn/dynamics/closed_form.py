@@ -21,7 +21,7 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_configuration
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.immutable import Immutable, read_only_property
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import FREE, NV
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import (
@@ -52,9 +52,9 @@ class ProductOfExponentials(Immutable):
     motion: Array
 
     @classmethod
-    def of(cls, model: Model, q: Array, **more: Any) -> Self:
+    def from_state(cls, model: Model, q: Array, **more: Any) -> Self:
         """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
-        tree = tree_of.py_func(model.index, model.constants)
+        tree = tree_views.py_func(model.index, model.constants)
         blocks = [block for joint in model.joints for block in _blocks(model, joint, q)]
         links, screws, offset, motion = zip(*blocks, strict=True) if blocks else ((),) * 4
         bodies = range(1, tree.parent.size)
@@ -237,10 +237,10 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     if q.ndim != 1:
         raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
     check_configuration(model, q)
-    tree, rigid = tree_of.py_func(model.index, model.constants), []
+    tree, rigid = tree_views.py_func(model.index, model.constants), []
     for I, k in zip(tree.I[10:].reshape(-1, 10), child_links(model), strict=True):
         rigid.append(I if k < 0 else transform_inertia(inverse(model.link_pose[k]), I))
-    return ClosedForm.of(model, q, rigid=np.reshape(rigid, (-1, 10)), armature=tree.armature, gravity=model.gravity)
+    return ClosedForm.from_state(model, q, rigid=np.reshape(rigid, (-1, 10)), armature=tree.armature, gravity=model.gravity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

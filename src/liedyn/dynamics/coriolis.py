@@ -11,8 +11,8 @@ from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.coriolis import (
     DERIVATIVE,
     SYMBOLS,
+    christoffel_batch,
     christoffel_workspace_size,
-    christoffels,
     coriolis_matrices,
     coriolis_workspace_size,
 )
@@ -177,8 +177,8 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 
 
 def _christoffels(model, q, what):
-    return evaluate(model, ("christoffel_symbols", what), christoffels, christoffel_workspace_size, {"q": q}, (model.nv,) * 3,
-                    static_arguments=(what,))
+    return evaluate(model, ("christoffel_symbols", what), christoffel_batch, christoffel_workspace_size, {"q": q},
+                    (model.nv,) * 3, static_arguments=(what,))
 
 
 # Riemannian curvature of the mass matrix (PBP (66)): in plain NumPy, one state ------------------------------------------

@@ -36,7 +36,7 @@ class InverseDerivatives(NamedTuple):
     dtau_dv: Array
     M: Array
 
-    def by_wrench(self, J: ArrayLike) -> Array:
+    def wrt_wrench(self, J: ArrayLike) -> Array:
         """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
         return -np.asarray(J).swapaxes(-1, -2)
 
@@ -52,7 +52,7 @@ class ForwardDerivatives(NamedTuple):
     --------
     >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
     >>> d = ld.forward_dynamics_derivatives(model, q, v, [0.0, 0.5])
-    >>> d.by_wrench(ld.jacobian(model, q, "tip")).shape
+    >>> d.wrt_wrench(ld.jacobian(model, q, "tip")).shape
     (2, 6)
     """
 
@@ -60,7 +60,7 @@ class ForwardDerivatives(NamedTuple):
     da_dv: Array
     M_inverse: Array
 
-    def by_wrench(self, J: ArrayLike) -> Array:
+    def wrt_wrench(self, J: ArrayLike) -> Array:
         """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
 
@@ -88,7 +88,7 @@ class HybridDerivatives(NamedTuple):
     dy_du: Array
     prescribed: Mask
 
-    def by_wrench(self, J: ArrayLike) -> Array:
+    def wrt_wrench(self, J: ArrayLike) -> Array:
         """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: a wrench
         acts as the forces J^T f_ext."""
         Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
@@ -114,7 +114,7 @@ class SplitDerivatives(NamedTuple):
     >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
     >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False]).split()
     >>> d.da_dq.round(3)          # the shoulder's acceleration is given
-    array([[  0.   ,   0.   ],
+    array([[                      0.   ,   0.   ],
            [-14.637, -16.107]])
     """
 
@@ -136,7 +136,7 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     Parameters
     ----------
     model, q, v, a, f_ext, passive
-        As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+        As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `wrt_wrench`.
     on_error
         As in `inverse_dynamics`.
     out
@@ -184,7 +184,7 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive
-        As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+        As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `wrt_wrench`.
     on_error
         As in `inverse_dynamics`.
     out
@@ -258,7 +258,7 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
     >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False])
     >>> d.dy_dq.round(3)          # tau of the shoulder, a of the elbow
-    array([[  6.885,  -8.963],
+    array([[                      6.885,  -8.963],
            [-14.637, -16.107]])
     """
     if model.nc:

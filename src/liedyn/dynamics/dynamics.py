@@ -186,8 +186,8 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
 
 
 def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                   frame: Frame = "local", multipliers: ArrayLike | None = None, drive: Mapping[str, Any] | None = None,
-                   on_error: OnError = "raise") -> Array:
+                   frame: Frame = "local", multipliers: ArrayLike | None = None, constraint_motion: Mapping[str, Any] |
+                   None = None, on_error: OnError = "raise") -> Array:
     """Wrench that each joint transmits to its child link, including the motor force.
 
     Parameters
@@ -199,7 +199,7 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
         world, about the world's origin.
     multipliers : (..., m) array
         For a robot with loops, whose reactions also act on the links: those of the constrained dynamics that gave ``a``.
-    drive
+    constraint_motion
         As in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -225,7 +225,7 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     check_frame(frame)
     F = f_ext
     if model.description.loops or multipliers is not None:
-        F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
+        F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, constraint_motion)
     _, on_bodies = evaluate(model, "joint_wrenches", inverse_batch, inverse_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": F},
                             (model.nv,), (model.n_bodies, 6), options=(False,))
@@ -235,12 +235,12 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     return local if frame == LOCAL else wrenches_in_frame(frame, link_poses(model, q)[..., children, :, :], local)
 
 
-def _add_reactions(model, q, F, multipliers, drive):
+def _add_reactions(model, q, F, multipliers, constraint_motion):
     if multipliers is None:
         raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
                               "constrained_inverse_dynamics return them, or use model.spanning_tree()")
-    reactions = constraint_wrenches(model, q, multipliers, drive=drive)
+    reactions = constraint_wrenches(model, q, multipliers, constraint_motion=constraint_motion)
     if F is None:
         return reactions
     lead, (F, reactions) = broadcast_arrays(("f_ext", F, 2), ("reactions", reactions, 2))

@@ -13,8 +13,8 @@ from liedyn.dynamics.dynamics import raise_for_constraints
 from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError
 from liedyn.immutable import Immutable
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.regressor import regressor_workspace_size, regressors, sums
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.regressor import energy_momentum_regressors, regressor_workspace_size, regressors
 from liedyn.model.description import FREE, FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import inertia_from_link
@@ -187,8 +187,8 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
 def _energy_momentum_rows(model, q, v, passive, joints) -> np.ndarray:
     """Rows (…, 8, P) of kinetic energy, potential energy and momentum."""
     columns, plan = _column_plan(model, passive, joints)
-    return evaluate(model, ("sums", *_cache_key(passive, joints)), sums, _memory(8 * columns), {"q": q, "v": v}, (8, columns),
-                    static_arguments=(plan,))
+    return evaluate(model, ("sums", *_cache_key(passive, joints)), energy_momentum_regressors, _memory(8 * columns),
+                    {"q": q, "v": v}, (8, columns), static_arguments=(plan,))
 
 
 def _memory(results: int):
@@ -216,7 +216,7 @@ def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
 
 def _joint_parameter_values(model) -> dict[str, np.ndarray]:
     """Of each velocity coordinate, by kind."""
-    tree = tree_of.py_func(model.index, model.constants)
+    tree = tree_views.py_func(model.index, model.constants)
     return {what: getattr(tree, what) for what in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
                                                                       "offset": np.zeros(model.nv)}
 
@@ -259,13 +259,13 @@ def _make_column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
 # joint torques and joint forces are numbers of one kind there.
 TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
 WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
-_MIN_RANK_GAP = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it
+_MIN_RANK_GAP = 1e3   # minimum ratio between the last pivot of the rank and the first beyond it
 # of a normalized column: a distance from the columns already kept that does no harm to the condition
 _MIN_INDEPENDENT_NORM = 1e-2
-_ROUNDING = 1e-13     # of normalized columns: eps times the number of operations
-_INTEGER_TOLERANCE = 1e-12        # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
-_DISPLAY_THRESHOLD = 1e-5          # of the largest coefficient of a parameter: a regrouping leaves out terms with less
-_FRICTION_SPEEDS = 5.0     # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
+_ROUNDING = 1e-13           # of normalized columns: eps times the number of operations
+_INTEGER_TOLERANCE = 1e-12  # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
+_DISPLAY_THRESHOLD = 1e-5   # of the largest coefficient of a parameter: a regrouping leaves out terms with less
+_FRICTION_SPEEDS = 5.0      # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
                            # could not be told from damping
 _SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
 
@@ -375,7 +375,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     Y = regressor(model, *states, passive=passive, joints=joints)
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
-    forces = units.of_forces(model.v_units)
+    forces = units.force_scales(model.v_units)
     R = np.linalg.qr((Y * sizes / forces[:, None]).reshape(-1, len(pi.names)), mode="r")
     norms = np.linalg.norm(R, axis=0)
     strongest = norms.max(initial=0.0)

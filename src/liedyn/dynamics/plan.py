@@ -18,7 +18,7 @@ from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.errors import NameLookupError, UsageError
-from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
+from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
 from liedyn.model.model import Model
 from liedyn.public_calls import known
 
@@ -108,7 +108,7 @@ def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive
         return _disabled_plan(function, MAX_SEGMENT_OPERATIONS)
     ask = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
-        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, COMPLETED), ask)]
+        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, SOLUTION), ask)]
     except NotTraceableError:
         sizes = []
     fits = bool(sizes) and max(sizes) <= MAX_SEGMENT_OPERATIONS

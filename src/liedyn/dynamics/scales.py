@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 
@@ -22,15 +22,15 @@ class Scales(NamedTuple):
     mass: float
     time: float
 
-    def of(self, unit: str) -> float:
+    def unit_scale(self, unit: str) -> float:
         """The size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2"; an angle has none."""
         over, _, under = unit.partition("/")
         return self._product(over) / self._product(under)
 
     def unit_scales(self, units) -> Array:
-        return np.array([self.of(unit) for unit in units])
+        return np.array([self.unit_scale(unit) for unit in units])
 
-    def of_forces(self, units) -> Array:
+    def force_scales(self, units) -> Array:
         """Of the joint forces of coordinates with the units rad or m."""
         return self.unit_scales("N m" if unit == "rad" else "N" for unit in units)
 
@@ -62,7 +62,7 @@ def model_scales(model: Model) -> Scales:
 
 
 def _scales(model: Model) -> Scales:
-    tree = tree_of.py_func(model.index, model.constants)
+    tree = tree_views.py_func(model.index, model.constants)
     turns = (tree.kind != ONE_DOF) | (tree.S[::2] != 0.0)
     turns[0] = False                                   # the ground: where the robot stands does not matter
     I, places = tree.I.reshape(-1, 10)[1:], tree.T0.reshape(-1, 12)[:, 9:]

@@ -22,12 +22,12 @@ from liedyn.dynamics.batching.calls import check_finite, check_quaternion, evalu
 from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask, raise_for_constraints
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
-from liedyn.kernels.batch_blocks import UNIT
+from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 from liedyn.kernels.taylor_hybrid import higher_order_hybrid_workspace_size, higher_order_hybrids
 from liedyn.kernels.taylor_inverse import higher_order_inverse_workspace_size, higher_order_inverses
 from liedyn.kernels.taylor_kinematics import (
-    EVERY,
-    jacobian_derivatives_of,
+    ALL_LINKS,
+    jacobian_derivatives_batch,
     link_derivatives,
     series_workspace_size,
     total_derivatives,
@@ -146,7 +146,7 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     if on_error != "raise":
         return handle_failed_states(jacobian_derivatives, locals())
     frame = KERNEL_FRAMES[check_frame(frame)]
-    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv),
+    return _series(model, jacobian_derivatives_batch, q, v_derivatives, (1, 6, model.nv),
                    static_arguments=(model.link_index(link), frame))
 
 
@@ -198,7 +198,7 @@ def _n_links(model, link) -> int:
 
 
 def _link_argument(model, link) -> int:
-    return EVERY if link is None else model.link_index(link)
+    return ALL_LINKS if link is None else model.link_index(link)
 
 
 def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arguments: tuple = (), after: tuple = ()):
@@ -389,9 +389,9 @@ def _pose(base) -> np.ndarray:
         raise ShapeError(f"base has the wrong shape; found {q.shape}, expected a pose (…, 4, 4) or coordinates (…, 7)")
     R = q[..., :3, :3]
     off = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
-    if not (off < UNIT and np.isfinite(q).all() and (np.linalg.det(R) > 0).all()):
+    if not (off < QUATERNION_TOLERANCE and np.isfinite(q).all() and (np.linalg.det(R) > 0).all()):
         raise ConfigurationError(f"base is not a pose; found a rotation R with |R R^T - 1| = {off:.3g}, "
-                                 f"expected it within {UNIT:g}, right-handed, and all numbers finite")
+                                 f"expected it within {QUATERNION_TOLERANCE:g}, right-handed, and all numbers finite")
     return q
 
 

@@ -19,7 +19,7 @@ from liedyn.dynamics.batching.calls import (
     simd_thread_workspace,
 )
 from liedyn.errors import ModelError, NameLookupError, ShapeError
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.kernels import batch_blocks
 from liedyn.model.constraint_arrays import constraint_geometry, packed_model
 from liedyn.model.description import NO_AXIAL_INERTIA
@@ -198,9 +198,9 @@ def merged_index(one: Model, other: Model) -> Array | None:
         return None
     found = [one.index.copy(), other.index.copy()]
     passive = found[0][_PASSIVE] | found[1][_PASSIVE]
-    marks = [tree_of.py_func(x, model.constants).marks for x, model in zip(found, (one, other), strict=True)]
-    bare = marks[0] & marks[1] & NO_AXIAL_INERTIA
-    for x, mark in zip(found, marks, strict=True):
+    flags = [tree_views.py_func(x, model.constants).flags for x, model in zip(found, (one, other), strict=True)]
+    bare = flags[0] & flags[1] & NO_AXIAL_INERTIA
+    for x, mark in zip(found, flags, strict=True):
         x[_PASSIVE], mark[:] = passive, mark & ~NO_AXIAL_INERTIA | bare
     return found[0] if np.array_equal(*found) else None
 

@@ -10,9 +10,9 @@ from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.batching.threads import cores, run_on_threads
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.run_state import SMALLEST_STEP
-from liedyn.kernels.simulation.rate_evaluation import TERMS
-from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, roll
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, run_rollouts
 from liedyn.kernels.simulation.signals import ORDER, TORQUE
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -29,24 +29,24 @@ class Grid:
         return len(self.row) - 1
 
 
-def grid_of(schedule, times: np.ndarray, step: float) -> Grid:
+def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
     """As `runge_kutta.fixed_step` steps: equal parts of the way to the next output or break, no longer than `step`."""
-    walls = [(t, low) for t, low in zip(schedule.breaks, schedule.before, strict=True) if times[0] < t <= times[-1]]
-    if not walls or walls[-1][0] < times[-1]:
-        walls.append((times[-1], np.nextafter(times[-1], -np.inf)))
+    stop_times = [(t, low) for t, low in zip(schedule.breaks, schedule.before, strict=True) if times[0] < t <= times[-1]]
+    if not stop_times or stop_times[-1][0] < times[-1]:
+        stop_times.append((times[-1], np.nextafter(times[-1], -np.inf)))
     clocks, row, t, k = [], [], float(times[0]), 0
-    for wall, before in walls:
-        near = wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall)
-        while t < wall:
+    for stop_time, before in stop_times:
+        near = stop_time - MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time)
+        while t < stop_time:
             while k < len(times) and t > times[k]:                  # an output that a wall has taken the place of
                 k += 1
             due = k < len(times) and t == times[k]
-            goal = next((x for x in times[k + due:k + due + 1] if x < near), wall)
+            goal = next((x for x in times[k + due:k + due + 1] if x < near), stop_time)
             parts = max(1, int(np.ceil((goal - t) / step * (1.0 - 1e-9))))
             h = (goal - t) / parts
             for part in range(parts):
                 end = goal if part == parts - 1 else t + h
-                ceiling = before if end == wall else wall
+                ceiling = before if end == stop_time else stop_time
                 clocks.append((h, t, min(t + 0.5 * h, ceiling), min(t + h, ceiling)))
                 row.append(k if due and part == 0 else -1)
                 t = end
@@ -55,16 +55,16 @@ def grid_of(schedule, times: np.ndarray, step: float) -> Grid:
     return Grid(np.array([*clocks, (0.0, last, last, last)]), np.array([*row, len(times) - 1], dtype=np.int64))
 
 
-def curves_at(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
+def curve_coefficients(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
     """(S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
     t = clocks[:, 1:]
-    out = np.zeros((len(clocks), N_STEP_TIMES, len(curves), TERMS))
+    out = np.zeros((len(clocks), N_STEP_TIMES, len(curves), CURVE_COEFFICIENTS))
     for i, k in enumerate(curves):
         first, count = signals.first[k], signals.count[k]
         piece = first + np.clip(np.searchsorted(signals.breaks[first:first + count], t, "right") - 1, 0, None)
         c = signals.coefficients.reshape(-1, ORDER)[piece].copy()
         s = t - signals.breaks[piece]
-        for r in range(TERMS):                                      # repeated Horner's rule
+        for r in range(CURVE_COEFFICIENTS):                                      # repeated Horner's rule
             for j in range(ORDER - 2, r - 1, -1):
                 c[..., j] += s * c[..., j + 1]
             out[:, :, i, r] = c[..., r]
@@ -91,8 +91,8 @@ class BatchStates:
 
     q: np.ndarray
     v: np.ndarray
-    work: np.ndarray
-    begins: np.ndarray
+    auxiliary: np.ndarray
+    first_step: np.ndarray
     last: np.ndarray
     ended: np.ndarray
     codes: np.ndarray
@@ -101,14 +101,14 @@ class BatchStates:
     def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> BatchStates:
         n = len(q)
         none = np.zeros(n, dtype=np.int64)
-        return cls(q.copy(), v.copy(), _no_work(n, events), none, last.copy(), np.full(n, -1), none.copy())
+        return cls(q.copy(), v.copy(), _initial_auxiliary(n, events), none, last.copy(), np.full(n, -1), none.copy())
 
 
-def _no_work(n: int, events: int) -> np.ndarray:
+def _initial_auxiliary(n: int, events: int) -> np.ndarray:
     """(n, 1 + NUMBERS_PER_EVENT events) as of a `BatchStep`, where nothing is known yet."""
-    work = np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
-    work[:, 1 + events:1 + 3 * events] = np.nan
-    return work
+    auxiliary = np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
+    auxiliary[:, 1 + events:1 + 3 * events] = np.nan
+    return auxiliary
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +117,11 @@ class BatchOutputs:
 
     q: np.ndarray
     v: np.ndarray
-    more: np.ndarray
-    work: np.ndarray
+    forces: np.ndarray
+    supplied_energy: np.ndarray
 
     @classmethod
-    def of(cls, runs: int, times: int, nq: int, nv: int, more: int) -> BatchOutputs:
+    def allocate(cls, runs: int, times: int, nq: int, nv: int, more: int) -> BatchOutputs:
         return cls(*(np.full((runs, times, n), np.nan) for n in (nq, nv, more)), np.full((runs, times), np.nan))
 
 
@@ -132,38 +132,38 @@ class BatchIntegrator:
     """
 
     def __init__(self, problem: InitialValueProblem, line: BatchStep, varying: np.ndarray, more: int | None = None):
-        self.problem, self.line, self.varying = problem, line, varying
-        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
-        compile_entry_point(roll)
+        self.problem, self.batch_step, self.varying = problem, line, varying
+        self.n_forces = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
+        compile_entry_point(run_rollouts)
 
-    def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, driven: StepInputs | None = None,
+    def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, step_inputs: StepInputs | None = None,
                 threads: int | None = None) -> None:
         """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
-        line, model, n = self.line, self.problem.model, len(runs.q)
-        if driven is None:
-            driven = StepInputs(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
+        line, model, n = self.batch_step, self.problem.model, len(runs.q)
+        if step_inputs is None:
+            step_inputs = StepInputs(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         # compiled code reads a row of each run, and of some step
-        assert len(self.varying) == len(values) == n and (driven.series.shape[1] or not n)
-        curves = curves_at(self.problem.signals, line.curves, grid.clocks)
-        kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
-        rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0
+        assert len(self.varying) == len(values) == n and (step_inputs.series.shape[1] or not n)
+        curves = curve_coefficients(self.problem.signals, line.curves, grid.clocks)
+        kept = bool(out.forces.shape[2]) or (self.problem.schedule.level != TORQUE).any()
+        rest, more = np.zeros(runs.q.shape[1]), self.n_forces if kept else 0
         rest[:model.nq] = model.neutral()
-        sizes = [x.shape[1] for x in (runs.q, runs.v, runs.work, values, self.varying)]
+        sizes = [x.shape[1] for x in (runs.q, runs.v, runs.auxiliary, values, self.varying)]
         size = RUNS_PER_BLOCK * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
-        before = runs.q, runs.v, runs.work
-        if runs.begins.any():                                      # runs that begin later wait in these
+        before = runs.q, runs.v, runs.auxiliary
+        if runs.first_step.any():                                      # runs that begin later wait in these
             before = tuple(x.copy() for x in before)
 
         def part(first, until):
-            return roll(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks, curves,
-                        driven.places, driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying,
-                        runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, thread_workspace(size), first,
-                        until)
+            return run_rollouts(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks,
+                                curves, step_inputs.places, step_inputs.series, values, runs.first_step, *before, runs.q, runs.v,
+                                runs.auxiliary, self.varying, runs.last, runs.ended, runs.codes, out.q, out.v, out.forces,
+                                out.supplied_energy, rest, thread_workspace(size), first, until)
 
-        run_on_threads(part, shares(n, threads))
+        run_on_threads(part, thread_borders(n, threads))
 
 
-def shares(runs: int, threads: int | None = None) -> list[int]:
+def thread_borders(runs: int, threads: int | None = None) -> list[int]:
     """Borders of the runs that each thread takes: multiples of RUNS_PER_BLOCK; threads: default all cores."""
     share = max(1, -(-runs // (RUNS_PER_BLOCK * (threads or cores())))) * RUNS_PER_BLOCK
     return [*range(0, runs, share), runs]
@@ -173,7 +173,7 @@ def generated_step(problem: InitialValueProblem, method: str, places: tuple[int,
                    rows: Pivots = ()) -> BatchStep | None:
     """None where no line can do it: a sampled controller, and see `compile_batch_step`. places: in model.constants, that differ
     from run to run; rows: of the constraints."""
-    if problem.sampled is not None or (problem.ties is not None and not rows):
+    if problem.sampled is not None or (problem.constraints is not None and not rows):
         return None
     return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian, link_pose, link_twist
-from liedyn.kernels.simulation.contact import GROUND, MATERIAL, SOFT, SPHERE, Contacts, contact_wrench_jacobian
-from liedyn.kernels.simulation.joint_laws import NUMBERS
+from liedyn.kernels.simulation.contact import DAMPING_WIDTH, GROUND, MATERIAL_SIZE, SPHERE, Contacts, contact_wrench_jacobian
+from liedyn.kernels.simulation.joint_laws import STOP_SIZE
 from liedyn.model.spatial import bracket, skew
 
 
-class ContactForces(NamedTuple):
+class ContactState(NamedTuple):
     """m contacts at N states; vectors in the frames of the links a but for point_world.
 
     normal, point, slip   (N, m, 3): out of what is touched, the point of contact, its velocity along the plane
@@ -26,7 +26,7 @@ class ContactForces(NamedTuple):
     point_world: np.ndarray
 
 
-def contact_forces(model, contacts: Contacts, q, v) -> ContactForces:
+def contact_forces(model, contacts: Contacts, q, v) -> ContactState:
     """Of states q (N, nq), v (N, nv)."""
     rows, seen, still = [], {}, (np.eye(4)[None], np.zeros((1, 6)))
     for link in {*contacts.link, *contacts.other}:
@@ -44,7 +44,7 @@ def contact_forces(model, contacts: Contacts, q, v) -> ContactForces:
         rate = -(n * u).sum(axis=1)
         p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", R, p)
         rows.append((n, p, u + rate[:, None] * n, depth, _force(contacts, j, depth, rate), p_world))
-    return ContactForces(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
+    return ContactState(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
 
 
 def _geometry(contacts: Contacts, j: int, turn, away):
@@ -63,7 +63,7 @@ def _geometry(contacts: Contacts, j: int, turn, away):
 
 def _force(contacts: Contacts, j: int, depth, rate):
     k, c, _, _, w = materials(contacts)[:, j]
-    hit, factor = (_regularized(depth, w), _regularized(1.0 + c * rate, SOFT)) if contacts.smooth[j] else (
+    hit, factor = (_regularized(depth, w), _regularized(1.0 + c * rate, DAMPING_WIDTH)) if contacts.smooth[j] else (
         np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0))
     return k * hit ** (contacts.twice[j] / 2) * factor
 
@@ -73,8 +73,8 @@ def _regularized(x, w):
 
 
 def materials(contacts: Contacts) -> np.ndarray:
-    """(MATERIAL, m) k, c, mu, e, w."""
-    return contacts.material.reshape(-1, MATERIAL).T
+    """(MATERIAL_SIZE, m) k, c, mu, e, w."""
+    return contacts.material.reshape(-1, MATERIAL_SIZE).T
 
 
 def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
@@ -99,11 +99,11 @@ def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     return J, np.hstack([by_q, J])
 
 
-def contact_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of
     the weight at the least."""
     at, (k, c, mu, e, _), power = contact_forces(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
-    N = np.maximum(at.force[0], contacts.share if pressed else 0.0)
+    N = np.maximum(at.force[0], contacts.share if with_load else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
     friction = mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e)
     rows, resist, spring, of, poses = [], [], [], {}, {}
@@ -129,42 +129,42 @@ def contact_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tupl
 # `kernels.simulation.joint_laws`.
 
 class PressedStops(NamedTuple):
-    """m stops at N states: depth (N, m) [rad | m], below zero inside the limits; force (N, m) [N m | N], not negative; share
-    (N, m), 1 + c d', not negative."""
+    """m stops at N states: depth (N, m) [rad | m], below zero inside the limits; force (N, m) [N m | N], not negative;
+    damping_factor (N, m), 1 + c d', not negative."""
 
     depth: np.ndarray
     force: np.ndarray
-    share: np.ndarray
+    damping_factor: np.ndarray
 
 
-def pressed_stops(problem, q, v) -> PressedStops:
+def evaluate_stops(problem, q, v) -> PressedStops:
     """Of states q (N, nq), v (N, nv)."""
     stops = problem.stops
-    limit, k, c = stops.numbers.reshape(-1, NUMBERS).T
+    limit, k, c = stops.numbers.reshape(-1, STOP_SIZE).T
     depth = stops.side * (q[:, problem.schedule.q_of_v[stops.coordinate]] - limit)
-    share = np.maximum(1.0 + c * stops.side * v[:, stops.coordinate], 0.0)
-    return PressedStops(depth, k * np.maximum(depth, 0.0) * share, share)
+    damping_factor = np.maximum(1.0 + c * stops.side * v[:, stops.coordinate], 0.0)
+    return PressedStops(depth, k * np.maximum(depth, 0.0) * damping_factor, damping_factor)
 
 
 def stop_jacobian(problem, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative of joint forces of compliant stops by x = [dq; dv]."""
     stops, nv = problem.stops, problem.model.nv
-    out, at = np.zeros((nv, 2 * nv)), pressed_stops(problem, q[None], v[None])
-    _, stiffness, c = stops.numbers.reshape(-1, NUMBERS).T
+    out, at = np.zeros((nv, 2 * nv)), evaluate_stops(problem, q[None], v[None])
+    _, stiffness, c = stops.numbers.reshape(-1, STOP_SIZE).T
     for j in np.flatnonzero(at.force[0] > 0.0):
         k = stops.coordinate[j]
-        out[k, k] -= stiffness[j] * at.share[0, j]
+        out[k, k] -= stiffness[j] * at.damping_factor[0, j]
         out[k, nv + k] -= stiffness[j] * c[j] * at.depth[0, j]
     return out
 
 
-def stop_coefficients(problem, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray]:
+def stop_coefficients(problem, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray]:
     """(nv,) damping and stiffness of each coordinate. pressed: each stop carries the load of its joint at the least."""
     stops, nv = problem.stops, problem.model.nv
     resist, spring = np.zeros(nv), np.zeros(nv)
-    force = pressed_stops(problem, q[None], v[None]).force[0]
-    _, k, c = stops.numbers.reshape(-1, NUMBERS).T
-    if pressed:
+    force = evaluate_stops(problem, q[None], v[None]).force[0]
+    _, k, c = stops.numbers.reshape(-1, STOP_SIZE).T
+    if with_load:
         force = np.maximum(force, problem.stop_loads)
     np.maximum.at(resist, stops.coordinate, c * force)
     np.maximum.at(spring, stops.coordinate, np.where(force > 0.0, k, 0.0))

@@ -15,11 +15,11 @@ from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, 
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
-from liedyn.integrators.problem import LOST, InitialValueProblem, Options
+from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, Options
 from liedyn.io.scenarios.scenario import Integrator, Scenario
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
-from liedyn.kernels.constraints.stages import BAD_ROW, BAD_SIZE
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, VANISHING_INERTIA
+from liedyn.kernels.constraints.stages import WORST_EQUATION, WORST_RESIDUAL
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     NOT_FINITE,
@@ -33,10 +33,10 @@ from liedyn.model.description import FRICTION_SPEED
 if TYPE_CHECKING:
     from liedyn.integrators.problem import Options
 
-GAINS = "pd gains"
-LIMIT = 2.78             # of rk4: step times rate
-_NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
-_ROWS = 50               # of a record that are looked at
+GAINS_LABEL = "pd gains"
+STABILITY_LIMIT = 2.78         # of rk4: step times rate
+_MIN_RELATIVE_INERTIA = 1e-10  # of the usual: an inertia that is nearly nothing
+_MAX_ROWS = 50                 # of a record that are looked at
 
 
 class FastestMotion(NamedTuple):
@@ -47,23 +47,23 @@ class FastestMotion(NamedTuple):
     causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
 
     @property
-    def acting(self) -> str:
+    def subject_and_verb(self) -> str:
         """Subject and verb, such as "friction and pd gains of elbow act"."""
         causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
-        one = len(self.causes) == 1 and self.causes[0] != GAINS
+        one = len(self.causes) == 1 and self.causes[0] != GAINS_LABEL
         return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
 
 
-def fastest_motion(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
+def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMotion:
     """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
     not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
 
     Driven closures count as if they stood at home."""
-    parts, free = _coefficients(problem, q, v, pressed)
+    parts, free = _coefficients(problem, q, v, with_load)
     resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
-        touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, pressed)
+        touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, with_load)
         resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
         names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
     if not (resist.any() or spring.any()):
@@ -84,28 +84,28 @@ def fastest_motion(problem, t: float, q, v, pressed: bool = True) -> FastestMoti
 
 def fastest_motion_of_run(problem, record) -> FastestMotion:
     """The same along a recorded motion, at some of its rows."""
-    rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
+    rows = np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
     return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
-def _coefficients(problem, q, v, pressed):
+def _coefficients(problem, q, v, with_load):
     """Damping and stiffness (nv,) of all coordinates, by cause, and the numbers of the free ones."""
-    s, tree = problem.schedule, tree_of.py_func(problem.model.index, problem.model.constants)
+    s, tree = problem.schedule, tree_views.py_func(problem.model.index, problem.model.constants)
     free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
     resist, spring = {}, {}
     if problem.passive:
         resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
         spring = {"the spring": tree.stiffness}
-    resist[GAINS], spring[GAINS] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
     if problem.stops is not None:
-        resist["the stop"], spring["the stop"] = stop_coefficients(problem, q, v, pressed)
+        resist["the stop"], spring["the stop"] = stop_coefficients(problem, q, v, with_load)
     return (resist, spring), free
 
 
 def _unit_motions(problem, q, free) -> np.ndarray:
     """Columns of unit kinetic energy (times 2) that span what the free coordinates can do: W W^T = M^-1."""
     Z = np.eye(len(free))
-    if problem.ties is not None:
+    if problem.constraints is not None:
         model = problem.model
         _, s, Vt = np.linalg.svd(scaled_equations(model, constraint_jacobian(model, q))[:, free])
         Z = coordinate_scales(model)[free, None] * Vt[int(is_significant(s).sum()):].T
@@ -150,12 +150,12 @@ def suggest_inertia(model, coordinate: str) -> str:
 def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
     """What the initial state shows of why a run ended early, "" for nothing; and whether another method may go on."""
     slight, coordinate = worst_conditioned_motion(problem, problem.q)
-    if slight < _NOTHING:
+    if slight < _MIN_RELATIVE_INERTIA:
         return f"{coordinate} moves almost no inertia; {suggest_inertia(problem.model, coordinate)}", False
     if options is None or options.method != "rk4":
         return "", True
     fast = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    if fast.rate * options.step <= LIMIT:
+    if fast.rate * options.step <= STABILITY_LIMIT:
         return "", True
     return (f"initially the forces at {fast.coordinate} act with a time constant of {1 / fast.rate:.1e} s, too fast for steps of "
             f"{options.step:g} s"), True
@@ -164,12 +164,13 @@ def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
 # The integrator of a run: what the scenario names, else one that holds; and whether its step was fit for the robot ------
 
 # Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, in half of Radau's time or less.
-_STIFF = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
-_HELD = Integrator("Radau", rtol=1e-6, atol=1e-8)        # with constraints: Jacobians take long, and it keeps them
+_STIFF_INTEGRATOR = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
+# with constraints: Jacobians take long, and it keeps them
+_CONSTRAINED_INTEGRATOR = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
 
-def choose_integrator(scenario: Scenario, problem: InitialValueProblem, between: float) -> tuple[Integrator, list[str]]:
+def choose_integrator(scenario: Scenario, problem: InitialValueProblem, output_step: float) -> tuple[Integrator, list[str]]:
     """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
 
     between   outputs [s]: fixed steps are equal parts of it
@@ -178,78 +179,79 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem, between:
     if default.named:
         return default, []
     found = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    step = taken_step(default.step, between)
-    if found.rate * step <= _MARGIN * LIMIT:
+    step = longest_step(default.step, output_step)
+    if found.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
-    taken = _STIFF if problem.ties is None else _HELD
-    return taken, [f"{_cause(found)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
+    taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
+    return taken, [f"{_cause_description(found)}, too fast for rk4 with {steps_description(step, default.step)}: the run uses "
                    f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
-def options_of(integrator: Integrator) -> Options:
+def integrator_options(integrator: Integrator) -> Options:
     i = integrator
     return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
-def unstable_steps(integrator: Integrator, parts) -> list[str]:
+def find_unstable_steps(integrator: Integrator, segments) -> list[str]:
     """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
     if integrator.method != "rk4":
         return []
-    for part in parts:
-        step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_motion_of_run(part.problem, part.record)
-        if found.rate * step > LIMIT:
-            return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
-                    f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
+    for segment in segments:
+        step, found = longest_step(integrator.step,
+                                   np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
+        if found.rate * step > STABILITY_LIMIT:
+            return [f"{_cause_description(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                    f"{steps_description(step, integrator.step)}, and the motion is not reliable"]
     return []
 
 
-def taken_step(step: float, between) -> float:
+def longest_step(step: float, output_step) -> float:
     """The longest step where steps are equal parts of the times between outputs; some are one time twice, about an event."""
-    between = np.atleast_1d(between)
-    between = between[between > 0.0]
-    return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
+    output_step = np.atleast_1d(output_step)
+    output_step = output_step[output_step > 0.0]
+    return float(np.max(output_step / np.ceil(output_step / step * (1 - 1e-9)), initial=0.0))
 
 
-def steps_text(taken: float, given: float) -> str:
+def steps_description(taken: float, given: float) -> str:
     """The steps that were taken, and the given step if outputs shorten it by more than a rounding to equal parts (a half)."""
     cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
     return f"steps of {taken:g} s{cut}"
 
 
-def _cause(found: FastestMotion) -> str:
-    return f"{found.acting} with a time constant of {1 / found.rate:.1e} s"
+def _cause_description(found: FastestMotion) -> str:
+    return f"{found.subject_and_verb} with a time constant of {1 / found.rate:.1e} s"
 
 
 # Why a run ended early, in words ----------------------------------------------------------------------------------------
 
-def failure(problem: InitialValueProblem, code: int, t: float, work: MotionWorkspace, ties: ConstrainedSystem | None = None,
+def failure(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None = None,
             options: Options | None = None) -> ComputationError:
     """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
-    return early_end(*_reason(problem, code, t, work, ties, options), t)
+    return early_end_error(*_reason(problem, code, t, ws, constraints, options), t)
 
 
-def early_end(text: str, depends_on_method: bool, t: float) -> ComputationError:
+def early_end_error(text: str, depends_on_method: bool, t: float) -> ComputationError:
     """Of a run that ends at t. depends_on_method: another may go on."""
     error = ComputationError(text)
     error.at, error.depends_on_method = float(t), depends_on_method
     return error
 
 
-def _reason(problem: InitialValueProblem, code: int, t: float, work: MotionWorkspace, ties: ConstrainedSystem | None,
+def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None,
             options: Options | None) -> tuple[str, bool]:
     """In words, and whether another method may go on."""
     if code in (LOOP_OPEN, CONTRADICTION):
-        return _constraint_reason(problem, code, t, ties)
-    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < LOST).all():
+        return _constraint_reason(problem, code, t, constraints)
+    if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
         code = NOT_FINITE                                      # what follows from it tells nothing
     if code == BAD_SIGNAL:
-        k = int(work.flag[0])
+        k = int(ws.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
-        place = problem.signal_places[k] if k < len(problem.signal_places) else Place()
+        place = problem.signal_locations[k] if k < len(problem.signal_locations) else Place()
         where = f"{place}: " if str(place) else ""
         return f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
-    if code in (SINGULAR, LOOSE_JOINT):
-        loose = worst_conditioned_motion(problem, work.q)[1]
+    if code in (SINGULAR, VANISHING_INERTIA):
+        loose = worst_conditioned_motion(problem, ws.q)[1]
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
                 f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
                 f"joint in a singular position); {suggest_inertia(problem.model, loose)}"), False
@@ -262,34 +264,34 @@ def _reason(problem: InitialValueProblem, code: int, t: float, work: MotionWorks
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
     what = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
-    worst = _worst_coordinates(problem.model.v_names, work) + _deepest_contact(problem, work)
+    worst = _worst_coordinates(problem.model.v_names, ws) + _deepest_contact(problem, ws)
     why = f": {'; or '.join(causes)}" if causes else ""
     see = "; see docs/running.md#runs-that-end-early" if code == NOT_FINITE else ""
     return f"{what} t = {t:.6g} s{worst}{why}{see}", depends_on_method
 
 
-def _worst_coordinates(names: tuple[str, ...], work: MotionWorkspace) -> str:
+def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
     """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
-    forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (work.tau, work.v))
+    forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (ws.tau, ws.v))
     told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
                                                                         ("the fastest coordinate was", speeds)) if sizes.any()]
     return "".join(f"; {one}" for one in told)
 
 
-def _deepest_contact(problem: InitialValueProblem, work: MotionWorkspace) -> str:
+def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
     """A robot that starts below the ground is thrown out of it."""
-    if problem.contacts is None or not (np.abs([*work.q, *work.v]) < LOST).all():
+    if problem.contacts is None or not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
         return ""
-    at = contact_forces(problem.model, problem.contacts, work.q[None], work.v[None])
+    at = contact_forces(problem.model, problem.contacts, ws.q[None], ws.v[None])
     k = int(np.argmax(at.depth[0]))
     depth, link = at.depth[0, k], problem.model.link_names[problem.contacts.link[k]]
     return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
 
 
-def _constraint_reason(problem: InitialValueProblem, code: int, t: float, ties: ConstrainedSystem) -> tuple[str, bool]:
-    model, row, size = problem.model, int(ties.figures[BAD_ROW]), float(ties.figures[BAD_SIZE])
+def _constraint_reason(problem: InitialValueProblem, code: int, t: float, constraints: ConstrainedSystem) -> tuple[str, bool]:
+    model, row, size = problem.model, int(constraints.statistics[WORST_EQUATION]), float(constraints.statistics[WORST_RESIDUAL])
     name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
-    given = _given_on(problem, name)
+    given = _prescribed_of_constraint(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
         return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.constraint_equation_names[row]} "
@@ -303,7 +305,7 @@ def _constraint_reason(problem: InitialValueProblem, code: int, t: float, ties: 
     return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
 
 
-def _given_on(problem: InitialValueProblem, name: str) -> list[str]:
+def _prescribed_of_constraint(problem: InitialValueProblem, name: str) -> list[str]:
     """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
     model, prescribed = problem.model, problem.prescribed
     A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]

@@ -12,13 +12,13 @@ from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.constraints.constraints import constraint_workspace_for
 from liedyn.errors import Place
-from liedyn.integrators.run_state import Record, Stages, State, zeros
+from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
 from liedyn.kernels.constraints.stages import (
     DRIFT,
     DRIFT_VELOCITY,
     RANK,
     SINGULAR_COUNT,
-    SINGULAR_ROW,
+    SINGULAR_EQUATION,
     SINGULAR_TIME,
     TIME_1,
     TIME_2,
@@ -31,9 +31,9 @@ from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, MotionWorkspace, SystemModel
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputSchedule, Signals
 
-NEVER = 2             # a direction of `InitialValueProblem.directions`
-UNSURE = 2.0          # times a sign of `SegmentStart.signs`: that of an expression which stays at zero
-LOST = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
+NO_DIRECTION = 2             # a direction of `InitialValueProblem.directions`
+STAYS_AT_ZERO = 2.0          # times a sign of `SegmentStart.signs`: that of an expression which stays at zero
+STATE_LIMIT = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +63,11 @@ class InitialValueProblem:
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`control_laws.feedback`); None: implicit methods take differences
-    signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
+    signal_names, signal_locations   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
-                         NEVER neither
-    guards               of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is
+                         NO_DIRECTION neither
+    hard_stop_scales     of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is
                          never accepted
     stops                at limits of joints; None: none
     stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
@@ -80,28 +80,28 @@ class InitialValueProblem:
     v: np.ndarray
     stack_size: int
     signal_names: tuple[str, ...] = ()
-    signal_places: tuple[Place, ...] = ()
+    signal_locations: tuple[Place, ...] = ()
     passive: bool = True
-    ties: ConstraintOptions | None = None
+    constraints: ConstraintOptions | None = None
     law: MotorLaw | None = None
     max_step: float = np.inf
-    slopes: Callable | None = None
+    input_jacobian: Callable | None = None
     directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
     clocks: tuple[str, ...] = ()
-    bound: Callable[[Mapping[str, float]], tuple[InputSchedule, Signals]] | None = None
+    rebind: Callable[[Mapping[str, float]], tuple[InputSchedule, Signals]] | None = None
     sampled: object | None = None
-    guards: tuple[float, ...] = ()
+    hard_stop_scales: tuple[float, ...] = ()
     stops: Stops | None = None
     stop_loads: np.ndarray | None = None
 
-    def begun(self, begun: Mapping[str, float]) -> InitialValueProblem:
+    def restarted_at(self, start_times: Mapping[str, float]) -> InitialValueProblem:
         """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
-        schedule, signals = self.bound(begun)
-        sampled = None if self.sampled is None else self.sampled.begun(begun)
+        schedule, signals = self.rebind(start_times)
+        sampled = None if self.sampled is None else self.sampled.restarted_at(start_times)
         other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
-        other.__dict__["step"] = self.step
+        other.__dict__["generated_rhs"] = self.generated_rhs
         if "generated_jacobian" in self.__dict__:
             other.__dict__["generated_jacobian"] = self.generated_jacobian
         return other
@@ -125,7 +125,7 @@ class InitialValueProblem:
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
-    def plant(self) -> SystemModel:
+    def system(self) -> SystemModel:
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
             slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
@@ -136,52 +136,53 @@ class InitialValueProblem:
 
     def tables(self) -> ScenarioTables:
         """What its lines are recorded from."""
-        tied = None if self.ties is None else ConstraintTables(self.ties.signals, self._turns, self.ties.frequency > 0.0)
-        return ScenarioTables(self.model, self.plant(), self.schedule, self.signals, tied)
+        tied = None if self.constraints is None else ConstraintTables(self.constraints.signals, self._axis_rotations,
+                                                                      self.constraints.frequency > 0.0)
+        return ScenarioTables(self.model, self.system(), self.schedule, self.signals, tied)
 
     @cached_property
     def without_stops(self) -> InitialValueProblem:
-        return self if self.stops is None else replace(self, stops=None, guards=())
+        return self if self.stops is None else replace(self, stops=None, hard_stop_scales=())
 
     @cached_property
-    def step(self) -> GeneratedRhs | None:
+    def generated_rhs(self) -> GeneratedRhs | None:
         """The right-hand side as a line; None where loops do the work."""
         return generated_rhs(self.tables())
 
     @cached_property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
         """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
-        if self.ties is not None or self.step is None:
+        if self.constraints is not None or self.generated_rhs is None:
             return None
         return generated_rhs_jacobian(self.tables())
 
-    def work(self) -> MotionWorkspace:
+    def workspace(self) -> MotionWorkspace:
         m, slots = self.model, len(self.forced_links)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
                           np.array([-1.0, 0.0]), np.zeros(hybrid_workspace_size(m.n_bodies, m.nv)),
                           np.zeros(2 * len(self.schedule.integral)))
 
-    def loop_plant(self) -> ConstrainedSystem | None:
-        m, ties, level = self.model, self.ties, np.asarray(self.schedule.level)
-        if ties is None:
+    def constrained_system(self) -> ConstrainedSystem | None:
+        m, constraints, level = self.model, self.constraints, np.asarray(self.schedule.level)
+        if constraints is None:
             return None
         rests = self.prescribed & (level == TORQUE)
         masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
-        made = constraint_workspace_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
-        made.workspace.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
-        return ConstrainedSystem(made.numbers, ties.signals, self._turns, made.workspace.drive, made.workspace.multipliers,
-                         made.workspace.figures)
+        made = constraint_workspace_for(m, *masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
+        made.workspace.statistics[[TOLERANCE, RANK, TIME_1, TIME_2]] = constraints.tolerance, -1.0, np.inf, -np.inf
+        return ConstrainedSystem(made.buffer, constraints.signals, self._axis_rotations, made.workspace.constraint_motion,
+                                 made.workspace.multipliers, made.workspace.statistics)
 
     @property
-    def _turns(self) -> np.ndarray:
+    def _axis_rotations(self) -> np.ndarray:
         return np.array([np.eye(3) if one.turn is None else one.turn for one in self.model.constraints if one.driven]).reshape(-1)
 
-    def record(self, times: np.ndarray) -> Record:
-        m, n, tied = self.model, len(times), self.ties is not None
-        return Record(times, zeros((n, m.nq)), *(zeros((n, m.nv)) for _ in range(3)),
-                      zeros((n, 6 * len(self.forced_links))), zeros((n,)), zeros((n, m.nc if tied else 0)),
-                      zeros((n, 2 if tied else 0)), zeros((n, 4 * len(self.ties.signals) if tied else 0)))
+    def allocate_record(self, times: np.ndarray) -> Record:
+        m, n, tied = self.model, len(times), self.constraints is not None
+        return Record(times, mapped_zeros((n, m.nq)), *(mapped_zeros((n, m.nv)) for _ in range(3)),
+                      mapped_zeros((n, 6 * len(self.forced_links))), mapped_zeros((n,)), mapped_zeros((n, m.nc if tied else 0)),
+                      mapped_zeros((n, 2 if tied else 0)), mapped_zeros((n, 4 * len(self.constraints.signals) if tied else 0)))
 
 
 @dataclass(frozen=True)
@@ -216,24 +217,24 @@ class SegmentStart:
     one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
 
     signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
-                           known; UNSURE times it: unless it goes to the other), whether reaching zero counts, and their
+                           known; STAYS_AT_ZERO times it: unless it goes to the other), whether reaching zero counts, and their
                            rounding; see `zero_crossings`. None: not known
-    jumped                 of those that have just been, whose expressions have jumped over zero: they are not near it
-    sides                  of the other switches, where nothing has changed since; NaN: not known
+    jump_events            of those that have just been, whose expressions have jumped over zero: they are not near it
+    switch_signs           of the other switches, where nothing has changed since; NaN: not known
     """
 
     t: float
     q: np.ndarray
     v: np.ndarray
-    work: float = 0.0
+    supplied_energy: float = 0.0
     fired: tuple[int, ...] = ()
     step: float = 0.0
     integral: np.ndarray | None = None
     signs: np.ndarray | None = None
     armed: np.ndarray | None = None
     bounds: np.ndarray | None = None
-    jumped: tuple[int, ...] = ()
-    sides: np.ndarray | None = None
+    jump_events: tuple[int, ...] = ()
+    switch_signs: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,15 +250,15 @@ class Segment:
 class RunObserver:
     """Who is told of a stretch while it is computed; this one does nothing.
 
-    saved   the numbers of a state to go on from, of `between`; None: from the start
+    saved   the numbers of a state to go on from, of `checkpoint`; None: from the start
     """
 
-    saved: Mapping[str, np.ndarray] | None = None
+    saved_state: Mapping[str, np.ndarray] | None = None
 
-    def follow(self, record: Record, count: np.ndarray) -> None:
+    def begin_segment(self, record: Record, count: np.ndarray) -> None:
         """Before the first step: the rows [0, count[NEXT_OUTPUT]) of record are done, now and later."""
 
-    def between(self, t: float, snapshot: Callable[[], dict[str, np.ndarray]]) -> None:
+    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, np.ndarray]]) -> None:
         """Between two chunks or steps, at the time t. snapshot: all numbers to go on from here. May raise, which ends the run."""
 
 
@@ -274,7 +275,7 @@ class Statistics:
 
     def plus(self, other: Statistics) -> Statistics:
         """With what another stretch took."""
-        loops = self.loops.worse(other.loops) if self.loops and other.loops else self.loops or other.loops
+        loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
                           self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.notes, *other.notes))))
 
@@ -293,19 +294,19 @@ class LoopStatistics:
     singular_time: float = np.nan
     singular_row: int = -1
 
-    def worse(self, other: LoopStatistics) -> LoopStatistics:
+    def combine(self, other: LoopStatistics) -> LoopStatistics:
         """The larger of each; of singular configurations all, and which came first."""
         first = self if self.singular else other
         return LoopStatistics(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
                            self.singular + other.singular, first.singular_time, first.singular_row)
 
 
-def loop_figures(ties: ConstrainedSystem | None) -> LoopStatistics | None:
-    if ties is None:
+def loop_statistics(constraints: ConstrainedSystem | None) -> LoopStatistics | None:
+    if constraints is None:
         return None
-    f = ties.figures
+    f = constraints.statistics
     return LoopStatistics(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
-                       int(f[SINGULAR_ROW]))
+                       int(f[SINGULAR_EQUATION]))
 
 
 def _no_stops(nv: int) -> Stops:
@@ -313,32 +314,32 @@ def _no_stops(nv: int) -> Stops:
     return Stops(none, none, np.zeros(0), none, none, none, np.zeros(nv))
 
 
-def begin(problem: InitialValueProblem, start: SegmentStart | None = None) -> State:
+def initial_state(problem: InitialValueProblem, start: SegmentStart | None = None) -> State:
     start = start or SegmentStart(0.0, problem.q, problem.v)
-    y = state_vector(problem, start.v, start.integral, start.work)
+    y = state_vector(problem, start.v, start.integral, start.supplied_energy)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: InitialValueProblem, v, integral=None, work: float = 0.0) -> np.ndarray:
+def state_vector(problem: InitialValueProblem, v, integral=None, supplied_energy: float = 0.0) -> np.ndarray:
     """y = [0; v; z; work]. integral (nv,): of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
-    return np.concatenate([np.zeros(problem.model.nv), v, z, [work]])
+    return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
 
 
-def integral_of(problem: InitialValueProblem, y) -> np.ndarray:
+def pid_integrals(problem: InitialValueProblem, y) -> np.ndarray:
     """(nv,) integrals of pid laws in a state y, 0 for other coordinates."""
     out, nv = np.zeros(problem.model.nv), problem.model.nv
     out[problem.schedule.integral] = y[2 * nv:-1]
     return out
 
 
-def kept_rows(record: Record, count: int) -> Record:
+def first_rows(record: Record, count: int) -> Record:
     """The first `count` rows."""
     return Record(*(x[:count] for x in record))
 
 
-def stages_for(stages: int, problem: InitialValueProblem, switches: int = 0) -> Stages:
+def allocate_stages(stages: int, problem: InitialValueProblem, n_switches: int = 0) -> Stages:
     """switches: whose readings are kept next to the rates."""
     n, model, nv = problem.size, problem.model, problem.model.nv
-    return Stages(np.zeros((stages + 2, n + switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
+    return Stages(np.zeros((stages + 2, n + n_switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
                   np.zeros(nv))

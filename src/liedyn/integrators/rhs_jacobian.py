@@ -22,21 +22,21 @@ from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 from liedyn.model.description import ONE_DOF
 from liedyn.model.spatial import bracket, skew
 
-_STEP = 1.5e-8            # of differences, of a state or of its characteristic unit: the root of a rounding
+_DIFFERENCE_STEP = 1.5e-8            # of differences, of a state or of its characteristic unit: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
 _UNITS = {n: np.array([ad(e).ravel() for e in np.eye(n)]) for n, ad in ((3, skew), (6, bracket))}       # u @ units: ad_u
 
 
-class RateJacobian:
+class RightHandSideJacobian:
     """Called with (t, y), returns the (n, n) derivative, and keeps the rates there and their code.
 
-    evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
+    evaluate   (t, y) -> (code, rates); leaves in `ws` the state at y
     sides      the `RightHandSide` that evaluates, and the origin of its chart: where it is a line, its derivative is one, too
     """
 
-    def __init__(self, problem, work, evaluate, sides=None, origin=None):
-        self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
-        self.slopes, units = None, model_scales(problem.model)
+    def __init__(self, problem, ws, evaluate, rhs=None, origin=None):
+        self.problem, self.workspace, self.evaluate, self.rhs, self.origin = problem, ws, evaluate, rhs, origin
+        self.generated_function, units = None, model_scales(problem.model)
         reach = units.unit_scales(problem.model.v_units)
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
@@ -44,11 +44,12 @@ class RateJacobian:
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
         self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
         self.prescribed = problem.prescribed
-        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept) \
-            and (problem.joint_laws is None or problem.joint_laws.task is None)          # whose slopes take longer
+        self.exact = problem.constraints is None and problem.law is None and problem.input_jacobian is not None and not len(
+            kept) and (problem.joint_laws is None or problem.joint_laws.task is None)      # whose slopes take longer
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()
-        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != ONE_DOF]
-        self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
+        self.links, self.multi_dof_joints = problem.forced_links, [joint for joint in problem.model.joints
+                                                                   if joint.kind != ONE_DOF]
+        self.depends_on_inputs = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
                           or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
                           or problem.stops is not None)
 
@@ -70,37 +71,37 @@ class RateJacobian:
 
     def from_generated(self, y) -> np.ndarray | None:
         """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
-        line = self.sides.line if self.sides else None
-        batch = self.problem.generated_jacobian if line else None
+        generated = self.rhs.generated if self.rhs else None
+        batch = self.problem.generated_jacobian if generated else None
         if batch is None:
             return None
-        if self.slopes is None:
-            self.slopes = RhsJacobian(batch, self.problem.size)
+        if self.generated_function is None:
+            self.generated_function = RhsJacobian(batch, self.problem.size)
         J = np.zeros(self.last.shape)
-        J[:-1, :-1] = self.slopes(line, self.origin, y)
+        J[:-1, :-1] = self.generated_function(generated, self.origin, y)
         return J if isfinite(J.sum()) else None
 
     def from_derivatives(self, t: float, y) -> np.ndarray:
-        """At the state in `work`, which `evaluate` has left there."""
+        """At the state in `ws`, which `evaluate` has left there."""
         from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
         p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
-        q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
+        q, v, a, tau = (np.array(x) for x in (self.workspace.q, self.workspace.v, self.workspace.a, self.workspace.tau))
         d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
         J = np.zeros_like(self.last)
         J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
-        if self.acted:
-            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
+        if self.depends_on_inputs:
+            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.input_jacobian(p, t, q, v))[free]
         J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
         by_x = {}
-        for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
+        for joint in self.multi_dof_joints:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
             k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
             P, by_x[k.start] = chart_jacobian(y[k], v[k])
             J[k, m], J[k, k] = P, by_x[k.start]
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
-        for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
+        for joint in self.multi_dof_joints:      # dx/dt of a prescribed pose depends on x, but nothing else
             if self.ignored[joint.v.start]:
                 J[joint.v, joint.v] = by_x[joint.v.start]
         return J
@@ -109,14 +110,14 @@ class RateJacobian:
         if not len(self.links):
             return None
         f_ext = np.zeros((len(self.problem.model.link_names), 6))
-        f_ext[self.links] = self.work.wrench.reshape(-1, 6)
+        f_ext[self.links] = self.workspace.wrench.reshape(-1, 6)
         return f_ext
 
     def from_differences(self, t: float, y, rates) -> np.ndarray:
         """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
         J = np.zeros_like(self.last)
         for k in np.flatnonzero(~self.ignored):
-            for h in _STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
+            for h in _DIFFERENCE_STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
                 moved = np.array(y)
                 moved[k] += h
                 code, there = self.evaluate(t, moved)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from liedyn.integrators.run_state import SMALLEST_STEP
-from liedyn.integrators.runge_kutta import LEAST_FIRST
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_at
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS
+from liedyn.integrators.runge_kutta import MIN_FIRST_STEP
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
 from liedyn.lie.simd import sqrt
 from liedyn.model.description import ONE_DOF
@@ -81,11 +81,12 @@ METHODS = {"rodas5p": rodas5p}
 
 # rosenbrock -------------------------------------------------------------------------------------------------------------
 
-_SAFETY, _LEAST, _MOST = 0.9, 0.2, 6.0
-_PATIENCE = 3             # shorter steps where a trial is too far for the line, before loops go on: angles may be that large
-_GLANCE = 1e-6            # of a step: over which df/dt is a difference
+_SAFETY_FACTOR, _MIN_FACTOR, _MAX_FACTOR = 0.9, 0.2, 6.0
+_MAX_REFUSALS = 3             # shorter steps where a trial is too far for the line, before loops go on: angles may be that large
+_TIME_DIFFERENCE = 1e-6            # of a step: over which df/dt is a difference
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
-_WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]   # powers there -> work / h: s … s^4
+# powers there -> work / h: s … s^4
+_ENERGY_QUADRATURE = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]
 
 
 class RosenbrockWorkspace(NamedTuple):
@@ -95,8 +96,8 @@ class RosenbrockWorkspace(NamedTuple):
     order: np.ndarray      # (m,) int64 room of `invert`
     block: np.ndarray      # (b, 2) int64 first coordinate and size of each block
     U: np.ndarray          # (stages, n)
-    slope: np.ndarray      # (n,) df/dt
-    right: np.ndarray      # (n,)
+    df_dt: np.ndarray      # (n,) df/dt
+    right_hand_side: np.ndarray      # (n,)
     y: np.ndarray          # (n,) of a stage
     end: np.ndarray        # (n,) after the step
     power: np.ndarray      # (4,) at the nodes of the work
@@ -105,48 +106,48 @@ class RosenbrockWorkspace(NamedTuple):
 
 
 @kernel
-def try_step(line, loops, method, t, h, ceiling, q0, y, K, room, rtol, work):
+def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rtol, ws):
     """The step of length h from y, whose rates are in K[1], into room.end. Returns a code and the norm of the error.
     K[2] is overwritten."""
     n, g = y.size, 1.0 / (method.gamma * h)
-    if not factor(g, room):
+    if not factorize(g, method_ws):
         return SINGULAR, np.inf
-    code = time_derivative(line, loops, t, h, ceiling, q0, y, K, room, work)
+    code = time_derivative(generated, generic, t, h, ceiling, q0, y, K, method_ws, ws)
     for i in range(method.b.size):
         if code != RUNNING:
             return code, np.inf
         for k in range(n):
-            room.y[k] = y[k]
+            method_ws.y[k] = y[k]
         for j in range(i):
             if method.A[i, j] != 0.0:
                 for k in range(n):
-                    room.y[k] += method.A[i, j] * room.U[j, k]
+                    method_ws.y[k] += method.A[i, j] * method_ws.U[j, k]
         if i > 0:
-            code = rates_at(line, loops, min(t + method.c[i] * h, ceiling), q0, room.y, K, int64(2), work)
+            code = rates_compiled(generated, generic, min(t + method.c[i] * h, ceiling), q0, method_ws.y, K, int64(2), ws)
         rates = K[2] if i > 0 else K[1]
         for k in range(n):
-            room.right[k] = rates[k] + h * method.d[i] * room.slope[k]
+            method_ws.right_hand_side[k] = rates[k] + h * method.d[i] * method_ws.df_dt[k]
         for j in range(i):
             w = method.C[i, j] / h
             for k in range(n):
-                room.right[k] += w * room.U[j, k]
-        solve_stage(room, room.U[i])
+                method_ws.right_hand_side[k] += w * method_ws.U[j, k]
+        solve_stage(method_ws, method_ws.U[i])
     for k in range(n):
-        room.end[k] = y[k]
+        method_ws.end[k] = y[k]
     for j in range(method.b.size):
         for k in range(n):
-            room.end[k] += method.b[j] * room.U[j, k]
-    error = error_norm(method, y, room, rtol)
+            method_ws.end[k] += method.b[j] * method_ws.U[j, k]
+    error = error_norm(method, y, method_ws, rtol)
     if error < 1.0:
-        code = powers(line, loops, method, t, h, ceiling, q0, y, K, room, work)
+        code = quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, ws)
     return code, error
 
 
 @inline_kernel
-def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
+def quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, ws):
     """Into room.power, along the dense output of the step."""
     code, n = RUNNING, y.size - 1
-    room.power[0] = K[1, n]
+    method_ws.power[0] = K[1, n]
     for i in range(1, 4):
         s = _NODES[i]
         for k in range(n):
@@ -154,59 +155,59 @@ def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
             for r in range(method.dense.shape[0] - 1, -1, -1):
                 u = 0.0
                 for j in range(method.b.size):
-                    u += method.dense[r, j] * room.U[j, k]
+                    u += method.dense[r, j] * method_ws.U[j, k]
                 x = u + s * x
-            room.y[k] = (1.0 - s) * y[k] + s * (room.end[k] + (1.0 - s) * x)
-        code = rates_at(line, loops, min(t + s * h, ceiling), q0, room.y, K, int64(2), work)
-        room.power[i] = K[2, n]
+            method_ws.y[k] = (1.0 - s) * y[k] + s * (method_ws.end[k] + (1.0 - s) * x)
+        code = rates_compiled(generated, generic, min(t + s * h, ceiling), q0, method_ws.y, K, int64(2), ws)
+        method_ws.power[i] = K[2, n]
         if code != RUNNING:
             return code
     return code
 
 
 @inline_kernel
-def time_derivative(line, loops, t, h, ceiling, q0, y, K, room, work):
+def time_derivative(generated, generic, t, h, ceiling, q0, y, K, method_ws, ws):
     """df/dt into room.slope, by a difference."""
-    n, ahead = y.size, min(t + _GLANCE * h, ceiling) - t
+    n, ahead = y.size, min(t + _TIME_DIFFERENCE * h, ceiling) - t
     for k in range(n):
-        room.slope[k] = 0.0
+        method_ws.df_dt[k] = 0.0
     if ahead <= 0.0:
         return RUNNING
-    code = rates_at(line, loops, t + ahead, q0, y, K, int64(2), work)
+    code = rates_compiled(generated, generic, t + ahead, q0, y, K, int64(2), ws)
     for k in range(n):
-        room.slope[k] = (K[2, k] - K[1, k]) / ahead
+        method_ws.df_dt[k] = (K[2, k] - K[1, k]) / ahead
     return code
 
 
 @inline_kernel
-def error_norm(method, y, room, rtol):
+def error_norm(method, y, method_ws, rtol):
     """Root mean square over x and v, relative to atol + rtol size."""
-    n, nv, total = y.size - 1, room.size.size, 0.0
+    n, nv, total = y.size - 1, method_ws.size.size, 0.0
     for k in range(n):
         e = 0.0
         for j in range(method.error.size):
-            e += method.error[j] * room.U[j, k]
-        size = max(abs(y[k]), abs(room.end[k]))
+            e += method.error[j] * method_ws.U[j, k]
+        size = max(abs(y[k]), abs(method_ws.end[k]))
         if k < nv:
-            size += room.size[k]
-        total += (e / (room.atol[k] + rtol * size))**2
+            size += method_ws.size[k]
+        total += (e / (method_ws.atol[k] + rtol * size))**2
     return sqrt(total / max(n, 1))
 
 
 @inline_kernel
-def factor(g, room):
+def factorize(g, method_ws):
     """The inverses of g - X and of g - B - A (g - X)^-1 P. False: singular."""
-    J, W, nv, m = room.J, room.W, room.E.shape[0], room.W.shape[0]
+    J, W, nv, m = method_ws.J, method_ws.W, method_ws.E.shape[0], method_ws.W.shape[0]
     for c in range(m):
         for r in range(m):
             W[c, r] = (g if r == c else 0.0) - J[nv + c, nv + r]
-    for b in range(room.block.shape[0]):
-        k, n = room.block[b, 0], room.block[b, 1]
-        E = room.E[k:k + n, :n]
+    for b in range(method_ws.block.shape[0]):
+        k, n = method_ws.block[b, 0], method_ws.block[b, 1]
+        E = method_ws.E[k:k + n, :n]
         for i in range(n):
             for j in range(n):
                 E[i, j] = (g if i == j else 0.0) - J[k + j, k + i]
-        if not invert(E, room.order):
+        if not invert(E, method_ws.order):
             return False
         for c in range(n):
             for i in range(n):
@@ -215,7 +216,7 @@ def factor(g, room):
                     x += E[i, j] * J[nv + k + c, k + j]
                 for r in range(m):
                     W[k + c, r] -= J[k + i, nv + r] * x
-    return invert(W, room.order)
+    return invert(W, method_ws.order)
 
 
 @inline_kernel
@@ -250,10 +251,10 @@ def invert(M, order):
 
 
 @inline_kernel
-def solve_stage(room, U):
-    """(g - J) U = room.right, which is overwritten. U of the work stays zero."""
-    J, W, right, nv, m = room.J, room.W, room.right, room.E.shape[0], room.W.shape[0]
-    eliminate_positions(room, U)
+def solve_stage(method_ws, U):
+    """(g - J) U = room.right_hand_side, which is overwritten. U of the work stays zero."""
+    J, W, right, nv, m = method_ws.J, method_ws.W, method_ws.right_hand_side, method_ws.E.shape[0], method_ws.W.shape[0]
+    eliminate_positions(method_ws, U)
     for r in range(m):
         U[nv + r] = 0.0
     for c in range(nv):
@@ -262,23 +263,23 @@ def solve_stage(room, U):
     for c in range(m):
         for r in range(m):
             U[nv + r] += W[c, r] * right[nv + c]
-    for b in range(room.block.shape[0]):
-        k, n = room.block[b, 0], room.block[b, 1]
+    for b in range(method_ws.block.shape[0]):
+        k, n = method_ws.block[b, 0], method_ws.block[b, 1]
         for c in range(nv + k, nv + k + n):
             for i in range(k, k + n):
                 right[i] += J[c, i] * U[c]
-    eliminate_positions(room, U)
+    eliminate_positions(method_ws, U)
 
 
 @inline_kernel
-def eliminate_positions(room, U):
-    """x of U = (g - X)^-1 x of room.right."""
-    for b in range(room.block.shape[0]):
-        k, n = room.block[b, 0], room.block[b, 1]
+def eliminate_positions(method_ws, U):
+    """x of U = (g - X)^-1 x of room.right_hand_side."""
+    for b in range(method_ws.block.shape[0]):
+        k, n = method_ws.block[b, 0], method_ws.block[b, 1]
         for i in range(n):
             x = 0.0
             for j in range(n):
-                x += room.E[k + i, j] * room.right[k + j]
+                x += method_ws.E[k + i, j] * method_ws.right_hand_side[k + j]
             U[k + i] = x
 
 
@@ -289,36 +290,36 @@ class RosenbrockSolver:
     def __init__(self, run, fun, t0, y0, t_bound, rtol, atol, max_step, first_step, jac):
         self.run, self.fun, self.jacobian, self.t, self.y, self.t_bound = run, fun, jac, t0, y0, t_bound
         self.method, model = METHODS[run.options.method](), run.model
-        self.rtol, self.most, self.status, self.t_old, self.step_size = rtol, max_step, "running", None, None
+        self.rtol, self.max_step, self.status, self.t_old, self.step_size = rtol, max_step, "running", None, None
         n, nv = len(y0), model.nv
         m, block = n - 1 - nv, [part for joint in model.joints for part in _blocks(joint)]
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.room = RosenbrockWorkspace(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)),
+        self.method_ws = RosenbrockWorkspace(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)),
                                         np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_generic`
-        self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
+        self.h_abs = max(first_step or self._first_step(), MIN_STEP_SPACINGS * np.spacing(t_bound))
 
     def _first_step(self) -> float:
         """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `runge_kutta.first_step`."""
-        f, room = self.fun(self.t, self.y)[:-1], self.room
-        size = np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(len(f) - len(room.size))]
-        scale = room.atol[:-1] + self.rtol * size
+        f, method_ws = self.fun(self.t, self.y)[:-1], self.method_ws
+        size = np.abs(self.y[:-1]) + np.r_[method_ws.size, np.zeros(len(f) - len(method_ws.size))]
+        scale = method_ws.atol[:-1] + self.rtol * size
         d0, d1 = (np.linalg.norm(x / scale) / max(len(f), 1)**0.5 for x in (size, f))
         h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
         span = self.t_bound - self.t
-        return min(max(h, LEAST_FIRST * span), span, self.most)
+        return min(max(h, MIN_FIRST_STEP * span), span, self.max_step)
 
     def step(self) -> None:
         """As `OdeSolver.step`."""
-        t, y, run, room = self.t, self.y, self.run, self.room
-        room.J[:] = self.jacobian(t, y)[:-1, :-1].T
+        t, y, run, method_ws = self.t, self.y, self.run, self.method_ws
+        method_ws.J[:] = self.jacobian(t, y)[:-1, :-1].T
         run.check(run.jacobian.code)
         self.K[1] = run.jacobian.rates
-        smallest, rejected, refused = SMALLEST_STEP * np.spacing(self.t_bound), False, 0
-        h = min(self.h_abs, self.most)
+        smallest, rejected, refused = MIN_STEP_SPACINGS * np.spacing(self.t_bound), False, 0
+        h = min(self.h_abs, self.max_step)
         while True:
             left = self.t_bound - t
             if h < smallest and h < left:
@@ -326,44 +327,45 @@ class RosenbrockSolver:
                 return
             h, last = (left, True) if h >= 0.99 * left else (h, False)
             code, error = self._try(t, h, y)
-            if code == INVALID_ARGUMENTS and refused == _PATIENCE:
-                run.sides.use_generic_kernels()
+            if code == INVALID_ARGUMENTS and refused == _MAX_REFUSALS:
+                run.rhs.use_generic_kernels()
                 continue
             if code in (NOT_FINITE, SINGULAR, INVALID_ARGUMENTS) or not np.isfinite(error):
                 refused += code == INVALID_ARGUMENTS
-                run.trouble = NOT_FINITE if code == INVALID_ARGUMENTS else code
+                run.trial_code = NOT_FINITE if code == INVALID_ARGUMENTS else code
                 h, rejected = 0.25 * h, True
             elif error >= 1.0:
-                h, rejected = h * max(_LEAST, _SAFETY * error**(-1 / self.method.order)), True
+                h, rejected = h * max(_MIN_FACTOR, _SAFETY_FACTOR * error**(-1 / self.method.order)), True
             else:
                 break
-        factor = _MOST if error == 0.0 else min(_MOST, max(_LEAST, _SAFETY * error**(-1 / self.method.order)))
-        if not last or factor < 1.0 or h >= self.h_abs:        # a step cut by a wall says nothing of the next
-            self.h_abs = h * (min(1.0, factor) if rejected else factor)
-        self.before, self.t_old, self.t, self.step_size = y, t, self.t_bound if last else t + h, self.h_abs
-        self.y, self.work = room.end.copy(), h * _WORK @ room.power
-        self.y[-1] = y[-1] + self.work.sum()
+        ratio = _MAX_FACTOR if error == 0.0 else min(_MAX_FACTOR,
+                                                     max(_MIN_FACTOR, _SAFETY_FACTOR * error**(-1 / self.method.order)))
+        if not last or ratio < 1.0 or h >= self.h_abs:        # a step cut by a wall says nothing of the next
+            self.h_abs = h * (min(1.0, ratio) if rejected else ratio)
+        self.y_old, self.t_old, self.t, self.step_size = y, t, self.t_bound if last else t + h, self.h_abs
+        self.y, self.energy_polynomial = method_ws.end.copy(), h * _ENERGY_QUADRATURE @ method_ws.power
+        self.y[-1] = y[-1] + self.energy_polynomial.sum()
         if last:
             self.status = "finished"
 
     def _try(self, t, h, y):
         run = self.run
-        sides = run.sides
-        code, error = try_step(sides.line, sides.loops, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.room,
-                               self.rtol, run.work)
+        rhs = run.rhs
+        code, error = try_step(rhs.generated, rhs.generic, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.method_ws,
+                               self.rtol, run.workspace)
         run.evaluations += len(self.method.b)
         if code not in (RUNNING, NOT_FINITE, SINGULAR, INVALID_ARGUMENTS):
             run.check(code)
         return code, error
 
     def dense_output(self):
-        t, h, y, end, work = self.t_old, self.t - self.t_old, self.before, self.y, self.work
-        dense, U = self.method.dense, self.room.U
+        t, h, y, end, energy_polynomial = self.t_old, self.t - self.t_old, self.y_old, self.y, self.energy_polynomial
+        dense, U = self.method.dense, self.method_ws.U
 
         def at(time):
             s, D = (time - t) / h, dense @ U
             out = (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
-            out[-1] = y[-1] + s**np.arange(1, 5) @ work
+            out[-1] = y[-1] + s**np.arange(1, 5) @ energy_polynomial
             return out
         return at
 

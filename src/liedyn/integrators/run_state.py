@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.kernels.constraints.driver import copy
+from liedyn.kernels.constraints.driver import copy_array
 from liedyn.kernels.constraints.stages import HEADER, constraint_workspace_of
-from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, measure
+from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, constraint_errors
 from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
@@ -22,7 +22,7 @@ T_NOW, H_NEXT, H_TRIED, T_TRIED, T_STOP, T_BEFORE = range(6)
 # State.count: the next output and the next break; steps, rejected steps, evaluations; whether K[0] is known
 NEXT_OUTPUT, NEXT_BREAK, STEPS, REJECTED, EVALUATIONS, FIRST_RATE_KNOWN = range(6)
 
-SMALLEST_STEP = 10.0                                     # spacings of floats at the next wall
+MIN_STEP_SPACINGS = 10.0                                     # spacings of floats at the next wall
 
 
 class Method(NamedTuple):
@@ -32,7 +32,7 @@ class Method(NamedTuple):
     error: np.ndarray      # (s + 1,) or empty: fixed steps
     dense: np.ndarray      # (s + 1, k) or empty
     control: np.ndarray    # (5,) see H_MAX
-    between: np.ndarray    # (k, s + 1) see `Tableau`
+    interpolation_weights: np.ndarray    # (k, s + 1) see `Tableau`
 
 
 class BreakPoints(NamedTuple):
@@ -41,20 +41,20 @@ class BreakPoints(NamedTuple):
     breaks: np.ndarray     # Schedule.breaks, before, q_of_v
     before: np.ndarray
     q_of_v: np.ndarray
-    held: np.ndarray       # of the switches of the state: Signals.held of this run
-    desk: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
+    switch_states: np.ndarray       # of the switches of the state: Signals.held of this run
+    constraint_ws: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
     stops_at_breaks: bool            # whether the loop returns at each break
 
 
-class Loops(NamedTuple):
+class GenericCall(NamedTuple):
     """What `rate_evaluation.rates_generic` takes."""
 
     index: np.ndarray
     constants: np.ndarray
-    plant: SystemModel
+    system: SystemModel
     schedule: InputSchedule
     signals: Signals
-    ties: ConstrainedSystem | None     # None without constraints
+    constraints: ConstrainedSystem | None     # None without constraints
 
 
 class State(NamedTuple):
@@ -73,7 +73,7 @@ class Stages(NamedTuple):
     end: np.ndarray        # (n,) after the step
     output: np.ndarray     # (n,) between steps
     q: np.ndarray          # (nv,) what errors of x are relative to
-    back: np.ndarray       # (nq,) of a state that has been brought back onto the constraints
+    projected_q: np.ndarray       # (nq,) of a state that has been brought back onto the constraints
     next_q: np.ndarray     # (nq,) at the end of the step
     next_v: np.ndarray     # (nv,)
 
@@ -87,20 +87,21 @@ class Record(NamedTuple):
     a: np.ndarray          # (N, nv)
     tau: np.ndarray        # (N, nv)
     wrench: np.ndarray     # (N, 6 slots)
-    work: np.ndarray       # (N,) supplied since the beginning
+    supplied_energy: np.ndarray       # (N,) supplied since the beginning
     multipliers: np.ndarray    # (N, m) of the constraints
     residual: np.ndarray   # (N, 2) the largest of positions and of velocities, or (N, 0)
-    drive: np.ndarray      # (N, 24 driven) motions of driven loops
+    constraint_motion: np.ndarray      # (N, 24 driven) motions of driven loops
 
 
 @inline_kernel
-def next_break(walls, state, last):
+def next_break(break_points, state, last):
     """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
-    while state.count[NEXT_BREAK] < walls.breaks.size and walls.breaks[state.count[NEXT_BREAK]] <= state.clock[T_NOW]:
+    breaks, t = break_points.breaks, state.clock[T_NOW]
+    while state.count[NEXT_BREAK] < breaks.size and breaks[state.count[NEXT_BREAK]] <= t:
         state.count[NEXT_BREAK] += 1
     k = state.count[NEXT_BREAK]
-    if k < walls.breaks.size and walls.breaks[k] <= last:
-        return walls.breaks[k], walls.before[k]
+    if k < break_points.breaks.size and break_points.breaks[k] <= last:
+        return break_points.breaks[k], break_points.before[k]
     return last, np.nextafter(last, -np.inf)
 
 
@@ -108,39 +109,39 @@ def next_break(walls, state, last):
 def output_is_due(state, record):
     """Whether the next output is now, but for rounding: implicit methods solve no step that is so short."""
     t = state.clock[T_NOW]
-    return record.t[state.count[NEXT_OUTPUT]] - t <= SMALLEST_STEP * (np.nextafter(t, np.inf) - t)
+    return record.t[state.count[NEXT_OUTPUT]] - t <= MIN_STEP_SPACINGS * (np.nextafter(t, np.inf) - t)
 
 
 @inline_kernel
-def next_part(walls, state, record, step):
+def next_fixed_step(break_points, state, record, step):
     """One of equal parts of the way to the next output or break, no longer than `step`: its length and its end; the wall that it
     must not pass, the last time before that, and the goal of the way: the output, or the wall where that is no later but for
     rounding."""
     t, due = state.clock[T_NOW], record.t[state.count[NEXT_OUTPUT]]
-    wall, before = next_break(walls, state, record.t[record.t.size - 1])
-    goal = wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
+    stop_time, before = next_break(break_points, state, record.t[record.t.size - 1])
+    goal = stop_time if due >= stop_time - MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time) else due
     parts = max(1.0, np.ceil((goal - t) / step * (1.0 - 1e-9)))
     h = (goal - t) / parts
-    return h, goal if parts == 1.0 else t + h, wall, before, goal
+    return h, goal if parts == 1.0 else t + h, stop_time, before, goal
 
 
 @inline_kernel
-def store_evaluation(work, supplied, record, i):
+def store_evaluation(ws, supplied, record, i):
     """Output i: the evaluation in work, and the work that has been supplied."""
-    copy(work.q, record.q[i])
-    copy(work.v, record.v[i])
-    copy(work.a, record.a[i])
-    copy(work.tau, record.tau[i])
-    copy(work.wrench, record.wrench[i])
-    record.work[i] = supplied
+    copy_array(ws.q, record.q[i])
+    copy_array(ws.v, record.v[i])
+    copy_array(ws.a, record.a[i])
+    copy_array(ws.tau, record.tau[i])
+    copy_array(ws.wrench, record.wrench[i])
+    record.supplied_energy[i] = supplied
 
 
 @kernel
-def store_constraints(desk, record, i, work):
-    d = constraint_workspace_of(desk)
-    copy(d.multipliers, record.multipliers[i])
-    copy(d.drive, record.drive[i])
-    measure(desk, work.q, work.v, record.residual[i])
+def store_constraints(constraint_ws, record, i, ws):
+    d = constraint_workspace_of(constraint_ws)
+    copy_array(d.multipliers, record.multipliers[i])
+    copy_array(d.constraint_motion, record.constraint_motion[i])
+    constraint_errors(constraint_ws, ws.q, ws.v, record.residual[i])
 
 
 # saved state ------------------------------------------------------------------------------------------------------------
@@ -149,10 +150,10 @@ def store_constraints(desk, record, i, work):
 #
 # A run that goes on with the same numbers goes on bit for bit, so all arrays that are written during a run are among them.
 
-def named_arrays(**carried) -> dict[str, np.ndarray]:
+def named_arrays(**arrays) -> dict[str, np.ndarray]:
     """All arrays in tuples of arrays and tuples, by their places: {"state.0": …}. Not copied."""
     found: dict[str, np.ndarray] = {}
-    for name, x in carried.items():
+    for name, x in arrays.items():
         if isinstance(x, np.ndarray):
             found[name] = x
         elif isinstance(x, tuple):
@@ -160,36 +161,36 @@ def named_arrays(**carried) -> dict[str, np.ndarray]:
     return found
 
 
-def restore_arrays(saved, **carried) -> None:
+def restore_arrays(saved_state, **arrays) -> None:
     """The numbers of `named_arrays` into arrays of the same names and shapes."""
-    for name, x in named_arrays(**carried).items():
-        x[...] = saved[name]
+    for name, x in named_arrays(**arrays).items():
+        x[...] = saved_state[name]
 
 
-def restore_constraints(saved, ties) -> None:
-    """The same of `ties`, a ConstrainedSystem or None: the header of the desk has addresses of this process."""
-    if ties is not None:
-        header = ties.desk[:HEADER].copy()
-        restore_arrays(saved, ties=ties)
-        ties.desk[:HEADER] = header
+def restore_constraints(saved_state, constraints) -> None:
+    """The same of `constraints`, a ConstrainedSystem or None: the header of the desk has addresses of this process."""
+    if constraints is not None:
+        header = constraints.constraint_ws[:HEADER].copy()
+        restore_arrays(saved_state, constraints=constraints)
+        constraints.constraint_ws[:HEADER] = header
 
 
 # Memory of rows that is given back once they are on disk: else it grows with the length of a run ------------------------
 
-_LARGE = 1 << 24         # bytes: below, there is nothing to be gained
+_MIN_MAPPED_SIZE = 1 << 24         # bytes: below, there is nothing to be gained
 
 
-def zeros(shape: tuple[int, ...]) -> np.ndarray:
+def mapped_zeros(shape: tuple[int, ...]) -> np.ndarray:
     """float64; large ones in a mapping of their own, which takes memory where it is written to."""
     size = 8 * prod(shape)
-    if size < _LARGE or not hasattr(mmap, "MADV_DONTNEED"):
+    if size < _MIN_MAPPED_SIZE or not hasattr(mmap, "MADV_DONTNEED"):
         return np.zeros(shape)
     private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # of a shared one nothing is given back
     return np.frombuffer(private, dtype=np.float64).reshape(shape)
 
 
 def release_memory(x: np.ndarray, rows: int) -> None:
-    """The first rows of an array of `zeros` are no longer needed: they read as zeros from now on, or stay."""
+    """The first rows of an array of `mapped_zeros` are no longer needed: they read as zeros from now on, or stay."""
     mapping = x
     while isinstance(mapping, np.ndarray):
         mapping = mapping.base

@@ -8,7 +8,7 @@ A step ends with its state in the chart about its beginning. The rates there, wh
 configuration, prescribed values included: it is the origin of the next chart. A step of a constrained system ends with the
 projection of position and velocity onto the constraints, by less than the step's error, so that the order is kept.
 
-Of `line` and `loops` one is None: see `rates`.
+Of `generated` and `generic` one is None: see `rates`.
 """
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from liedyn.integrators.run_state import (
     H_MAX,
     H_NEXT,
     H_TRIED,
+    MIN_STEP_SPACINGS,
     NEXT_OUTPUT,
     REJECTED,
     RTOL,
-    SMALLEST_STEP,
     STEPS,
     T_BEFORE,
     T_NOW,
@@ -37,14 +37,14 @@ from liedyn.integrators.run_state import (
     T_TRIED,
     WORK_RTOL,
     next_break,
-    next_part,
+    next_fixed_step,
     store_constraints,
     store_evaluation,
 )
-from liedyn.kernels.constraints.driver import copy
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, bring_back, rates_at, rates_inline, rates_of_stages
-from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
-from liedyn.kernels.simulation.signals import CHATTERING, EVENT, FLOOR, KIND, SIDE, SWITCH
+from liedyn.kernels.constraints.driver import copy_array
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, project_state, rates_compiled, rates_inline, stage_rates
+from liedyn.kernels.simulation.right_hand_side import AT_BREAK_POINT, FINISHED, RUNNING, STEP_TOO_SMALL, SWITCH_CROSSED
+from liedyn.kernels.simulation.signals import CHATTERING, EVENT, FLOOR, KIND, SWITCH_SIGN, SWITCH_SIZE
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import inline_kernel, ir_inline_kernel, kernel
 
@@ -52,8 +52,8 @@ from liedyn.numba_tools.decorators import inline_kernel, ir_inline_kernel, kerne
 
 # As in SciPy, but for the first: with 0.9 a fifth of dop853's steps are rejected where a humanoid tumbles. At the same error this
 # takes an eighth fewer evaluations of dop853, a fiftieth of dopri5.
-SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.75, 0.2, 10.0
-LEAST_FIRST = 1e-9         # of the time until the next break: states that are zero but for rounding ask for much less
+SAFETY, MIN_FACTOR, MAX_FACTOR = 0.75, 0.2, 10.0
+MIN_FIRST_STEP = 1e-9         # of the time until the next break: states that are zero but for rounding ask for much less
 
 
 @inline_kernel
@@ -63,12 +63,12 @@ def error_norm(method, state, stages, h):
     prescribed, which a step may integrate without an error, however long it is, its error counts, too. Overwrites stages.y and
     stages.output."""
     n, nv, total, other = state.y.size - 1, stages.q.size, 0.0, 0.0
-    estimate(method, stages)
+    error_estimates(method, stages)
     for k in range(n):
-        scale = h / (method.control[ATOL] + method.control[RTOL] * size_of(state, stages, k, nv))
+        scale = h / (method.control[ATOL] + method.control[RTOL] * error_scale(state, stages, k, nv))
         total += (scale * stages.y[k])**2
         other += (scale * stages.output[k])**2
-    error = combined(total, other) / sqrt(max(1.0 * n, 1.0))
+    error = combine_estimates(total, other) / sqrt(max(1.0 * n, 1.0))
     if method.control[WORK_RTOL] > 0.0:
         error = max(error, supplied_energy_error(method, stages, n, h))
     return error
@@ -81,11 +81,11 @@ def supplied_energy_error(method, stages, k, h):
     for s in range(method.b.size):
         exchanged += abs(h * method.b[s] * stages.K[s, k])
     scale = h / (method.control[ATOL] + method.control[WORK_RTOL] * exchanged)
-    return combined((scale * stages.y[k])**2, (scale * stages.output[k])**2)
+    return combine_estimates((scale * stages.y[k])**2, (scale * stages.output[k])**2)
 
 
 @inline_kernel
-def estimate(method, stages):
+def error_estimates(method, stages):
     """The first estimate into stages.y, a second one, or zero, into stages.output. Row by row: by coordinates it takes 4 % of a
     step of dop853."""
     count = method.b.size + 1
@@ -100,13 +100,13 @@ def estimate(method, stages):
 
 
 @inline_kernel
-def combined(e, e3):
+def combine_estimates(e, e3):
     """Of squares."""
     return sqrt(e) if e3 == 0.0 else e / sqrt(e + 0.01 * e3)
 
 
 @inline_kernel
-def size_of(state, stages, k, nv):
+def error_scale(state, stages, k, nv):
     """What a coordinate's error is relative to: its value; 1 rad or 1 m for ball and free joints."""
     if k >= nv:
         return max(abs(state.y[k]), abs(stages.end[k]))
@@ -117,19 +117,19 @@ def size_of(state, stages, k, nv):
 def first_step(method, state, stages, span):
     """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
     n, nv, d0, d1 = state.y.size - 1, stages.q.size, 0.0, 0.0
-    copy(state.y, stages.end)
+    copy_array(state.y, stages.end)
     for k in range(n):
-        scale = method.control[ATOL] + method.control[RTOL] * size_of(state, stages, k, nv)
+        scale = method.control[ATOL] + method.control[RTOL] * error_scale(state, stages, k, nv)
         x = stages.q[k] if k < nv else state.y[k]
         d0 += (x / scale) ** 2
         d1 += (stages.K[0, k] / scale) ** 2
     d0, d1 = sqrt(d0 / max(nv, 1)), sqrt(d1 / max(nv, 1))
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-    return min(max(h, LEAST_FIRST * span), span, method.control[H_MAX])
+    return min(max(h, MIN_FIRST_STEP * span), span, method.control[H_MAX])
 
 
 @inline_kernel
-def chart_origin(q_of_v, state, stages):
+def set_error_scales(q_of_v, state, stages):
     """stages.q: values of 1-DoF coordinates, 1 for the others, by velocity coordinate."""
     for k in range(q_of_v.size):
         stages.q[k] = state.q[q_of_v[k]] if q_of_v[k] >= 0 else 1.0
@@ -144,10 +144,10 @@ def chart_origin(q_of_v, state, stages):
 #       | dense    (rows, k): y(t + s h) = y + h sum_i K_i sum_j dense[i, j] s^(j+1)
 #
 # The rates at the end of the step are K_i of the row after those of b. Rows of A beyond are stages that dense output alone needs.
-# States at the stages `inside`, or their means, are those of the motion but for terms of third order of the step: what is read
-# there lies on a polynomial in time.
+# States at the stages `interior_stages`, or their means, are those of the motion but for terms of third order of the step: what
+# is read there lies on a polynomial in time.
 
-TIMES_BETWEEN = 7
+N_INTERPOLATION_TIMES = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class Tableau:
     error: np.ndarray
     dense: np.ndarray
     error_order: int = 0
-    inside: tuple[tuple[int, ...], ...] = ()
+    interior_stages: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self):
         stages = len(self.b)
@@ -181,13 +181,13 @@ class Tableau:
         return self.error.size > 0
 
     @cached_property
-    def between(self) -> np.ndarray:
+    def interpolation_weights(self) -> np.ndarray:
         """(k, stages + 1): by readings at the stages and at the end of a step, values at k evenly spaced times within it of the
-        polynomial through those at the beginning, `inside` and at the end."""
+        polynomial through those at the beginning, `interior_stages` and at the end."""
         stages = len(self.b)
-        nodes = np.array([0.0, *(self.c[rows[0]] for rows in self.inside), 1.0])
-        means = np.array([np.isin(np.arange(stages + 1), rows) / len(rows) for rows in ((0,), *self.inside, (stages,))])
-        times = np.arange(1, TIMES_BETWEEN + 1) / (TIMES_BETWEEN + 1)
+        nodes = np.array([0.0, *(self.c[rows[0]] for rows in self.interior_stages), 1.0])
+        means = np.array([np.isin(np.arange(stages + 1), rows) / len(rows) for rows in ((0,), *self.interior_stages, (stages,))])
+        times = np.arange(1, N_INTERPOLATION_TIMES + 1) / (N_INTERPOLATION_TIMES + 1)
         return np.vander(times, len(nodes)) @ np.linalg.inv(np.vander(nodes)) @ means
 
 
@@ -197,7 +197,7 @@ def rk4() -> Tableau:
     A = np.zeros((4, 4))
     A[1, 0], A[2, 1], A[3, 2] = 0.5, 0.5, 1.0
     return Tableau("rk4", 4, A, np.array([1.0, 2.0, 2.0, 1.0]) / 6, np.array([0.0, 0.5, 0.5, 1.0]), np.empty(0),
-                   np.empty((0, 0)), inside=((1, 2),))
+                   np.empty((0, 0)), interior_stages=((1, 2),))
 
 
 @cache
@@ -207,7 +207,7 @@ def dopri5() -> Tableau:
     A = np.zeros((6, 6))
     A[:, :5] = RK45.A
     return Tableau("dopri5", 5, A, RK45.B.copy(), RK45.C.copy(), RK45.E.copy(), RK45.P.copy(), error_order=4,
-                   inside=((2,), (3,)))
+                   interior_stages=((2,), (3,)))
 
 
 @cache
@@ -227,7 +227,7 @@ def dop853() -> Tableau:
         power = np.poly1d([1.0, 0.0])**(k // 2 + 1) * np.poly1d([-1.0, 1.0])**((k + 1) // 2)
         dense[:, :k + 1] += np.outer(F[k], power.coeffs[-2::-1])
     return Tableau("dop853", 8, A, DOP853.B.copy(), np.concatenate([DOP853.C, [1.0], DOP853.C_EXTRA]),
-                   np.concatenate([DOP853.E5, DOP853.E3]), dense, error_order=7, inside=((5,), (9,), (10,)))
+                   np.concatenate([DOP853.E5, DOP853.E3]), dense, error_order=7, interior_stages=((5,), (9,), (10,)))
 
 
 METHODS = {"rk4": rk4, "dopri5": dopri5, "dop853": dop853}
@@ -237,146 +237,146 @@ METHODS = {"rk4": rk4, "dopri5": dopri5, "dop853": dop853}
 
 # Whether a switch of the state is passed in a step just made, by what it has read at the stages: behind their rates in K.
 
-_FAR = 8.0               # times what it changes
+_FAR_FACTOR = 8.0               # times what it changes
 
 
 @inline_kernel
-def crosses_within(held, method, stages):
+def crosses_within(switch_states, method, stages):
     """Whether one was beyond its side, or may have been between. Loose ones go over to the side where they are."""
     n, last, passed = stages.end.size, method.b.size, False
-    for k in range(held.size // SWITCH):
+    for k in range(switch_states.size // SWITCH_SIZE):
         read = stages.K[:, n + k]
-        i, side, end = SWITCH * k, held[SWITCH * k + SIDE], read[last]
-        if held[i + CHATTERING] != 0.0:
-            held[i + SIDE] = np.floor(end) if held[i + CHATTERING] > 1.0 else 1.0 if end >= 0.0 else -1.0
-        elif side != side:
+        i, sign, end = SWITCH_SIZE * k, switch_states[SWITCH_SIZE * k + SWITCH_SIGN], read[last]
+        if switch_states[i + CHATTERING] != 0.0:
+            switch_states[i + SWITCH_SIGN] = np.floor(end) if switch_states[i + CHATTERING] > 1.0 else 1.0 if end >= 0.0 else -1.0
+        elif sign != sign:
             passed = passed or end != 0.0
-        elif held[i + KIND] != EVENT or not far(side, read[0], read[1], read[last // 2], end):
+        elif switch_states[i + KIND] != EVENT or not is_far(sign, read[0], read[1], read[last // 2], end):
             low, high = end, end
             for r in range(last):
                 x = read[r]
                 low, high = x if x < low else low, x if x > high else high
-            if held[i + KIND] == FLOOR:
-                passed = passed or low < side or high >= side + 1.0
+            if switch_states[i + KIND] == FLOOR:
+                passed = passed or low < sign or high >= sign + 1.0
             else:
-                low, high = (low, high) if side > 0.0 else (-high, -low)
-                passed = passed or -np.inf < low < 0.0 or (low == 0.0 and held[i + KIND] == EVENT)      # zero is reached
-                if held[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
-                    passed = passed or may_cross_twice(side, n + k, method, stages)
+                low, high = (low, high) if sign > 0.0 else (-high, -low)
+                passed = passed or -np.inf < low < 0.0 or (low == 0.0 and switch_states[i + KIND] == EVENT)      # zero is reached
+                if switch_states[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
+                    passed = passed or may_cross_twice(sign, n + k, method, stages)
     return passed
 
 
 @inline_kernel
-def far(side, w, x, y, z):
+def is_far(sign, w, x, y, z):
     """Whether an event that reads w, x, y, z at four stages of a step is so far that the others need not be looked at. Three are
     not enough: those of rk4 at the beginning, in the middle and at the end are equal where a way turns in the middle."""
     low, high = x if x < w else w, w if x < w else x
     low, high = y if y < low else low, y if y > high else high
     low, high = z if z < low else low, z if z > high else high
-    return (low if side > 0.0 else -high) > _FAR * (high - low)
+    return (low if sign > 0.0 else -high) > _FAR_FACTOR * (high - low)
 
 
 @kernel
-def may_cross_twice(side, column, method, stages):
+def may_cross_twice(sign, column, method, stages):
     """Whether an event may be passed and passed back within a step: where the polynomial through what it read falls to less than
     half of how far it is from a straight line. It is only good for so much."""
-    last, times = method.b.size, method.between.shape[0]
-    begin, slope = side * stages.K[0, column], side * (stages.K[last, column] - stages.K[0, column])
+    last, times = method.b.size, method.interpolation_weights.shape[0]
+    begin, slope = sign * stages.K[0, column], sign * (stages.K[last, column] - stages.K[0, column])
     least, bent = np.inf, 0.0
     for j in range(times):
         x = 0.0
         for r in range(last + 1):
-            x += method.between[j, r] * stages.K[r, column]
-        least, bent = min(least, side * x), max(bent, abs(side * x - begin - slope * (j + 1) / (times + 1)))
+            x += method.interpolation_weights[j, r] * stages.K[r, column]
+        least, bent = min(least, sign * x), max(bent, abs(sign * x - begin - slope * (j + 1) / (times + 1)))
     return least < 0.5 * bent
 
 
 @inline_kernel
-def none_chattering(held):
+def none_chattering(switch_states):
     """Loose switches may have gone over between the steps."""
-    loose = 0.0
-    for i in range(CHATTERING, held.size, SWITCH):
-        loose += held[i]
-    return loose == 0.0
+    chattering = 0.0
+    for i in range(CHATTERING, switch_states.size, SWITCH_SIZE):
+        chattering += switch_states[i]
+    return chattering == 0.0
 
 
 # runge kutta ------------------------------------------------------------------------------------------------------------
 
 # Two loops, so that a run compiles only the one it needs.
 @kernel
-def run_fixed(line, loops, walls, method, state, stages, record, work, most_steps):
-    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
-    for _ in range(most_steps):
-        code = store_due_outputs(line, loops, walls, state, stages, record, work)
+def run_fixed(generated, generic, break_points, method, state, stages, record, ws, max_steps):
+    """Advance by fixed steps until the last output is kept or `max_steps` are done. Returns a code of `right_hand_side`."""
+    for _ in range(max_steps):
+        code = store_due_outputs(generated, generic, break_points, state, stages, record, ws)
         if code == RUNNING:
-            code = fixed_step(line, loops, walls, method, state, stages, record, work)
+            code = fixed_step(generated, generic, break_points, method, state, stages, record, ws)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @kernel
-def run_adaptive(line, loops, walls, method, state, stages, record, work, most_steps):
+def run_adaptive(generated, generic, break_points, method, state, stages, record, ws, max_steps):
     """The same with the step chosen by the error."""
-    for _ in range(most_steps):
-        code = store_due_outputs(line, loops, walls, state, stages, record, work)
+    for _ in range(max_steps):
+        code = store_due_outputs(generated, generic, break_points, state, stages, record, ws)
         if code == RUNNING:
-            code = adaptive_step(line, loops, walls, method, state, stages, record, work)
+            code = adaptive_step(generated, generic, break_points, method, state, stages, record, ws)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @inline_kernel
-def begin_step(line, loops, now, state, stages, work):
+def begin_step(generated, generic, now, state, stages, ws):
     """The rates at the present state, whose configuration becomes the origin of the chart: there dx/dt is v. Returns a code."""
-    code = rates_at(line, loops, now, state.q, state.y, stages.K, int64(0), work)
+    code = rates_compiled(generated, generic, now, state.q, state.y, stages.K, int64(0), ws)
     if code == RUNNING:
-        move_origin(work.q, work.v, state, stages.K[0])
+        move_chart_origin(ws.q, ws.v, state, stages.K[0])
         state.count[EVALUATIONS], state.count[FIRST_RATE_KNOWN] = state.count[EVALUATIONS] + 1, 1
     return code
 
 
 @inline_kernel
-def move_origin(q, v, state, rates):
+def move_chart_origin(q, v, state, rates):
     nv = v.size
-    copy(q, state.q)
+    copy_array(q, state.q)
     for k in range(nv):
         state.y[k], state.y[nv + k], rates[k] = 0.0, v[k], v[k]
 
 
 @ir_inline_kernel
-def store_due_outputs(line, loops, walls, state, stages, record, work):
+def store_due_outputs(generated, generic, break_points, state, stages, record, ws):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[T_NOW]
     if count[NEXT_OUTPUT] < record.t.size and now >= record.t[count[NEXT_OUTPUT]] and count[FIRST_RATE_KNOWN] == 0:
         if now > 0.0 and now == record.t[record.t.size - 1]:
             now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
-        code = begin_step(line, loops, now, state, stages, work)
+        code = begin_step(generated, generic, now, state, stages, ws)
         if code != RUNNING:
             return code
-        copy_record(walls, record, count[NEXT_OUTPUT], work, state.y)
+        record_output(break_points, record, count[NEXT_OUTPUT], ws, state.y)
         count[NEXT_OUTPUT] += 1
     return FINISHED if count[NEXT_OUTPUT] == record.t.size else RUNNING
 
 
 @kernel
-def store_output(line, loops, walls, state, stages, record, work):
-    return store_due_outputs(line, loops, walls, state, stages, record, work)
+def store_output(generated, generic, break_points, state, stages, record, ws):
+    return store_due_outputs(generated, generic, break_points, state, stages, record, ws)
 
 
 @inline_kernel
-def copy_record(walls, record, i, work, y):
+def record_output(break_points, record, i, ws, y):
     """Output i: work and the desk hold the evaluation at its time."""
-    store_evaluation(work, y[y.size - 1], record, i)
-    if walls.desk.size:
-        store_constraints(walls.desk, record, i, work)
+    store_evaluation(ws, y[y.size - 1], record, i)
+    if break_points.constraint_ws.size:
+        store_constraints(break_points.constraint_ws, record, i, ws)
 
 
 @inline_kernel
-def end_of_step(method, state, stages, h):
+def set_step_end(method, state, stages, h):
     """y after the step, from K."""
-    copy(state.y, stages.end)
+    copy_array(state.y, stages.end)
     for s in range(method.b.size):
         w = h * method.b[s]
         if w != 0.0:
@@ -385,96 +385,97 @@ def end_of_step(method, state, stages, h):
 
 
 @inline_kernel
-def accept(line, loops, walls, state, stages, t, work):
+def accept(generated, generic, break_points, state, stages, t, ws):
     """Move to the end of the step, back onto the constraints. Returns a code."""
-    copy(stages.end, state.y)
+    copy_array(stages.end, state.y)
     state.clock[T_NOW] = t
     state.count[STEPS], state.count[FIRST_RATE_KNOWN] = state.count[STEPS] + 1, 0
-    return bring_back(line, loops, t, True, state.q, state.y, state.q, work) if walls.desk.size else RUNNING
+    return project_state(generated, generic, t, True, state.q, state.y, state.q,
+                         ws) if break_points.constraint_ws.size else RUNNING
 
 
 @inline_kernel
-def copy_trial(state, h, end, wall, before):
-    state.clock[H_TRIED], state.clock[T_TRIED], state.clock[T_STOP], state.clock[T_BEFORE] = h, end, wall, before
+def store_tried_step(state, h, end, stop_time, before):
+    state.clock[H_TRIED], state.clock[T_TRIED], state.clock[T_STOP], state.clock[T_BEFORE] = h, end, stop_time, before
 
 
 @kernel
-def end_step_here(line, loops, walls, method, state, stages, record, h, work):
+def accept_shortened_step(generated, generic, break_points, method, state, stages, record, h, ws):
     """Keep the step of length h in stages, with its outputs. Returns a code."""
     before = state.clock[T_BEFORE]
     end = min(state.clock[T_NOW] + h, state.clock[T_TRIED]) if h < state.clock[H_TRIED] else state.clock[T_TRIED]
     if method.dense.size:
-        code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
+        code = record_dense_outputs(generated, generic, break_points, method, state, stages, record, h, end, before, ws)
         if code != RUNNING:
             return code
-    return accept(line, loops, walls, state, stages, end, work)
+    return accept(generated, generic, break_points, state, stages, end, ws)
 
 
 @ir_inline_kernel
-def fixed_step(line, loops, walls, method, state, stages, record, work):
+def fixed_step(generated, generic, break_points, method, state, stages, record, ws):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[T_NOW]
-    h, end, wall, before, goal = next_part(walls, state, record, method.control[H_MAX])
-    ceiling = before if end == wall else wall
+    h, end, stop_time, before, goal = next_fixed_step(break_points, state, record, method.control[H_MAX])
+    ceiling = before if end == stop_time else stop_time
     code = RUNNING
     if state.count[FIRST_RATE_KNOWN] == 0:
-        code = begin_step(line, loops, t, state, stages, work)
+        code = begin_step(generated, generic, t, state, stages, ws)
     if code == RUNNING:
-        code = rates_of_stages(line, loops, method, t, h, ceiling, state, stages, int64(1), method.b.size, work)
+        code = stage_rates(generated, generic, method, t, h, ceiling, state, stages, int64(1), method.b.size, ws)
     if code != RUNNING:
         return code
     state.count[EVALUATIONS] += method.b.size - 1
-    end_of_step(method, state, stages, h)
-    if walls.held.size:
-        code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
-        if code == RUNNING and crosses_within(walls.held, method, stages):
-            copy_trial(state, h, end, wall, before)
-            code = PASSED
+    set_step_end(method, state, stages, h)
+    if break_points.switch_states.size:
+        code = rates_compiled(generated, generic, min(end, before), state.q, stages.end, stages.K, method.b.size, ws)
+        if code == RUNNING and crosses_within(break_points.switch_states, method, stages):
+            store_tried_step(state, h, end, stop_time, before)
+            code = SWITCH_CROSSED
         if code != RUNNING:
-            state.count[FIRST_RATE_KNOWN] = 0 if code != PASSED else 1
+            state.count[FIRST_RATE_KNOWN] = 0 if code != SWITCH_CROSSED else 1
             return code
-    code = accept(line, loops, walls, state, stages, end, work)
-    if walls.stops_at_breaks and end == wall and code == RUNNING:
-        return WALL
-    if walls.held.size and code == RUNNING:
-        if end == wall:
-            return WALL
-        if not walls.desk.size and none_chattering(walls.held):      # first same as last
-            copy(stages.K[method.b.size], stages.K[0])
-            move_origin(work.q, work.v, state, stages.K[0])
+    code = accept(generated, generic, break_points, state, stages, end, ws)
+    if break_points.stops_at_breaks and end == stop_time and code == RUNNING:
+        return AT_BREAK_POINT
+    if break_points.switch_states.size and code == RUNNING:
+        if end == stop_time:
+            return AT_BREAK_POINT
+        if not break_points.constraint_ws.size and none_chattering(break_points.switch_states):      # first same as last
+            copy_array(stages.K[method.b.size], stages.K[0])
+            move_chart_origin(ws.q, ws.v, state, stages.K[0])
             state.count[FIRST_RATE_KNOWN] = 1
             if end == goal:
-                copy_record(walls, record, state.count[NEXT_OUTPUT], work, state.y)
+                record_output(break_points, record, state.count[NEXT_OUTPUT], ws, state.y)
                 state.count[NEXT_OUTPUT] += 1
     return code
 
 
 @ir_inline_kernel
-def adaptive_step(line, loops, walls, method, state, stages, record, work):
+def adaptive_step(generated, generic, break_points, method, state, stages, record, ws):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[T_NOW]
-    wall, before = next_break(walls, state, record.t[record.t.size - 1])
+    stop_time, before = next_break(break_points, state, record.t[record.t.size - 1])
     if state.count[FIRST_RATE_KNOWN] == 0:
-        code = begin_step(line, loops, t, state, stages, work)
+        code = begin_step(generated, generic, t, state, stages, ws)
         if code != RUNNING:
             return code
-    chart_origin(walls.q_of_v, state, stages)
+    set_error_scales(break_points.q_of_v, state, stages)
     if state.clock[H_NEXT] == 0.0:
-        state.clock[H_NEXT] = first_step(method, state, stages, wall - t)
-    smallest = SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall)
+        state.clock[H_NEXT] = first_step(method, state, stages, stop_time - t)
+    smallest = MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time)
     rejected = False
     while True:
         h = min(state.clock[H_NEXT], method.control[H_MAX])
-        if h < smallest and h < wall - t:
+        if h < smallest and h < stop_time - t:
             return STEP_TOO_SMALL
         end = t + h
-        if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
-            end = wall
-            h = wall - t
-        code = rates_of_stages(line, loops, method, t, h, before, state, stages, int64(1), method.b.size, work)
+        if end + 0.01 * h >= stop_time:                            # rather a slightly longer step than a sliver
+            end = stop_time
+            h = stop_time - t
+        code = stage_rates(generated, generic, method, t, h, before, state, stages, int64(1), method.b.size, ws)
         if code == RUNNING:
-            end_of_step(method, state, stages, h)
-            code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
+            set_step_end(method, state, stages, h)
+            code = rates_inline(generated, generic, min(end, before), state.q, stages.end, stages.K, method.b.size, ws)
             state.count[EVALUATIONS] += method.b.size
         if code == INVALID_ARGUMENTS:                                   # finite rates: generic kernels evaluate the same step
             return code
@@ -488,64 +489,66 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         error = error_norm(method, state, stages, h)
         if error < 1.0:
             break
-        state.clock[H_NEXT] = h * max(LEAST_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
+        state.clock[H_NEXT] = h * max(MIN_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
         rejected = True
         state.count[REJECTED] += 1
-    factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
+    factor = MAX_FACTOR if error == 0.0 else min(MAX_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
     if h >= state.clock[H_NEXT] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
-        state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    if walls.held.size and crosses_within(walls.held, method, stages):
-        copy_trial(state, h, end, wall, before)
-        return PASSED
-    copy(work.q, stages.next_q)
-    copy(work.v, stages.next_v)
-    code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
+        state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(MIN_FACTOR, factor))
+    if break_points.switch_states.size and crosses_within(break_points.switch_states, method, stages):
+        store_tried_step(state, h, end, stop_time, before)
+        return SWITCH_CROSSED
+    copy_array(ws.q, stages.next_q)
+    copy_array(ws.v, stages.next_v)
+    code = record_dense_outputs(generated, generic, break_points, method, state, stages, record, h, end, before, ws)
     if code == RUNNING:
-        code = accept(line, loops, walls, state, stages, end, work)
-    if (walls.held.size or walls.stops_at_breaks) and code == RUNNING and end == wall:
-        return WALL
-    if code == RUNNING and end != wall and not walls.desk.size and none_chattering(walls.held):     # first same as last
-        copy(stages.K[method.b.size], stages.K[0])
-        move_origin(stages.next_q, stages.next_v, state, stages.K[0])
+        code = accept(generated, generic, break_points, state, stages, end, ws)
+    if (break_points.switch_states.size or break_points.stops_at_breaks) and code == RUNNING and end == stop_time:
+        return AT_BREAK_POINT
+    # first same as last
+    if code == RUNNING and end != stop_time and not break_points.constraint_ws.size and none_chattering(
+        break_points.switch_states):
+        copy_array(stages.K[method.b.size], stages.K[0])
+        move_chart_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[FIRST_RATE_KNOWN] = 1
     return code
 
 
 @ir_inline_kernel
-def outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work):
+def record_dense_outputs(generated, generic, break_points, method, state, stages, record, h, end, before, ws):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[T_NOW], state.count, state.y.size
     final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
     if further > 0 and count[NEXT_OUTPUT] < record.t.size and (record.t[count[NEXT_OUTPUT]] < end or final):
-        code = rates_of_stages(line, loops, method, t, h, before, state, stages, method.b.size + 1, method.c.size, work)
+        code = stage_rates(generated, generic, method, t, h, before, state, stages, method.b.size + 1, method.c.size, ws)
         count[EVALUATIONS] += further
         if code != RUNNING:
             return code
     while count[NEXT_OUTPUT] < record.t.size and (record.t[count[NEXT_OUTPUT]] < end or final):
         s = (record.t[count[NEXT_OUTPUT]] - t) / h
-        copy(state.y, stages.y)
+        copy_array(state.y, stages.y)
         for r in range(method.dense.shape[0]):
             w = 0.0
             for j in range(method.dense.shape[1] - 1, -1, -1):
                 w = (w + method.dense[r, j]) * s
             for k in range(n):
                 stages.y[k] += h * w * stages.K[r, k]
-        copy(stages.y, stages.output)
-        code = evaluate_output(line, loops, walls, min(record.t[count[NEXT_OUTPUT]], before), state, stages, work)
+        copy_array(stages.y, stages.output)
+        code = evaluate_output(generated, generic, break_points, min(record.t[count[NEXT_OUTPUT]], before), state, stages, ws)
         if code != RUNNING:
             return code
-        copy_record(walls, record, count[NEXT_OUTPUT], work, stages.output)
+        record_output(break_points, record, count[NEXT_OUTPUT], ws, stages.output)
         count[NEXT_OUTPUT] += 1
     return RUNNING
 
 
 @kernel
-def evaluate_output(line, loops, walls, now, state, stages, work):
+def evaluate_output(generated, generic, break_points, now, state, stages, ws):
     """Rates at stages.output, which goes back onto the constraints before. Returns a code."""
     q, code = state.q, RUNNING
-    if walls.desk.size:
-        q = stages.back
-        code = bring_back(line, loops, now, False, state.q, stages.output, q, work)
+    if break_points.constraint_ws.size:
+        q = stages.projected_q
+        code = project_state(generated, generic, now, False, state.q, stages.output, q, ws)
     if code == RUNNING:
-        code = rates_at(line, loops, now, q, stages.output, stages.K, stages.K.shape[0] - 1, work)
+        code = rates_compiled(generated, generic, now, q, stages.output, stages.K, stages.K.shape[0] - 1, ws)
     return code

@@ -12,10 +12,10 @@ import numpy as np
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.kinematics import difference
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, integral_of, kept_rows, loop_figures
+from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, first_rows, loop_statistics, pid_integrals
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
-from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NOW, store_constraints
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS, NEXT_OUTPUT, STEPS, T_NOW, store_constraints
 from liedyn.integrators.segment import SegmentState
 from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
@@ -28,9 +28,9 @@ from liedyn.model.description import ONE_DOF
 # They are what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read
 # them: a run by it begins anew from the state.
 
-_SHARED = "K_extended", "K", "room"          # arrays that others look into: written, not replaced
-_FIXED = "t_bound", "rtol", "atol", "method"
-_KINDS = (bool, int, float, np.number, np.bool_)
+_SHARED_ARRAYS = "K_extended", "K", "method_ws"          # arrays that others look into: written, not replaced
+_CONSTRUCTOR_ARGUMENTS = "t_bound", "rtol", "atol", "method"
+_NUMBER_TYPES = (bool, int, float, np.number, np.bool_)
 
 
 def solver_state_dict(solver) -> dict[str, np.ndarray]:
@@ -38,52 +38,53 @@ def solver_state_dict(solver) -> dict[str, np.ndarray]:
     found = {"solver.t": np.array(solver.t), "solver.y": np.array(solver.y)}
     if type(solver).__name__ != "LSODA":
         for name, x in vars(solver).items():
-            found |= _numbers(f"solver.{name}", vars(x) if name == "sol" and x is not None else x)
+            found |= _flatten(f"solver.{name}", vars(x) if name == "sol" and x is not None else x)
     return found
 
 
-def _numbers(name: str, x) -> dict[str, np.ndarray]:
-    if isinstance(x, (np.ndarray, *_KINDS)):
+def _flatten(name: str, x) -> dict[str, np.ndarray]:
+    if isinstance(x, (np.ndarray, *_NUMBER_TYPES)):
         return {name: np.array(x)} if np.asarray(x).dtype != object else {}
     parts = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, tuple) else ()
-    return {key: one for k, part in parts for key, one in _numbers(f"{name}.{k}", part).items()}
+    return {key: one for k, part in parts for key, one in _flatten(f"{name}.{k}", part).items()}
 
 
-def load_solver_state_dict(solver, saved) -> None:
+def load_solver_state_dict(solver, saved_state) -> None:
     """What `solver_state_dict` has found, into a new solver of the same problem."""
-    names = dict.fromkeys(name.split(".")[1] for name in saved if name.startswith("solver."))
+    names = dict.fromkeys(name.split(".")[1] for name in saved_state if name.startswith("solver."))
     for name in names:
-        if name in _FIXED:
+        if name in _CONSTRUCTOR_ARGUMENTS:
             continue
-        of_it = {key.removeprefix(f"solver.{name}").lstrip("."): x for key, x in saved.items()
+        of_it = {key.removeprefix(f"solver.{name}").lstrip("."): x for key, x in saved_state.items()
                  if key == f"solver.{name}" or key.startswith(f"solver.{name}.")}
-        if name in _SHARED:
+        if name in _SHARED_ARRAYS:
             for key, x in of_it.items():
                 shared = getattr(solver, name)
                 (shared[int(key)] if key else shared)[...] = x
         elif name == "sol":
             solver.sol = _radau_output(of_it)
         else:
-            setattr(solver, name, _plain(of_it[""]) if "" in of_it else tuple(_plain(of_it[k]) for k in sorted(of_it, key=int)))
+            setattr(solver, name, _native_value(of_it[""])
+                    if "" in of_it else tuple(_native_value(of_it[k]) for k in sorted(of_it, key=int)))
 
 
-def _plain(x: np.ndarray):
+def _native_value(x: np.ndarray):
     return np.array(x, order="K") if x.ndim else x[()]
 
 
 def _radau_output(of_it):
     from scipy.integrate._ivp.radau import RadauDenseOutput
     output = object.__new__(RadauDenseOutput)
-    vars(output).update({name: _plain(x) for name, x in of_it.items()})
+    vars(output).update({name: _native_value(x) for name, x in of_it.items()})
     return output
 
 
 # scipy solvers ----------------------------------------------------------------------------------------------------------
 
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
-_FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
-_LOOSE = 1e-8             # rad or lengths of the loops: a state that is brought back by less need not restart LSODA
-_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
+_MAX_ROTATION = 1.5      # rad: rotations about the anchor; the chart ends at 2 pi
+_MIN_CORRECTION = 1e-8   # rad or lengths of the loops: a state that is brought back by less need not restart LSODA
+_ENERGY_ATOL = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
 
 
 class _SolverFailed(Exception):
@@ -91,30 +92,31 @@ class _SolverFailed(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress, controller=None, observer=None) -> Segment:
+def solve_with_scipy(problem, start, times, options, progress, controller=None, observer=None) -> Segment:
     """As `solve_segment`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
     run = _SolverRun(problem, start, times, options, controller, observer)
     began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
+    # of trials too far, which are taken back
+    with warnings.catch_warnings(record=True) as caught_warnings, np.errstate(all="ignore"):
         warnings.simplefilter("always")
-        run.heard = heard
+        run.caught_warnings = caught_warnings
         try:
-            run.all(progress)
+            run.integrate_segment(progress)
         except _SolverFailed as stop:
-            raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
-    warned = dict.fromkeys((*run.warned, *_notes(options.method, heard)))
+            raise failure(problem, stop.code, run.t_reached, run.workspace, run.constraints, options) from None
+    solver_warnings = dict.fromkeys((*run.solver_warnings, *_solver_warnings(options.method, caught_warnings)))
     statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
-                            loop_figures(run.ties), (*run.switches.notes.values(), *warned))
-    record = kept_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
-    end = SegmentStart(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
-                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped,
-                run.switches.sides())
+                            loop_statistics(run.constraints), (*run.switches.notes.values(), *solver_warnings))
+    record = first_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
+    end = SegmentStart(float(record.t[-1]), run.workspace.q.copy(), run.workspace.v.copy(), float(record.supplied_energy[-1]),
+                       run.fired, 0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jump_events,
+                       run.switches.switch_signs())
     return Segment(record, statistics, end)
 
 
-def _notes(method: str, heard) -> tuple[str, ...]:
+def _solver_warnings(method: str, caught_warnings) -> tuple[str, ...]:
     """What SciPy warned of on the way to a result, each once. Files that somebody forgot to close are not its."""
-    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard
+    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in caught_warnings
                                if not issubclass(one.category, ResourceWarning)))
 
 
@@ -126,182 +128,184 @@ class _SolverRun(SegmentState):
         self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.fired, self.jumped, self.last = (), (), float(times[-1])
-        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
-        self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
+        self.fired, self.jump_events, self.last = (), (), float(times[-1])
+        self.evaluations, self.ceiling, self.t_reached, self.trial_code = 0, self.last, start.t, RUNNING
+        self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _ENERGY_ATOL]
         self.extra = {}
         if options.method in IMPLICIT:
-            from liedyn.integrators.rhs_jacobian import RateJacobian
-            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
+            from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
+            self.jacobian = jacobian = RightHandSideJacobian(problem, self.workspace, self.evaluate_trial, self.rhs, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
-        self.observer, self.heard, self.warned = observer or RunObserver(), [], ()
-        self.saved = self.observer.saved
+        self.observer, self.caught_warnings, self.solver_warnings = observer or RunObserver(), [], ()
+        self.saved_state = self.observer.saved_state
         self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != ONE_DOF for k in range(3)]
 
-    def all(self, progress) -> None:
+    def integrate_segment(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
-        if self.saved is not None:
-            self.put_back(self.saved, {})
-        self.observer.follow(self.record, self.state.count)
-        for wall, before in self.walls():
+        if self.saved_state is not None:
+            self.load_state_dict(self.saved_state, {})
+        self.observer.begin_segment(self.record, self.state.count)
+        for stop_time, before in self.stop_times():
             self.ceiling, h = before, None
-            if self.saved is None and self.begin_switches(wall):
+            if self.saved_state is None and self.initialize_switches(stop_time):
                 return
-            while self.state.clock[T_NOW] < wall and not self.fired:
-                h = self.until_far(wall, h, progress)
+            while self.state.clock[T_NOW] < stop_time and not self.fired:
+                h = self.run_solver(stop_time, h, progress)
             if self.fired:
                 return
         if self.fired:
             return
         self.ceiling = self.last
-        self.outputs(lambda t: self.state.y, self.last)
+        self.record_outputs(lambda t: self.state.y, self.last)
 
-    def walls(self):
+    def stop_times(self):
         """Where steps end, each with the last time before it; the controller acts when the one before is reached."""
         schedule, now = self.problem.schedule, self.state.clock[T_NOW]
         end = self.last, float(np.nextafter(self.last, -np.inf))
         while self.torques and self.state.clock[T_NOW] < self.last:
-            if self.saved is None:
+            if self.saved_state is None:
                 self.torques.act(self.state)
-            yield min(self.torques.wall, end)
+            yield min(self.torques.stop_time, end)
         if self.torques is None:
-            yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
+            yield from (stop_time for stop_time in zip(schedule.breaks, schedule.before, strict=True)
+                        if now < stop_time[0] < self.last)
             yield end
 
-    def until_far(self, wall: float, h, progress) -> float:
+    def run_solver(self, stop_time: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
         t = float(self.state.clock[T_NOW])
-        if self.saved is None:
-            self.outputs(lambda s: self.state.y, t)
+        if self.saved_state is None:
+            self.record_outputs(lambda s: self.state.y, t)
         else:
-            t, self.state.y[:] = float(self.saved["solver.t"]), self.saved["solver.y"]
+            t, self.state.y[:] = float(self.saved_state["solver.t"]), self.saved_state["solver.y"]
         most = min(self.options.max_step, self.last / CHATTERING_STEPS if self.switches.any_chattering else np.inf)
-        solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
-                             max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
-        if self.saved is not None:
-            self.load_state_dict(solver)
+        solver = self.solver(self.rates, t, self.state.y.copy(), stop_time, rtol=self.options.rtol, atol=self.atol,
+                             max_step=most, first_step=None if h is None else min(h, stop_time - t, most), **self.extra)
+        if self.saved_state is not None:
+            self.load_with_solver(solver)
         while solver.status == "running":
-            self.observer.between(float(solver.t), lambda: self.state_dict(solver))
+            self.observer.checkpoint(float(solver.t), lambda: self.state_dict_with_solver(solver))
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
-                return self.shorter(solver)
+                return self.restart_with_shorter_step(solver)
             if solver.status == "failed":
-                raise _SolverFailed(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+                raise _SolverFailed(self.trial_code if self.trial_code != RUNNING else STEP_TOO_SMALL)
             if not isfinite(solver.y.sum()):
                 raise _SolverFailed(NOT_FINITE)
-            self.trouble = RUNNING
+            self.trial_code = RUNNING
             self.state.count[STEPS] += 1
-            self.now = solver.t
+            self.t_reached = solver.t
             dense = solver.dense_output()
-            if len(self.switches) and self.cut(solver, dense):
+            if len(self.switches) and self.end_step_at_crossing(solver, dense):
                 return solver.step_size or None
-            self.outputs(dense, solver.t if solver.t < wall else np.nextafter(wall, -np.inf))
+            self.record_outputs(dense, solver.t if solver.t < stop_time else np.nextafter(stop_time, -np.inf))
             progress(solver.t / max(self.last, 1e-300))
-            if self.ties is not None and solver.status == "running" and self.back(solver):
+            if self.constraints is not None and solver.status == "running" and self.project_solver_state(solver):
                 break
-            if np.abs(solver.y[self.rotations]).max(initial=0.0) > _FAR:
+            if np.abs(solver.y[self.rotations]).max(initial=0.0) > _MAX_ROTATION:
                 break
-        self.move_to(solver.t, solver.y)
+        self.move_anchor(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
 
     @property
-    def _own(self) -> dict:
+    def _extra_arrays(self) -> dict:
         return {"jacobian": self.jacobian.last} if self.extra else {}
 
-    def state_dict(self, solver) -> dict[str, np.ndarray]:
-        text = {"warned": [*self.warned, *_notes(self.options.method, self.heard)], "evaluations": self.evaluations,
-                "trouble": self.trouble}
-        return solver_state_dict(solver) | self.snapshot(self._own, **text)
+    def state_dict_with_solver(self, solver) -> dict[str, np.ndarray]:
+        text = {"warned": [*self.solver_warnings, *_solver_warnings(self.options.method, self.caught_warnings)],
+                "evaluations": self.evaluations, "trouble": self.trial_code}
+        return solver_state_dict(solver) | self.state_dict(self._extra_arrays, **text)
 
-    def load_state_dict(self, solver) -> None:
+    def load_with_solver(self, solver) -> None:
         """Into a new solver, whose making has evaluated this and that."""
-        saved, self.saved = self.saved, None
-        load_solver_state_dict(solver, saved)
-        text = self.put_back(saved, self._own)
-        self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
+        saved_state, self.saved_state = self.saved_state, None
+        load_solver_state_dict(solver, saved_state)
+        text = self.load_state_dict(saved_state, self._extra_arrays)
+        self.evaluations, self.trial_code, self.solver_warnings = text["evaluations"], text["trouble"], text["warned"]
+        self.t_reached = solver.t
 
-    def move_to(self, t: float, y) -> None:
+    def move_anchor(self, t: float, y) -> None:
         """The state y at t, in the chart of the present anchor, becomes the next anchor."""
         y, state = np.array(y), self.state
-        if self.ties is not None:
+        if self.constraints is not None:
             self.bring_back(t, y, True)
-        self.check(self.evaluate(t, y, self.before_last, 1))
-        state.q[:], state.clock[T_NOW] = self.work.q, t
-        state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[2 * self.model.nv:]]
+        self.check(self.evaluate(t, y, self.last_time_before_end, 1))
+        state.q[:], state.clock[T_NOW] = self.workspace.q, t
+        state.y[:] = np.r_[np.zeros(self.model.nv), self.workspace.v, y[2 * self.model.nv:]]
 
-    def begin_switches(self, wall: float) -> bool:
+    def initialize_switches(self, stop_time: float) -> bool:
         """Whether events have jumped over zero here, with a signal or a torque of the controller."""
         t = float(self.state.clock[T_NOW])
 
-        def glance(share):
-            h, y = share * min(wall - t, self.options.max_step), self.state.y
+        def probe(share):
+            h, y = share * min(stop_time - t, self.options.max_step), self.state.y
             if h != 0.0:                  # midpoint rule: what rests now may be pushed
                 y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
             self.rates(t + h, y)
 
-        if not len(self.switches) or not t < wall:
+        if not len(self.switches) or not t < stop_time:
             return False
         begins = self.switches.start is not None
-        self.switches.begin(glance)
-        return not begins and self.jump(self.switches.fired(), t, t)
+        self.switches.initialize(probe)
+        return not begins and self.end_at_jump(self.switches.fired(), t, t)
 
-    def jump(self, fired: tuple[int, ...], t: float, now: float) -> bool:
+    def end_at_jump(self, fired: tuple[int, ...], t: float, now: float) -> bool:
         """Whether there are such events, which end the run at t; their row is evaluated at `now`."""
         if fired:
-            self.fired = self.jumped = fired
-            self.keep_event(t, self.state.y, now)
+            self.fired = self.jump_events = fired
+            self.record_event(t, self.state.y, now)
         return bool(fired)
 
-    def cut(self, solver, dense) -> bool:
+    def end_step_at_crossing(self, solver, dense) -> bool:
         """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
         the solver must be restarted."""
         t, step, switches = float(solver.t_old), float(solver.t - solver.t_old), self.switches
 
-        def excess_after(share):
+        def violation_after(share):
             self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
-            return switches.excess()
+            return switches.violation()
 
-        share = switches.first_passing(excess_after, suspected=False)
+        share = switches.locate_crossing(violation_after, may_cross=False)
         if share is None:
-            switches.settle_free()
+            switches.update_free_signs()
             turned = switches.release_chattering()
             if turned:
-                self.outputs(dense, solver.t)
-                self.move_to(solver.t, solver.y)
+                self.record_outputs(dense, solver.t)
+                self.move_anchor(solver.t, solver.y)
             return turned
         now = t + share * step if share < 1.0 else solver.t
-        y, reading = (dense(now) if share < 1.0 else solver.y), switches.reading.copy()
-        self.outputs(dense, np.nextafter(now, -np.inf))
-        self.move_to(now, y)
-        switches.reading[:] = reading
+        y, value = (dense(now) if share < 1.0 else solver.y), switches.value.copy()
+        self.record_outputs(dense, np.nextafter(now, -np.inf))
+        self.move_anchor(now, y)
+        switches.value[:] = value
         self.fired = switches.fired()
-        before = min(now, self.ceiling, self.before_last)
+        before = min(now, self.ceiling, self.last_time_before_end)
         if self.fired:
-            self.keep_event(now, self.state.y, before)
+            self.record_event(now, self.state.y, before)
         else:
-            self.jump(switches.change(now, step, lambda: self.rates(now, self.state.y)), now, before)
+            self.end_at_jump(switches.cross_switches(now, step, lambda: self.rates(now, self.state.y)), now, before)
         return True
 
-    def shorter(self, solver) -> float:
+    def restart_with_shorter_step(self, solver) -> float:
         """Starts anew from the last good state. Returns a step shorter than the one that failed."""
         h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
-        if not h > SMALLEST_STEP * np.spacing(solver.t):
-            raise _SolverFailed(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
-        self.move_to(solver.t, solver.y)
+        if not h > MIN_STEP_SPACINGS * np.spacing(solver.t):
+            raise _SolverFailed(self.trial_code if self.trial_code != RUNNING else STEP_TOO_SMALL)
+        self.move_anchor(solver.t, solver.y)
         return h
 
     def check(self, code: int) -> None:
         if code != RUNNING:
             raise _SolverFailed(code)
 
-    def back(self, solver) -> bool:
+    def project_solver_state(self, solver) -> bool:
         """The solver's state goes back onto the constraints. True: it must be restarted for that."""
         y = np.array(solver.y)
         self.bring_back(solver.t, y, True)
         if self.options.method == "LSODA":
-            return np.abs((y - solver.y)[:self.model.nv] / coordinate_scales(self.model)).max(initial=0.0) > _LOOSE
+            return np.abs((y - solver.y)[:self.model.nv] / coordinate_scales(self.model)).max(initial=0.0) > _MIN_CORRECTION
         solver.y = y
         if self.options.method == "BDF":
             solver.D[0] = y                  # the first backward difference is the state
@@ -311,55 +315,55 @@ class _SolverRun(SegmentState):
         self.evaluations += 1
         return False
 
-    def bring_back(self, t: float, y, counted: bool) -> None:
-        q, m = self.stages.back, self.model
-        self.check(self.sides.bring_back(t, counted, self.state.q, y, q, self.work))
+    def bring_back(self, t: float, y, count_drift: bool) -> None:
+        q, m = self.stages.projected_q, self.model
+        self.check(self.rhs.bring_back(t, count_drift, self.state.q, y, q, self.workspace))
         y[:m.nv] = difference(m, self.state.q, q)
 
-    def outputs(self, y_at, until: float) -> None:
+    def record_outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
         while count[NEXT_OUTPUT] < len(times) and times[count[NEXT_OUTPUT]] <= until:
             t = float(times[count[NEXT_OUTPUT]])
             y = np.array(y_at(t))
-            if self.ties is not None:
+            if self.constraints is not None:
                 self.bring_back(t, y, False)
-            self.keep_at(t, y, min(t, self.before_last))
+            self.record_output(t, y, min(t, self.last_time_before_end))
 
-    def keep_event(self, t: float, y, now: float) -> None:
+    def record_event(self, t: float, y, now: float) -> None:
         """The row of an event; in place of the last output, if that has been kept."""
         self.state.count[NEXT_OUTPUT] = min(self.state.count[NEXT_OUTPUT], len(self.record.t) - 1)
         self.record.t[self.state.count[NEXT_OUTPUT]] = t
-        self.keep_at(t, y, now)
+        self.record_output(t, y, now)
 
-    def keep_at(self, t: float, y, now: float) -> None:
+    def record_output(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""
         self.check(self.evaluate(now, y, now, len(self.stages.K) - 1))
         i = self.state.count[NEXT_OUTPUT]
         for name in ("q", "v", "a", "tau", "wrench"):
-            getattr(self.record, name)[i] = getattr(self.work, name)
-        self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
-        if self.ties is not None:
-            store_constraints(self.ties.desk, self.record, i, self.work)
+            getattr(self.record, name)[i] = getattr(self.workspace, name)
+        self.record.supplied_energy[i], self.integral = y[-1], pid_integrals(self.problem, y)
+        if self.constraints is not None:
+            store_constraints(self.constraints.constraint_ws, self.record, i, self.workspace)
         self.state.count[NEXT_OUTPUT] += 1
 
     @property
-    def before_last(self) -> float:
+    def last_time_before_end(self) -> float:
         """The last instant belongs to what came before it."""
         return float(np.nextafter(self.last, -np.inf)) if self.last > 0.0 else self.last
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states, the last one for outputs."""
-        return self.sides.at(min(t, ceiling), self.state.q, y, self.stages.K, row, self.work)
+        return self.rhs.evaluate(min(t, ceiling), self.state.q, y, self.stages.K, row, self.workspace)
 
-    def trial(self, t, y) -> tuple[int, np.ndarray]:
+    def evaluate_trial(self, t, y) -> tuple[int, np.ndarray]:
         self.evaluations += 1
         code = self.evaluate(t, np.array(y), self.ceiling, 1)
         return code, self.stages.K[1].copy()
 
     def rates(self, t, y):
-        code, dy = self.trial(t, y)
+        code, dy = self.evaluate_trial(t, y)
         if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
-            self.trouble = code
+            self.trial_code = code
             dy[:] = np.nan
         else:
             self.check(code)

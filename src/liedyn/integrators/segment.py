@@ -10,15 +10,15 @@ from collections.abc import Callable
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
-from liedyn.integrators.diagnosis import early_end, failure
+from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
     RunObserver,
     Statistics,
-    begin,
-    loop_figures,
-    stages_for,
+    allocate_stages,
+    initial_state,
+    loop_statistics,
     state_vector,
 )
 from liedyn.integrators.run_state import (
@@ -28,7 +28,7 @@ from liedyn.integrators.run_state import (
     STEPS,
     T_NOW,
     BreakPoints,
-    Loops,
+    GenericCall,
     Record,
     State,
     named_arrays,
@@ -36,9 +36,16 @@ from liedyn.integrators.run_state import (
     restore_constraints,
 )
 from liedyn.integrators.zero_crossings import ZeroCrossings
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, TERMS, GeneratedCall, bring_back, rates_at, stages_apart
+from liedyn.kernels.simulation.rate_evaluation import (
+    CURVE_COEFFICIENTS,
+    INVALID_ARGUMENTS,
+    GeneratedCall,
+    project_state,
+    rates_compiled,
+    stage_rates_compiled,
+)
 from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWorkspace
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIZE, Signals
 
 # The right-hand side of a run: a line where there is one, else loops ----------------------------------------------------
 
@@ -47,59 +54,59 @@ class RightHandSide:
     ties: a LoopPlant, or None."""
 
     def __init__(self, problem, signals: Signals):
-        self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
-        self.line = generated_call(problem, signals, self.ties)
-        self.loops = None if self.line else self._loops()
-        self.walls = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
-                           self.ties.desk if self.ties else np.zeros(0), False)
+        self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
+        self.generated = generated_call(problem, signals, self.constraints)
+        self.generic = None if self.generated else self._generic_call()
+        self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
+                           self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
 
     def use_generic_kernels(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
-        if self.ties:
-            use_generic_kernels(self.ties.desk)
-        self.line, self.loops = None, self._loops()
+        if self.constraints:
+            use_generic_kernels(self.constraints.constraint_ws)
+        self.generated, self.generic = None, self._generic_call()
 
-    def at(self, *arguments) -> int:
-        """(t, q0, y, K, row, work): see `rates_at`."""
-        return self._either(rates_at, arguments)
+    def evaluate(self, *arguments) -> int:
+        """(t, q0, y, K, row, work): see `rates_compiled`."""
+        return self._call_or_fall_back(rates_compiled, arguments)
 
-    def at_stages(self, *arguments) -> int:
+    def evaluate_stages(self, *arguments) -> int:
         """(method, t, h, ceiling, state, stages, first, last, work): see `rates_of_stages`."""
-        return self._either(stages_apart, arguments)
+        return self._call_or_fall_back(stage_rates_compiled, arguments)
 
     def bring_back(self, *arguments) -> int:
-        """(t, counted, q0, y, q, work): see `bring_back`."""
-        return self._either(bring_back, arguments)
+        """(t, counted, q0, y, q, work): see `project_state`."""
+        return self._call_or_fall_back(project_state, arguments)
 
-    def _either(self, function, arguments) -> int:
-        code = function(self.line, self.loops, *arguments)
-        if code == INVALID_ARGUMENTS and self.line:
+    def _call_or_fall_back(self, function, arguments) -> int:
+        code = function(self.generated, self.generic, *arguments)
+        if code == INVALID_ARGUMENTS and self.generated:
             self.use_generic_kernels()
-            code = function(self.line, self.loops, *arguments)
+            code = function(self.generated, self.generic, *arguments)
         return code
 
-    def _loops(self) -> Loops:
+    def _generic_call(self) -> GenericCall:
         p = self.problem
-        return Loops(*p.model._arrays[:2], p.plant(), p.schedule, self.signals, self.ties)
+        return GenericCall(*p.model._arrays[:2], p.system(), p.schedule, self.signals, self.constraints)
 
 
-def generated_call(problem, signals: Signals, ties) -> GeneratedCall | None:
-    step, count = problem.step, signals.held.size // SWITCH
+def generated_call(problem, signals: Signals, constraints) -> GeneratedCall | None:
+    step, count = problem.generated_rhs, signals.held.size // SWITCH_SIZE
     if step is None:
         return None
     curves = step.curves
     numbers = problem.tables()._replace(signals=signals).numbers if signals.clocks.size else step.numbers
-    return GeneratedCall(step.address, step.second_address, step.projection_address, ties.desk if ties else np.zeros(0),
-                         np.zeros(1),
-                np.zeros(TERMS * len(curves)), signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients,
-                signals.held, numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))
+    return GeneratedCall(step.address, step.second_address, step.projection_address, constraints.constraint_ws
+                         if constraints else np.zeros(0), np.zeros(1), np.zeros(CURVE_COEFFICIENTS * len(curves)),
+                         signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients, signals.held,
+                         numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))
 
 
 # held torques -----------------------------------------------------------------------------------------------------------
 
 # Torques of a sampled controller in a stretch of a run: constants of its signals, or straight lines, renewed where steps end.
 
-SAME = 4                 # spacings of floats between times that are the same but for rounding
+SAME_TIME_SPACINGS = 4                 # spacings of floats between times that are the same but for rounding
 
 
 class ZeroOrderHold:
@@ -109,176 +116,181 @@ class ZeroOrderHold:
                  for straight lines also `slope` (nv,) and the time `since` when they begin
     """
 
-    def __init__(self, problem, controller, sides, times=()):
-        self.problem, self.controller, self.sides, self.times = problem, controller, sides, np.asarray(times)
+    def __init__(self, problem, controller, rhs, times=()):
+        self.problem, self.controller, self.rhs, self.times = problem, controller, rhs, np.asarray(times)
         signals, signal = problem.signals, problem.sampled.signal
         self.coordinates = np.flatnonzero(signal >= 0)
         self.first = signals.first[signal[self.coordinates]]
-        self.ramps = bool((signals.kind[signal[self.coordinates]] == POLYNOMIAL).any())
+        self.linear_in_time = bool((signals.kind[signal[self.coordinates]] == POLYNOMIAL).any())
         # a line reads the constants that are not zero, in their order (`codegen.scenario_inputs`)
         constants = signals.first[signals.kind == CONSTANT]
         constants = constants[signals.literals[constants] != 0.0]
         self.numbers = np.searchsorted(constants, self.first)
-        own = {name: getattr(signals, name).copy() for name in (("breaks", "coefficients") if self.ramps else ("literals",))}
-        sides.signals = signals._replace(held=sides.signals.held, **own)
-        if sides.line is not None:
-            own = own if self.ramps else {"numbers": sides.line.numbers.copy()}
-            sides.line = sides.line._replace(**own)
+        own = {name: getattr(signals, name).copy()
+               for name in (("breaks", "coefficients") if self.linear_in_time else ("literals",))}
+        rhs.signals = signals._replace(held=rhs.signals.held, **own)
+        if rhs.generated is not None:
+            own = own if self.linear_in_time else {"numbers": rhs.generated.numbers.copy()}
+            rhs.generated = rhs.generated._replace(**own)
         else:
-            sides.loops = sides.loops._replace(signals=sides.signals)
-        self.breaks, self.before = sides.walls.breaks, sides.walls.before
-        sides.walls = sides.walls._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
+            rhs.generic = rhs.generic._replace(signals=rhs.signals)
+        self.breaks, self.before = rhs.break_points.breaks, rhs.break_points.before
+        rhs.break_points = rhs.break_points._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 
     @property
-    def carried(self) -> tuple:
+    def arrays(self) -> tuple:
         """All arrays that are written during a run."""
-        line, walls = self.sides.line, self.sides.walls
-        return self.sides.signals.literals, walls.breaks, walls.before, () if line is None else line.numbers
+        generated, break_points = self.rhs.generated, self.rhs.break_points
+        return self.rhs.signals.literals, break_points.breaks, break_points.before, () if generated is None else generated.numbers
 
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
         t = float(state.clock[T_NOW])
-        self.controller.act(self.problem, t, state.q, state.y)
-        self.show()
+        self.controller.update(self.problem, t, state.q, state.y)
+        self.write_torques()
         self._limit_step(t)
         # the wall is a new one, and so are the rates
         state.count[NEXT_BREAK] = state.count[FIRST_RATE_KNOWN] = 0
 
-    def show(self) -> None:
+    def write_torques(self) -> None:
         """The torque that the controller holds."""
-        torque, signals = self.controller.torque[self.coordinates], self.sides.signals
-        if self.ramps:
+        torque, signals = self.controller.torque[self.coordinates], self.rhs.signals
+        if self.linear_in_time:
             signals.breaks[self.first], signals.coefficients[ORDER * self.first] = self.controller.since, torque
             signals.coefficients[ORDER * self.first + 1] = self.controller.slope[self.coordinates]
             return
         signals.literals[self.first] = torque
-        if self.sides.line is not None:
-            self.sides.line.numbers[self.numbers] = torque
+        if self.rhs.generated is not None:
+            self.rhs.generated.numbers[self.numbers] = torque
 
     def _limit_step(self, t: float) -> None:
         k = int(self.breaks.searchsorted(t, "right"))
-        wall, before = (float(self.breaks[k]), float(self.before[k])) if k < len(self.breaks) else (math.inf, math.inf)
-        due = self._at_output(self.controller.due)
-        if due < wall:
-            wall, before = due, math.nextafter(due, -math.inf)
-        self.sides.walls.breaks[0], self.sides.walls.before[0] = wall, before
+        stop_time, before = (float(self.breaks[k]), float(self.before[k])) if k < len(self.breaks) else (math.inf, math.inf)
+        due = self._snap_to_output(self.controller.next_time)
+        if due < stop_time:
+            stop_time, before = due, math.nextafter(due, -math.inf)
+        self.rhs.break_points.breaks[0], self.rhs.break_points.before[0] = stop_time, before
 
-    def _at_output(self, due: float) -> float:
+    def _snap_to_output(self, due: float) -> float:
         """The time of an output that is the same but for rounding, so that its row shows the new torque."""
-        k = int(self.times.searchsorted(due - SAME * math.ulp(due)))
-        return float(self.times[k]) if k < len(self.times) and self.times[k] - due <= SAME * math.ulp(due) else due
+        k = int(self.times.searchsorted(due - SAME_TIME_SPACINGS * math.ulp(due)))
+        return float(self.times[k]) if k < len(self.times) and self.times[k] - due <= SAME_TIME_SPACINGS * math.ulp(due) else due
 
     @property
-    def wall(self) -> tuple[float, float]:
+    def stop_time(self) -> tuple[float, float]:
         """Where the next step must end, and the last time that counts as before it."""
-        return float(self.sides.walls.breaks[0]), float(self.sides.walls.before[0])
+        return float(self.rhs.break_points.breaks[0]), float(self.rhs.break_points.before[0])
 
 
 # underway ---------------------------------------------------------------------------------------------------------------
 
-TEXT = "text"             # the name of what is no array
+TEXT_KEY = "text"             # the name of what is no array
 
 
 class SegmentState:
     """stages: rows of rates; readings: whether they have columns for what switches read. torques: of a sampled controller, or
     None."""
 
-    def __init__(self, problem, start, times, controller, stages: int, readings: bool):
+    def __init__(self, problem, start, times, controller, stages: int, with_values: bool):
         self.problem, self.switches = problem, ZeroCrossings(problem, start)
-        self.record, self.work, self.state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-        self.sides = RightHandSide(problem, self.switches.signals)
-        self.stages = stages_for(stages, problem, len(self.switches) if readings else 0)
-        self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.sides, self.record.t)
+        self.record, self.workspace, self.state = problem.allocate_record(np.array(times)), problem.workspace(), initial_state(
+            problem, start)
+        self.rhs = RightHandSide(problem, self.switches.signals)
+        self.stages = allocate_stages(stages, problem, len(self.switches) if with_values else 0)
+        self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.rhs, self.record.t)
 
     @property
-    def ties(self):
-        return self.sides.ties
+    def constraints(self):
+        return self.rhs.constraints
 
-    def snapshot(self, arrays, **text) -> dict[str, np.ndarray]:
+    def state_dict(self, arrays, **text) -> dict[str, np.ndarray]:
         """All numbers to go on from here. arrays: those that are written besides, by name; text: what is no array."""
-        text |= {"loops": self.sides.line is None, "cuts": [list(one) for one in self.switches.cuts],
+        text |= {"loops": self.rhs.generated is None, "cuts": [list(one) for one in self.switches.shortened_steps],
                  "notes": list(self.switches.notes.items()), "armed": self.switches.armed.tolist(),
                  "bounds": self.switches.bound.tolist()}
-        return named_arrays(**self._carried, **arrays, ties=self.ties) | {TEXT: np.array(json.dumps(text))}
+        return named_arrays(**self._carried_arrays, **arrays,
+                            constraints=self.constraints) | {TEXT_KEY: np.array(json.dumps(text))}
 
-    def put_back(self, saved, arrays) -> dict:
+    def load_state_dict(self, saved_state, arrays) -> dict:
         """Go on from a snapshot. Returns its text."""
-        text, switches = json.loads(str(saved[TEXT])), self.switches
-        if text["loops"] and self.sides.line is not None:
-            self.sides.use_generic_kernels()
-        switches.cuts = [deque(one, maxlen=cuts.maxlen) for one, cuts in zip(text["cuts"], switches.cuts, strict=True)]
+        text, switches = json.loads(str(saved_state[TEXT_KEY])), self.switches
+        if text["loops"] and self.rhs.generated is not None:
+            self.rhs.use_generic_kernels()
+        switches.shortened_steps = [deque(one, maxlen=shortened_steps.maxlen) for one,
+                                    shortened_steps in zip(text["cuts"], switches.shortened_steps, strict=True)]
         switches.notes = dict(map(tuple, text["notes"]))
         switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)
-        restore_arrays(saved, **self._carried, **arrays)
-        restore_constraints(saved, self.ties)
+        restore_arrays(saved_state, **self._carried_arrays, **arrays)
+        restore_constraints(saved_state, self.constraints)
         if self.torques:
-            self.torques.show()
+            self.torques.write_torques()
         return text
 
     @property
-    def _carried(self) -> dict:
-        signals = self.sides.signals
-        return {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held, "measured": signals.measured,
-                "torques": self.torques.carried if self.torques else ()}
+    def _carried_arrays(self) -> dict:
+        signals = self.rhs.signals
+        return {"state": self.state, "stages": self.stages, "work": self.workspace, "held": signals.held,
+                "measured": signals.measured, "torques": self.torques.arrays if self.torques else ()}
 
 
 # The right-hand side at one state ---------------------------------------------------------------------------------------
 
-def evaluated(problem: InitialValueProblem, t: float, q, v, sides: RightHandSide | None = None, integral=None) -> MotionWorkspace:
+def evaluate_state(problem: InitialValueProblem, t: float, q, v, rhs: RightHandSide | None = None,
+                   integral=None) -> MotionWorkspace:
     """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
     default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
     cannot be evaluated."""
-    work, n, sides = problem.work(), problem.size, sides or RightHandSide(problem, problem.signals)
+    ws, n, rhs = problem.workspace(), problem.size, rhs or RightHandSide(problem, problem.signals)
     y, K = state_vector(problem, v, integral), np.zeros((2, n))
-    code = sides.at(t, np.array(q), y, K, 0, work)
+    code = rhs.evaluate(t, np.array(q), y, K, 0, ws)
     if code != RUNNING:
-        raise failure(problem, code, t, work, sides.ties)
+        raise failure(problem, code, t, ws, rhs.constraints)
     integrals = slice(2 * problem.model.nv, n - 1)
-    work.z[:] = np.concatenate([y[integrals], K[0, integrals]])          # which a line does not write there
-    return work
+    ws.z[:] = np.concatenate([y[integrals], K[0, integrals]])          # which a line does not write there
+    return ws
 
 
 # chunks -----------------------------------------------------------------------------------------------------------------
 
 # A compiled loop over a run, called for a few steps at a time: in between, progress is reported and interrupts are handled.
 
-SECONDS = 0.2             # of a chunk
+CHUNK_SECONDS = 0.2       # of a chunk
 _FIRST_CHUNK = 20         # steps
 
 
-def next_count(steps: int, spent: float) -> int:
-    """Steps of the next chunk, where the last one of so many took `spent` seconds."""
-    return int(min(max(steps * SECONDS / max(spent, 1e-9), steps / 4 + 1), steps * 4))
+def next_chunk_steps(steps: int, seconds: float) -> int:
+    """Steps of the next chunk, where the last one of so many took `seconds` seconds."""
+    return int(min(max(steps * CHUNK_SECONDS / max(seconds, 1e-9), steps / 4 + 1), steps * 4))
 
 
 def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], observer: RunObserver, own, ties,
-                    why: str = "") -> tuple[Record, Statistics]:
+                    progress: Callable[[float], None], observer: RunObserver, method_ws, constraints,
+                    reason: str = "") -> tuple[Record, Statistics]:
     """`solve` by a method of fixed steps whose iteration may fail. why: it may.
 
-    advance   (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING
-    own, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
+    advance           (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING
+    method_ws, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
     """
     began = time.perf_counter()
-    record, work, state = problem.record(times), problem.work(), begin(problem)
-    carried = {"state": state, "work": work, "own": own}
-    if observer.saved is not None:
-        restore_arrays(observer.saved, **carried)
-        restore_constraints(observer.saved, ties)
-    observer.follow(record, state.count)
+    record, ws, state = problem.allocate_record(times), problem.workspace(), initial_state(problem)
+    arrays = {"state": state, "work": ws, "own": method_ws}
+    if observer.saved_state is not None:
+        restore_arrays(observer.saved_state, **arrays)
+        restore_constraints(observer.saved_state, constraints)
+    observer.begin_segment(record, state.count)
     code, steps = RUNNING, _FIRST_CHUNK
     while code == RUNNING:
-        observer.between(float(state.clock[T_NOW]), lambda: named_arrays(**carried, ties=ties))
+        observer.checkpoint(float(state.clock[T_NOW]), lambda: named_arrays(**arrays, constraints=constraints))
         chunk = time.perf_counter()
-        code = advance(state, record, work, steps)
-        steps = next_count(steps, time.perf_counter() - chunk)
+        code = advance(state, record, ws, steps)
+        steps = next_chunk_steps(steps, time.perf_counter() - chunk)
         progress(state.clock[T_NOW] / max(times[-1], 1e-300))
     t = float(state.clock[T_NOW])
     if code == NOT_CONVERGED:
-        raise early_end(f"{options.method} did not converge in the step from t = {t:.6g} s{why}", True, t)
+        raise early_end_error(f"{options.method} did not converge in the step from t = {t:.6g} s{reason}", True, t)
     if code != FINISHED:
-        raise failure(problem, code, t, work, ties, options)
+        raise failure(problem, code, t, ws, constraints, options)
     uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
              "order there",) if problem.signals.held.size else ()
     return record, Statistics(int(state.count[STEPS]), 0, int(state.count[EVALUATIONS]), time.perf_counter() - began,
-                              loop_figures(ties), uncut)
+                              loop_statistics(constraints), uncut)

@@ -15,9 +15,9 @@ from liedyn.integrators.problem import (
     Segment,
     SegmentStart,
     Statistics,
-    integral_of,
-    kept_rows,
-    loop_figures,
+    first_rows,
+    loop_statistics,
+    pid_integrals,
 )
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
@@ -32,14 +32,14 @@ from liedyn.integrators.run_state import (
     Record,
 )
 from liedyn.integrators.runge_kutta import METHODS, Tableau, run_adaptive, run_fixed, store_output
-from liedyn.integrators.segment import SECONDS, SegmentState, next_count
+from liedyn.integrators.segment import CHUNK_SECONDS, SegmentState, next_chunk_steps
 from liedyn.integrators.zero_crossings import EventStepper
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
-from liedyn.kernels.simulation.right_hand_side import AT_EVENT, FINISHED, PASSED, RUNNING, WALL
+from liedyn.kernels.simulation.right_hand_side import AT_BREAK_POINT, AT_EVENT, FINISHED, RUNNING, SWITCH_CROSSED
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
-_FIRST_CHUNK = 100        # steps
-_WORK = 100.0             # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
+_FIRST_CHUNK = 100         # steps
+_WORK_RTOL_FACTOR = 100.0  # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
 
 
 def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
@@ -72,60 +72,62 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
     """
     options, observer = replace(options, max_step=min(options.max_step, problem.max_step)), observer or RunObserver()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
-        from liedyn.integrators.scipy_solvers import solve_by_scipy
-        return solve_by_scipy(problem, start, times, options, progress, controller, observer)
+        from liedyn.integrators.scipy_solvers import solve_with_scipy
+        return solve_with_scipy(problem, start, times, options, progress, controller, observer)
     tableau = METHODS[options.method]()
     run = SegmentState(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
-    sides, torques, record, work, state, stages = run.sides, run.torques, run.record, run.work, run.state, run.stages
+    rhs, torques, record, ws, state, stages = run.rhs, run.torques, run.record, run.workspace, run.state, run.stages
     method, advance = _method(tableau, options, bool(problem.prescribed.any())), run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    if torques and observer.saved is None:
+    if torques and observer.saved_state is None:
         torques.act(state)
-    cuts = EventStepper(run, method) if len(run.switches) else None
+    event_stepper = EventStepper(run, method) if len(run.switches) else None
     own = {"control": method.control}
-    if observer.saved is not None:
-        run.put_back(observer.saved, own)
-    observer.follow(record, state.count)
+    if observer.saved_state is not None:
+        run.load_state_dict(observer.saved_state, own)
+    observer.begin_segment(record, state.count)
     chunk = began
     while code == RUNNING:
-        observer.between(float(state.clock[T_NOW]), lambda: run.snapshot(own))
-        code = advance(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
+        observer.checkpoint(float(state.clock[T_NOW]), lambda: run.state_dict(own))
+        code = advance(rhs.generated, rhs.generic, rhs.break_points, method, state, stages, record, ws, steps)
         spent = time.perf_counter() - chunk
-        if code != WALL or spent >= SECONDS:
+        if code != AT_BREAK_POINT or spent >= CHUNK_SECONDS:
             progress(state.clock[T_NOW] / max(times[-1], 1e-300))
             chunk = time.perf_counter()
-        if code in (PASSED, WALL) and cuts:
-            code = cuts.go_on(code)
+        if code in (SWITCH_CROSSED, AT_BREAK_POINT) and event_stepper:
+            code = event_stepper.handle_return_code(code)
             if code != AT_EVENT:
                 continue
-        elif code == WALL:
+        elif code == AT_BREAK_POINT:
             code = RUNNING
             if state.clock[T_NOW] < times[-1]:
                 torques.act(state)
             continue
         if code == INVALID_ARGUMENTS:
-            sides.use_generic_kernels()
+            rhs.use_generic_kernels()
             state.count[FIRST_RATE_KNOWN], code = 0, RUNNING
         if code == AT_EVENT:
             break
-        steps = next_count(steps, spent)
+        steps = next_chunk_steps(steps, spent)
     if code == AT_EVENT:
         state.count[NEXT_OUTPUT] = min(state.count[NEXT_OUTPUT], len(record.t) - 1)          # at the last output: this is it
         record.t[state.count[NEXT_OUTPUT]] = state.clock[T_NOW]
-        record, state.count[FIRST_RATE_KNOWN] = kept_rows(record, int(state.count[NEXT_OUTPUT]) + 1), 0
-        code = store_output(sides.line, sides.loops, sides.walls, state, stages, record, work)
+        record, state.count[FIRST_RATE_KNOWN] = first_rows(record, int(state.count[NEXT_OUTPUT]) + 1), 0
+        code = store_output(rhs.generated, rhs.generic, rhs.break_points, state, stages, record, ws)
     if code != FINISHED:
-        raise failure(problem, code, float(state.clock[T_NOW]), work, sides.ties, options)
+        raise failure(problem, code, float(state.clock[T_NOW]), ws, rhs.constraints, options)
     statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                             time.perf_counter() - began,
-                            loop_figures(sides.ties), tuple(run.switches.notes.values()))
-    end = SegmentStart(float(state.clock[T_NOW]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
-                float(state.clock[H_NEXT]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)),
-                cuts.jumped if cuts else (), run.switches.sides())
+                            loop_statistics(rhs.constraints), tuple(run.switches.notes.values()))
+    end = SegmentStart(float(state.clock[T_NOW]), ws.q.copy(), ws.v.copy(), float(state.y[-1]), event_stepper.fired
+                       if event_stepper else (), float(state.clock[H_NEXT]), pid_integrals(problem, state.y),
+                       *run.switches.event_signs(len(problem.schedule.watch)), event_stepper.jump_events if event_stepper else (),
+                       run.switches.switch_signs())
     return Segment(record, statistics, end)
 
 
 def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:
     step = options.max_step if tableau.adaptive else options.step
-    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK * options.rtol * prescribed])
-    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.between)
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK_RTOL_FACTOR * options.rtol *
+                        prescribed])
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.interpolation_weights)

@@ -13,19 +13,19 @@ from liedyn.integrators.run_state import (
     NEXT_OUTPUT,
     STEPS,
     T_NOW,
-    next_part,
+    next_fixed_step,
     output_is_due,
     store_evaluation,
 )
 from liedyn.integrators.segment import solve_in_chunks
-from liedyn.joints.joint_model import resistance_derivative, tree_of
-from liedyn.kernels.constraints.driver import copy
+from liedyn.joints.joint_model import resistance_derivative, tree_views
+from liedyn.kernels.constraints.driver import copy_array
 from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
 from liedyn.kernels.coriolis import coriolis
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace
 from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, derivatives_workspace, derivatives_workspace_size
 from liedyn.kernels.manifold import retract
-from liedyn.kernels.mass_matrix import CompositeWorkspace, composite
+from liedyn.kernels.mass_matrix import CompositeWorkspace, composite_rigid_body
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
@@ -34,7 +34,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     NOT_FINITE,
     RUNNING,
     SINGULAR,
-    act,
+    apply_inputs,
     joint_power,
 )
 from liedyn.kernels.simulation.signals import TORQUE
@@ -65,10 +65,10 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 #
 # where ad* is that of ball and free joints.
 
-MOST = 30                    # Newton iterations
+MAX_ITERATIONS = 30          # Newton iterations
 _ROUNDING = 4e-16            # of the velocity: nothing is left to correct
-_NEAR = 1e-9                 # of the velocity: within which an iteration that gains nothing more is done
-_SLOW = 0.1                  # of the correction that an iteration leaves, beyond which the matrix is renewed
+_STALL_TOLERANCE = 1e-9      # of the velocity: within which an iteration that gains nothing more is done
+_SLOW_CONVERGENCE = 0.1      # of the correction that an iteration leaves, beyond which the matrix is renewed
 
 
 class VariationalWorkspace(NamedTuple):
@@ -76,47 +76,47 @@ class VariationalWorkspace(NamedTuple):
     v: np.ndarray             # (nv,) of the step
     x: np.ndarray             # (nv,) h v
     p: np.ndarray             # (nv,) momentum at the beginning, then at the end
-    last: np.ndarray          # (nv,) v of the step before
+    previous_v: np.ndarray          # (nv,) v of the step before
     zero: np.ndarray          # (nv,)
     momentum: np.ndarray      # (nv,) M(q) v
-    mean: np.ndarray          # (nv,) p-bar
-    carried: np.ndarray       # (nv,) J^-T p-bar
+    mean_momentum: np.ndarray          # (nv,) p-bar
+    transported_momentum: np.ndarray       # (nv,) J^-T p-bar
     bias: np.ndarray          # (nv,)
-    push: np.ndarray          # (nv,) Phi
+    force: np.ndarray          # (nv,) Phi
     M: np.ndarray             # (nv nv,) at the beginning
     M_end: np.ndarray         # (nv nv,)
     C: np.ndarray             # (nv nv,)
     solver: PivotWorkspace
     tree: NewtonEulerWorkspace
-    outward: DerivativesWorkspace
+    coriolis_ws: DerivativesWorkspace
     composite: CompositeWorkspace
 
 
 @kernel
-def is_end_body(tree, plant, schedule, signals, t, q, work, own):
+def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
     """Phi and M v of the velocity own.v at an end q of a step, and own.C. work: the forces there, and its q and v. Returns the
     power that goes in: of motors, wrenches and passive forces but springs. False where a signal is not finite."""
-    nv = own.v.size
+    nv = method_ws.v.size
     for k in range(q.size):
-        work.q[k] = q[k]
+        ws.q[k] = q[k]
     for k in range(nv):
-        work.v[k] = own.v[k]
-    act(plant, tree, schedule, signals, t, work)
-    newton_euler(tree, tree.J, work.q, work.v, own.zero, work.F, plant.passive[0], own.bias, own.tree)
-    clear(own.C)
-    coriolis(tree, work.q, work.v, own.zero, 0.0, own.C, own.outward)
+        ws.v[k] = method_ws.v[k]
+    apply_inputs(system, tree, schedule, signals, t, ws)
+    newton_euler(tree, tree.J, ws.q, ws.v, method_ws.zero, ws.F, system.passive[0], method_ws.bias, method_ws.tree)
+    clear(method_ws.C)
+    coriolis(tree, ws.q, ws.v, method_ws.zero, 0.0, method_ws.C, method_ws.coriolis_ws)
     for k in range(nv):
-        own.push[k] = work.tau[k] - own.bias[k]
+        method_ws.force[k] = ws.tau[k] - method_ws.bias[k]
         for j in range(nv):
-            own.push[k] += (own.C[k * nv + j] + own.C[j * nv + k]) * work.v[j]
-    power = joint_power(tree, plant, work, 0.0)
-    for i in range(work.F.size):
-        power += work.F[i] * own.tree.V[i]
+            method_ws.force[k] += (method_ws.C[k * nv + j] + method_ws.C[j * nv + k]) * ws.v[j]
+    power = joint_power(tree, system, ws, 0.0)
+    for i in range(ws.F.size):
+        power += ws.F[i] * method_ws.tree.V[i]
     return power
 
 
 @inline_kernel
-def multiply(M, v, out):
+def matvec(M, v, out):
     n = v.size
     for k in range(n):
         out[k] = 0.0
@@ -125,7 +125,7 @@ def multiply(M, v, out):
 
 
 @inline_kernel
-def less_joint_coadjoint(tree, v, p, out):
+def subtract_joint_coadjoint(tree, v, p, out):
     """out -= ad*_v p, joint by joint: what turns with the frame of a ball or free joint."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
@@ -166,113 +166,115 @@ def _column(j, first):
 
 
 @kernel
-def variational_step(tree, plant, schedule, signals, t, end, h, q0, work, own):
+def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_ws):
     """From q0 and own.p over h: own.q, own.v and own.p at the end. t, end: when the signals are read. Returns the work that goes
     in, and the number of iterations; 0 where none converges, or a signal is not finite (work.flag), and -1 where the matrix is
     singular."""
-    nv, before = own.v.size, np.inf
-    composite(tree, q0, own.M, own.composite)
+    nv, before = method_ws.v.size, np.inf
+    composite_rigid_body(tree, q0, method_ws.M, method_ws.composite)
     renew, supplied = True, 0.0
     for k in range(nv):
-        own.v[k] = 2.0 * own.v[k] - own.last[k]
-    for iteration in range(1, MOST + 1):
-        supplied = is_end_body(tree, plant, schedule, signals, t, q0, work, own)
-        multiply(own.M, own.v, own.momentum)
-        less_joint_coadjoint(tree, own.v, own.momentum, own.push)
-        if work.flag[0] >= 0.0 or not move(tree, q0, h, own):
+        method_ws.v[k] = 2.0 * method_ws.v[k] - method_ws.previous_v[k]
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        supplied = is_end_body(tree, system, schedule, signals, t, q0, ws, method_ws)
+        matvec(method_ws.M, method_ws.v, method_ws.momentum)
+        subtract_joint_coadjoint(tree, method_ws.v, method_ws.momentum, method_ws.force)
+        if ws.flag[0] >= 0.0 or not move_endpoint(tree, q0, h, method_ws):
             return 0.0, 0
-        chart_rate_transposed(tree, own.x, own.mean, own.carried)
+        chart_rate_transposed(tree, method_ws.x, method_ws.mean_momentum, method_ws.transported_momentum)
         if renew:
-            fill(tree, plant, h, own)
-            if not factor_pivoted(nv, own.solver):
+            fill_matrix(tree, system, h, method_ws)
+            if not factor_pivoted(nv, method_ws.solver):
                 return 0.0, -1 if iteration == 1 else 0
         for k in range(nv):
-            own.solver.b[k] = own.p[k] + 0.5 * h * own.push[k] - own.carried[k]
-        solve_pivoted(own.solver)
+            method_ws.solver.b[k] = method_ws.p[k] + 0.5 * h * method_ws.force[k] - method_ws.transported_momentum[k]
+        solve_pivoted(method_ws.solver)
         change, size = 0.0, 0.0
         for k in range(nv):
-            own.v[k] += own.solver.b[k]
-            change, size = max(change, abs(own.solver.b[k])), max(size, abs(own.v[k]))
+            method_ws.v[k] += method_ws.solver.b[k]
+            change, size = max(change, abs(method_ws.solver.b[k])), max(size, abs(method_ws.v[k]))
         if not change < np.inf:
             return 0.0, 0
-        if change <= _ROUNDING * size or (change <= _NEAR * size and change >= 0.5 * before):
-            return 0.5 * h * (supplied + finish(tree, plant, schedule, signals, end, q0, h, work, own)), iteration
-        renew = iteration > 1 and change > _SLOW * before
+        if change <= _ROUNDING * size or (change <= _STALL_TOLERANCE * size and change >= 0.5 * before):
+            return 0.5 * h * (supplied + finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws)), iteration
+        renew = iteration > 1 and change > _SLOW_CONVERGENCE * before
         before = change
     return 0.0, 0
 
 
 @inline_kernel
-def move(tree, q0, h, own):
+def move_endpoint(tree, q0, h, method_ws):
     """own.q, own.M_end and p-bar of own.v; own.x = -h v. False where it is not finite."""
     total = 0.0
-    for k in range(own.v.size):
-        own.x[k] = h * own.v[k]
-        total += abs(own.x[k])
+    for k in range(method_ws.v.size):
+        method_ws.x[k] = h * method_ws.v[k]
+        total += abs(method_ws.x[k])
     if not total < np.inf:
         return False
-    retract(tree, q0, own.x, own.q)
-    composite(tree, own.q, own.M_end, own.composite)
-    multiply(own.M_end, own.v, own.mean)
-    for k in range(own.v.size):
-        own.mean[k] = 0.5 * (own.mean[k] + own.momentum[k])
-        own.x[k] = -own.x[k]
+    retract(tree, q0, method_ws.x, method_ws.q)
+    composite_rigid_body(tree, method_ws.q, method_ws.M_end, method_ws.composite)
+    matvec(method_ws.M_end, method_ws.v, method_ws.mean_momentum)
+    for k in range(method_ws.v.size):
+        method_ws.mean_momentum[k] = 0.5 * (method_ws.mean_momentum[k] + method_ws.momentum[k])
+        method_ws.x[k] = -method_ws.x[k]
     return True
 
 
 @inline_kernel
-def fill(tree, plant, h, own):
+def fill_matrix(tree, system, h, method_ws):
     """The matrix of Newton's method: 1/2 (M(q_0) + M(q_1)) + h/2 (C - C^T) + h/2 of the resistance's slope."""
-    nv = own.v.size
+    nv = method_ws.v.size
     for k in range(nv):
         for j in range(nv):
-            own.solver.J[k, j] = 0.5 * (own.M[k * nv + j] + own.M_end[k * nv + j] + h * (own.C[k * nv + j] - own.C[j * nv + k]))
-        if plant.passive[0]:
-            own.solver.J[k, k] += 0.5 * h * resistance_derivative(tree, k, own.v)
+            method_ws.solver.J[k, j] = 0.5 * (method_ws.M[k * nv + j] + method_ws.M_end[k * nv + j] + h *
+                                              (method_ws.C[k * nv + j] - method_ws.C[j * nv + k]))
+        if system.passive[0]:
+            method_ws.solver.J[k, k] += 0.5 * h * resistance_derivative(tree, k, method_ws.v)
 
 
 @inline_kernel
-def finish(tree, plant, schedule, signals, end, q0, h, work, own):
+def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
     """own.p at the end, once v is known. Returns the power there."""
-    multiply(own.M, own.v, own.momentum)
-    move(tree, q0, h, own)
-    power = is_end_body(tree, plant, schedule, signals, end, own.q, work, own)
-    multiply(own.M_end, own.v, own.momentum)
-    less_joint_coadjoint(tree, own.v, own.momentum, own.push)
-    for k in range(own.v.size):
-        own.x[k] = -own.x[k]
-    chart_rate_transposed(tree, own.x, own.mean, own.carried)
-    for k in range(own.v.size):
-        own.p[k] = own.carried[k] + 0.5 * h * own.push[k]
+    matvec(method_ws.M, method_ws.v, method_ws.momentum)
+    move_endpoint(tree, q0, h, method_ws)
+    power = is_end_body(tree, system, schedule, signals, end, method_ws.q, ws, method_ws)
+    matvec(method_ws.M_end, method_ws.v, method_ws.momentum)
+    subtract_joint_coadjoint(tree, method_ws.v, method_ws.momentum, method_ws.force)
+    for k in range(method_ws.v.size):
+        method_ws.x[k] = -method_ws.x[k]
+    chart_rate_transposed(tree, method_ws.x, method_ws.mean_momentum, method_ws.transported_momentum)
+    for k in range(method_ws.v.size):
+        method_ws.p[k] = method_ws.transported_momentum[k] + 0.5 * h * method_ws.force[k]
     return power
 
 
 # variational ------------------------------------------------------------------------------------------------------------
 
 @kernel
-def run_variational(index, constants, plant, schedule, signals, state, record, work, own, step, most_steps):
-    """Advance until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
-    tree, nv = tree_of(index, constants), own.v.size
-    for _ in range(most_steps):
+def run_variational(index, constants, system, schedule, signals, state, record, ws, method_ws, step, max_steps):
+    """Advance until the last output is kept or `max_steps` are done. Returns a code of `right_hand_side`."""
+    tree, nv = tree_views(index, constants), method_ws.v.size
+    for _ in range(max_steps):
         if state.count[FIRST_RATE_KNOWN] == 0:
-            begin_momentum(tree, state, own)
+            begin_momentum(tree, state, method_ws)
         if output_is_due(state, record):
-            code = keep_state(tree, plant, schedule, signals, state, record, work, own)
+            code = record_state(tree, system, schedule, signals, state, record, ws, method_ws)
             if code != RUNNING:
                 return code
         if state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
-        h, end, wall, before, _ = next_part(schedule, state, record, step)
-        seen = before if end == wall else end
-        supplied, iterations = variational_step(tree, plant, schedule, signals, state.clock[T_NOW], seen, h, state.q, work, own)
+        h, end, stop_time, before, _ = next_fixed_step(schedule, state, record, step)
+        seen = before if end == stop_time else end
+        supplied, iterations = variational_step(tree, system, schedule, signals, state.clock[T_NOW], seen, h, state.q, ws,
+                                                method_ws)
         if iterations <= 0:
-            return BAD_SIGNAL if work.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
-        copy(own.q, state.q)
-        if not velocity(tree, state.q, own):
+            return BAD_SIGNAL if ws.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
+        copy_array(method_ws.q, state.q)
+        if not solve_velocity(tree, state.q, method_ws):
             return SINGULAR
         for k in range(nv):
-            own.last[k] = own.v[k]
-            own.v[k] = state.y[nv + k] = own.solver.b[k]
+            method_ws.previous_v[k] = method_ws.v[k]
+            method_ws.v[k] = state.y[nv + k] = method_ws.solver.b[k]
         state.y[2 * nv] += supplied
         state.clock[T_NOW] = end
         state.count[STEPS], state.count[EVALUATIONS] = state.count[STEPS] + 1, state.count[EVALUATIONS] + iterations
@@ -280,47 +282,47 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
 
 
 @inline_kernel
-def begin_momentum(tree, state, own):
-    nv = own.v.size
-    composite(tree, state.q, own.M, own.composite)
+def begin_momentum(tree, state, method_ws):
+    nv = method_ws.v.size
+    composite_rigid_body(tree, state.q, method_ws.M, method_ws.composite)
     for k in range(nv):
-        own.v[k] = own.last[k] = state.y[nv + k]
-    multiply(own.M, own.v, own.p)
+        method_ws.v[k] = method_ws.previous_v[k] = state.y[nv + k]
+    matvec(method_ws.M, method_ws.v, method_ws.p)
     state.count[FIRST_RATE_KNOWN] = 1
 
 
 @inline_kernel
-def velocity(tree, q, own):
+def solve_velocity(tree, q, method_ws):
     """own.solver.b = M(q)^-1 p."""
-    composite(tree, q, own.M, own.composite)
-    nv = own.v.size
+    composite_rigid_body(tree, q, method_ws.M, method_ws.composite)
+    nv = method_ws.v.size
     for k in range(nv):
         for j in range(nv):
-            own.solver.J[k, j] = own.M[k * nv + j]
-        own.solver.b[k] = own.p[k]
-    sound = factor_pivoted(nv, own.solver)
-    solve_pivoted(own.solver)
+            method_ws.solver.J[k, j] = method_ws.M[k * nv + j]
+        method_ws.solver.b[k] = method_ws.p[k]
+    sound = factor_pivoted(nv, method_ws.solver)
+    solve_pivoted(method_ws.solver)
     return sound
 
 
 @inline_kernel
-def keep_state(tree, plant, schedule, signals, state, record, work, own):
+def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
     """The state, and what acts there. Returns a code."""
-    nv = own.v.size
-    copy(state.q, work.q)
+    nv = method_ws.v.size
+    copy_array(state.q, ws.q)
     for k in range(nv):
-        work.v[k] = state.y[nv + k]
-    act(plant, tree, schedule, signals, state.clock[T_NOW], work)
-    inner = hybrid_workspace(work.memory, tree.parent.size, nv)
-    deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
-    if work.flag[0] >= 0.0 or deficit > 0.0:
-        return BAD_SIGNAL if work.flag[0] >= 0.0 else SINGULAR
+        ws.v[k] = state.y[nv + k]
+    apply_inputs(system, tree, schedule, signals, state.clock[T_NOW], ws)
+    inner = hybrid_workspace(ws.memory, tree.parent.size, nv)
+    deficit = hybrid(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
+    if ws.flag[0] >= 0.0 or deficit > 0.0:
+        return BAD_SIGNAL if ws.flag[0] >= 0.0 else SINGULAR
     total = 0.0
     for k in range(nv):
-        total += abs(work.a[k])
+        total += abs(ws.a[k])
     if not total < np.inf:
         return NOT_FINITE
-    store_evaluation(work, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
+    store_evaluation(ws, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
     state.count[NEXT_OUTPUT] += 1
     return RUNNING
 
@@ -339,28 +341,28 @@ def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, 
     J. E. Marsden, M. West, Discrete mechanics and variational integrators, Acta Numerica 10, 2001.
     """
     check_no_events(problem)
-    model, plant, own = problem.model, problem.plant(), _work(problem.model)
+    model, system, method_ws = problem.model, problem.system(), _make_workspace(problem.model)
 
-    def advance(state, record, work, steps):
-        return run_variational(*model._arrays[:2], plant, problem.schedule, problem.signals, state, record, work, own,
+    def advance(state, record, ws, steps):
+        return run_variational(*model._arrays[:2], system, problem.schedule, problem.signals, state, record, ws, method_ws,
                                float(options.step), steps)
 
-    return solve_in_chunks(advance, problem, times, options, progress, observer, own, None)
+    return solve_in_chunks(advance, problem, times, options, progress, observer, method_ws, None)
 
 
 def check_no_events(problem: InitialValueProblem, place: Place | None = None) -> None:
     """ScenarioError where the motion is not that of a tree under forces."""
     given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
-    if problem.ties is not None or given:
+    if problem.constraints is not None or given:
         raise ScenarioError(f"variational does not know {'prescribed motions' if given else 'loops and couplings'}", place=place,
                             found=", ".join(given[:3]) or None, expected="another integrator.method")
 
 
-def _work(model) -> VariationalWorkspace:
+def _make_workspace(model) -> VariationalWorkspace:
     n, nq, nv = model.n_bodies, model.nq, model.nv
     order = (np.zeros(nv, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
     tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
-    outward = derivatives_workspace.py_func(np.zeros(derivatives_workspace_size(n, nv)), n, nv)
-    return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, outward,
+    coriolis_ws = derivatives_workspace.py_func(np.zeros(derivatives_workspace_size(n, nv)), n, nv)
+    return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, coriolis_ws,
                            CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))

@@ -16,10 +16,10 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import NEVER, UNSURE
+from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO
 from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H_TRIED, T_BEFORE, T_NOW, T_STOP
-from liedyn.integrators.runge_kutta import end_step_here
-from liedyn.kernels.simulation.right_hand_side import AT_EVENT, PASSED, RUNNING
+from liedyn.integrators.runge_kutta import accept_shortened_step
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING, SWITCH_CROSSED
 from liedyn.kernels.simulation.signals import (
     ABS,
     CHATTERING,
@@ -29,11 +29,11 @@ from liedyn.kernels.simulation.signals import (
     MAX,
     MIN,
     PROGRAM,
-    READING,
-    SIDE,
     SIGN,
     STEP,
-    SWITCH,
+    SWITCH_SIGN,
+    SWITCH_SIZE,
+    SWITCH_VALUE,
 )
 
 # dips -------------------------------------------------------------------------------------------------------------------
@@ -41,47 +41,49 @@ from liedyn.kernels.simulation.signals import (
 # Where a reading of an event leaves its side within a step, perhaps to come back in the same step: looked for among states of
 # the step, and near the lowest values of parabolas through three of them.
 
-_BENT = 0.5              # of how far readings are from a straight line: a lowest value below this may be one beyond
-_SURE = 0.1              # of a reading: how much lower than it the next one may be, so that none is beyond
-_FAR = 2.0               # of the difference between the highest and the lowest
-_TRIES = 20              # on the way to a lowest reading
-_CLOSER = 20             # rounds: 2^-20 of the step at last with two looks a round, 4^-20 with four
+_MIN_CURVATURE = 0.5         # of how far readings are from a straight line: a lowest value below this may be one beyond
+_SAFE_DECREASE = 0.1         # of a reading: how much lower than it the next one may be, so that none is beyond
+_FAR_FACTOR = 2.0            # of the difference between the highest and the lowest
+_MAX_TRIES = 20              # on the way to a lowest reading
+_MAX_ROUNDS = 20             # rounds: 2^-20 of the step at last with two looks a round, 4^-20 with four
 
 
-def first_double_crossing(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
+def first_double_crossing(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray],
+                          n_parts: int) -> float | None:
     """A share of a step at which a switch is beyond its side, as early as can be told; None: there is none. Looks at the ends of
     so many parts of the step first; again at those of what is before the first that is beyond, where others may be for a while.
 
-    excess_after(share) makes that share of the step and returns how far the worst switch is beyond; within(): readings of events
-    there, positive on their sides.
+    violation_after(share) makes that share of the step and returns how far the worst switch is beyond; within(): readings of
+    events there, positive on their sides.
     """
     end, beyond = 1.0, False
-    for _ in range(_CLOSER):
-        readings = []
-        for k in range(parts + 1):
-            now = excess_after(end * k / parts) > 0 and k > 0
-            readings.append(within())
+    for _ in range(_MAX_ROUNDS):
+        values = []
+        for k in range(n_parts + 1):
+            now = violation_after(end * k / n_parts) > 0 and k > 0
+            values.append(event_values())
             if now:
                 break
         beyond = beyond or now
-        shares = end * np.arange(len(readings)) / parts
+        shares = end * np.arange(len(values)) / n_parts
         end = float(shares[-1])
-        if len(readings) > parts:
+        if len(values) > n_parts:
             break
-    readings = np.array(readings)
-    near = sorted((*dip, e) for e in np.flatnonzero(~far(readings)) for dip in _sample_minima(shares, readings[:, e]))
+    values = np.array(values)
+    near = sorted((*dip, e) for e in np.flatnonzero(~is_far(values)) for dip in _sample_minima(shares, values[:, e]))
     for share, lowest, e in near:
-        found = _minimum(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))
+        found = _minimum(violation_after, lambda e=e: event_values()[e], share, lowest,
+                         dict(zip(shares, values[:, e], strict=True)))
         if found is not None:
             return found
     return float(shares[-1]) if beyond else None
 
 
-def far(readings) -> np.ndarray:
+def is_far(values) -> np.ndarray:
     """Whether each of the readings along a step (looks, events) is farther from its side's end than it can fall between looks."""
-    low = readings.min(axis=0)
+    low = values.min(axis=0)
     with np.errstate(invalid="ignore"):                        # a time since what has not happened is infinite: far
-        return ~(low <= _FAR * (readings.max(axis=0) - low))
+        return ~(low <= _FAR_FACTOR * (values.max(axis=0) - low))
 
 
 def _sample_minima(x, y) -> list[tuple[float, float]]:
@@ -90,18 +92,18 @@ def _sample_minima(x, y) -> list[tuple[float, float]]:
     for k in range(len(x) - 2):
         at, lowest = _parabola_vertex(x[k:k + 3], y[k:k + 3])
         chord = y[k] + (x[k + 1] - x[k]) / (x[k + 2] - x[k]) * (y[k + 2] - y[k])
-        if at is not None and lowest < _BENT * (chord - y[k + 1]):
+        if at is not None and lowest < _MIN_CURVATURE * (chord - y[k + 1]):
             found.append((float(at), float(lowest)))
     return found
 
 
-def _minimum(excess_after, reading, share: float, lowest: float, known: dict[float, float]) -> float | None:
+def _minimum(violation_after, value, share: float, lowest: float, known: dict[float, float]) -> float | None:
     """A share at which a switch is beyond, on the way from `share`, where the reading may be `lowest`, to the lowest one near it;
     None as soon as parabolas foretell the readings and none that is beyond. known: readings by share."""
-    for _ in range(_TRIES):
-        if excess_after(share) > 0:
+    for _ in range(_MAX_TRIES):
+        if violation_after(share) > 0:
             return share
-        known[share] = reading()
+        known[share] = value()
         off = abs(known[share] - lowest)
         order = sorted(known)
         at = order.index(share)
@@ -110,7 +112,7 @@ def _minimum(excess_after, reading, share: float, lowest: float, known: dict[flo
             return None
         least, near = known[order[at]], order[at - 1:at + 2]
         share, lowest = _parabola_vertex(near, [known[x] for x in near])
-        if share is None or max(least - lowest, off) < _SURE * least or share in known:
+        if share is None or max(least - lowest, off) < _SAFE_DECREASE * least or share in known:
             return None
     return None
 
@@ -133,9 +135,9 @@ def _parabola_vertex(x, y):
 
 # epsilons of the terms of an expression: what rounding may make of its value. A chain of transforms of 30 links stays below half
 ROUNDING = 64.0
-STARTS = 8.0             # bounds: what may be left of zero at the end of another run, which is where a run begins
-_CLEAR = 4.0             # bounds: flights that are higher are seen above their rounding by halving the time until their end
-_SPACINGS = 64.0         # of the duration of a run: a flight that is no longer cannot be told from none
+START_FACTOR = 8.0           # bounds: what may be left of zero at the end of another run, which is where a run begins
+_RESOLVED_FACTOR = 4.0       # bounds: flights that are higher are seen above their rounding by halving the time until their end
+_MIN_FLIGHT_SPACINGS = 64.0  # of the duration of a run: a flight that is no longer cannot be told from none
 
 
 def rounding_bound(size):
@@ -147,211 +149,212 @@ def sign_after(value, rate, curvature, bound):
     """Sign just after now: of the value, if it exceeds its rounding; else of the rate, unless the curvature turns it round before
     the value exceeds its rounding; else of the curvature. 0: none. A derivative that is not a number is not known: it is 0."""
     value, rate, curvature = (np.nan_to_num(np.asarray(x, dtype=float), nan=0.0) for x in (value, rate, curvature))
-    by_motion = np.where(turns_at_once(rate, curvature, bound) | (rate == 0.0), np.sign(curvature), np.sign(rate))
+    by_motion = np.where(reverses_at_once(rate, curvature, bound) | (rate == 0.0), np.sign(curvature), np.sign(rate))
     return np.where(np.abs(value) > bound, np.sign(value), by_motion)
 
 
 def zero_at_start(value, rate, curvature, bound, begins):
     """Whether an expression counts as zero where a run begins: within its own rounding `bound`; or within `begins`, what rounding
     may have left at the end of another run, unless it moves towards zero: then its event is still ahead."""
-    ahead = (value * rate < 0.0) & ~hidden(rate, curvature, begins)
+    ahead = (value * rate < 0.0) & ~is_below_rounding(rate, curvature, begins)
     return (np.abs(value) <= bound) | ((np.abs(value) <= begins) & ~ahead)
 
 
-def comes_back(rate, sign, bound, elapsed):
+def is_returning(rate, sign, bound, elapsed):
     """Whether an expression that has left zero to the side `sign` moves towards it again, so fast that it has exceeded its
     rounding in the time since."""
     return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
 
 
-def resolvable(rate, curvature, bound, duration):
+def is_resolvable(rate, curvature, bound, duration):
     """Whether an expression that leaves zero at `rate` and is turned round by `curvature` exceeds its rounding before it is back,
     and is back at a time that a run of this duration can tell from now. True where it is not turned round."""
     rate, curvature = np.asarray(rate, dtype=float), np.asarray(curvature, dtype=float)
     back = (rate * curvature < 0.0) | (rate == 0.0)
     with np.errstate(all="ignore"):
         flight = 2.0 * np.abs(rate / curvature)
-    short = flight <= _SPACINGS * np.spacing(np.abs(duration))
-    return ~(back & (hidden(rate, curvature, _CLEAR * np.asarray(bound)) | (rate == 0.0) | short))
+    short = flight <= _MIN_FLIGHT_SPACINGS * np.spacing(np.abs(duration))
+    return ~(back & (is_below_rounding(rate, curvature, _RESOLVED_FACTOR * np.asarray(bound)) | (rate == 0.0) | short))
 
 
-def hidden(rate, curvature, bound):
+def is_below_rounding(rate, curvature, bound):
     """Whether the curvature makes good for the rate, whatever its sign, within the rounding of the value."""
     return rate * rate <= 2.0 * np.abs(curvature) * bound
 
 
-def turns_at_once(rate, curvature, bound):
+def reverses_at_once(rate, curvature, bound):
     """Whether the curvature turns an expression round before it exceeds its rounding."""
-    return (rate * curvature < 0.0) & hidden(rate, curvature, bound)
+    return (rate * curvature < 0.0) & is_below_rounding(rate, curvature, bound)
 
 
 # switching --------------------------------------------------------------------------------------------------------------
 
-FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
-MOST_CUTS = 1000          # of one switch within a step
-CHATTERING_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
-_GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
-_FINEST = 1e-14           # of a step
-_LEAST = np.finfo(float).tiny      # of an excess: of an event that reads zero, and less it, of a switch that does
-_MAX_PROBES = 4                # parts of a step at whose ends it is looked
+CHATTERING_COUNT, CHATTERING_SPAN = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
+MAX_CROSSINGS = 1000                   # of one switch within a step
+CHATTERING_STEPS = 20_000              # the largest step of an adaptive method, as a share of the run, once a switch is loose
+_PROBE_FRACTION = 1e-6                 # of a step: how far ahead it is looked where an argument is 0 at the beginning
+_XTOL = 1e-14                          # of a step
+_MIN_VIOLATION = np.finfo(float).tiny  # of an excess: of an event that reads zero, and less it, of a switch that does
+_MAX_PROBES = 4                        # parts of a step at whose ends it is looked
 
 
 class ZeroCrossings:
     """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
 
     def __init__(self, problem, start=None):
-        held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH))
+        held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH_SIZE))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
-        self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, CHATTERING))
-        self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
+        self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
+        self.shortened_steps = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
         self.notes: dict[int, str] = {}
-        self.armed, self.bound, self.start = np.ones(len(self.side), dtype=bool), np.zeros(len(self.side)), start
-        self.event, self.events = np.full(len(self.side), -1), np.zeros(0, dtype=np.int64)
+        self.armed, self.bound, self.start = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign)), start
+        self.event, self.events = np.full(len(self.sign), -1), np.zeros(0, dtype=np.int64)
         if not held.size:
             return
-        self.owner, operation = _owners(problem.signals, len(self.side))
-        self.floor, self.jumps = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
-        self.event = _events(problem, self.owner)
-        self.inside, self.direction = _guarded(problem, self.event), np.append(problem.directions, 0)[self.event]
+        self.signal_of, operation = _switch_signals(problem.signals, len(self.sign))
+        self.is_floor, self.is_discontinuous = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
+        self.event = _switch_events(problem, self.signal_of)
+        self.inside_sign, self.direction = _hard_stop_signs(problem, self.event), np.append(problem.directions, 0)[self.event]
         self.events = np.flatnonzero(self.event >= 0)
-        held[KIND::SWITCH] = np.where(self.event >= 0, EVENT, np.where(self.floor, FLOOR, 0))
+        held[KIND::SWITCH_SIZE] = np.where(self.event >= 0, EVENT, np.where(self.is_floor, FLOOR, 0))
 
     def __len__(self) -> int:
-        return len(self.side)
+        return len(self.sign)
 
     @property
     def any_chattering(self) -> bool:
-        return bool(self.loose.any())
+        return bool(self.chattering.any())
 
-    def excess(self) -> float:
+    def violation(self) -> float:
         """How far beyond its side the worst of them is, at the state looked at last; negative where all are within. Never zero:
         zero is passed where an event waits for it, and within elsewhere, for as long as it lasts."""
-        x, s = self.reading, self.side
-        out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        x, s = self.value, self.sign
+        out = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), -s * x)
         if len(self.events):
-            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _LEAST, out), out - self.bound)
-        return float(np.max(np.where(out == 0.0, -_LEAST, out)[self._kept], initial=-np.inf))
+            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _MIN_VIOLATION, out), out - self.bound)
+        return float(np.max(np.where(out == 0.0, -_MIN_VIOLATION, out)[self._is_active], initial=-np.inf))
 
-    def arm(self, reading) -> None:
+    def arm(self, value) -> None:
         """Events whose readings exceed their rounding happen from now on where zero is reached."""
-        self.armed |= self.side * reading > self.bound
+        self.armed |= self.sign * value > self.bound
 
-    def _passed(self) -> np.ndarray:
+    def _crossed(self) -> np.ndarray:
         """Switches that are beyond their sides at the readings now."""
-        x, s = self.reading, self.side
+        x, s = self.value, self.sign
         beyond = np.where(self.event >= 0, np.where(self.armed, s * x <= 0.0, s * x < -self.bound), s * x < 0.0)
-        return self._kept & np.where(self.floor, (x < s) | (x >= s + 1), beyond)
+        return self._is_active & np.where(self.is_floor, (x < s) | (x >= s + 1), beyond)
 
-    def _all_far(self, excess_after) -> bool:
-        readings = []
+    def _all_far(self, violation_after) -> bool:
+        values = []
         for share in (0.0, 0.5, 1.0):
-            excess_after(share)
-            readings.append(self.reading.copy())
-        if not far(np.array(readings)[:, self.events] * self.side[self.events]).all():
+            violation_after(share)
+            values.append(self.value.copy())
+        if not is_far(np.array(values)[:, self.events] * self.sign[self.events]).all():
             return False
-        for reading in readings:
-            self.arm(reading)
+        for value in values:
+            self.arm(value)
         return True
 
-    def _within(self) -> np.ndarray:
-        return self.side[self.events] * self.reading[self.events]
+    def _event_values(self) -> np.ndarray:
+        return self.sign[self.events] * self.value[self.events]
 
     @property
-    def _kept(self) -> np.ndarray:
-        return (self.loose == 0) & np.isfinite(self.side) & (self.direction != NEVER)
+    def _is_active(self) -> np.ndarray:
+        return (self.chattering == 0) & np.isfinite(self.sign) & (self.direction != NO_DIRECTION)
 
     @np.errstate(invalid="ignore")                             # readings of what has never happened are infinite
-    def begin(self, glance) -> None:
+    def initialize(self, probe) -> None:
         """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
         here."""
-        begins, known = self.start is not None, self._known_sides()
-        still = np.where((self.event >= 0) & (np.abs(known) == UNSURE), known / UNSURE, np.nan)
+        begins, known = self.start is not None, self._known_signs()
+        still = np.where((self.event >= 0) & (np.abs(known) == STAYS_AT_ZERO), known / STAYS_AT_ZERO, np.nan)
         known[np.isfinite(still)] = np.nan
-        self.side[:], self.reading[:], self.loose[:] = np.where(self.event >= 0, np.nan, known), 0.0, 0.0
-        glance(0.0)
-        here, side = self.reading.copy(), _side(self.reading, self.floor)
-        free = self.inside == 0
-        guards = ~free
-        self.bound[guards] = rounding_bound(self.problem.guards)[self.event[guards] - len(self.problem.directions)]
-        near = guards & (self.inside * here <= self.bound)
+        self.sign[:], self.value[:], self.chattering[:] = np.where(self.event >= 0, np.nan, known), 0.0, 0.0
+        probe(0.0)
+        here, sign = self.value.copy(), _sign(self.value, self.is_floor)
+        free = self.inside_sign == 0
+        hard_stops = ~free
+        self.bound[hard_stops] = rounding_bound(self.problem.hard_stop_scales)[self.event[hard_stops] -
+                                                                               len(self.problem.directions)]
+        near = hard_stops & (self.inside_sign * here <= self.bound)
         zero = np.abs(here) <= np.where(self.event >= 0, self.bound, 0.0)
-        even = free & np.isnan(known) & (zero | (self.floor & (here == side)))
+        even = free & np.isnan(known) & (zero | (self.is_floor & (here == sign)))
         if even.any() or near.any():
-            glance(_GLANCE)
-            side[even] = _side(self.reading, self.floor)[even]
-            stays = even & np.isfinite(still) & (np.abs(self.reading) <= self.bound)
-            side[stays] = still[stays]
-        comes = (self.inside * here > 0.0) & (self.inside * (self.reading - here) < 0.0)
-        self.armed[guards] = (~near | comes)[guards]           # what leaves a stop passes it beyond rounding only
+            probe(_PROBE_FRACTION)
+            sign[even] = _sign(self.value, self.is_floor)[even]
+            stays = even & np.isfinite(still) & (np.abs(self.value) <= self.bound)
+            sign[stays] = still[stays]
+        comes = (self.inside_sign * here > 0.0) & (self.inside_sign * (self.value - here) < 0.0)
+        self.armed[hard_stops] = (~near | comes)[hard_stops]           # what leaves a stop passes it beyond rounding only
         self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
-        self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
+        self._freeze(np.where(free, np.where(np.isnan(known), sign, known), self.inside_sign))
         if even[self.event < 0].any():                         # what events read depends on those sides
-            glance(0.0)
-            here = self.reading.copy()
-            turned = begins & free & (self.event >= 0) & (self.side * here < -self.bound)
-            self.side[turned], self.armed[turned] = np.sign(here[turned]), True
-        self.reading[:] = here
-        self.reading[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
-        unheard = self._passed() & (self.event >= 0) & ~self._waits()
-        self.side[unheard], self.armed[unheard] = -self.side[unheard], (np.abs(here) > self.bound)[unheard]
+            probe(0.0)
+            here = self.value.copy()
+            turned = begins & free & (self.event >= 0) & (self.sign * here < -self.bound)
+            self.sign[turned], self.armed[turned] = np.sign(here[turned]), True
+        self.value[:] = here
+        self.value[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
+        unheard = self._crossed() & (self.event >= 0) & ~self._is_expected()
+        self.sign[unheard], self.armed[unheard] = -self.sign[unheard], (np.abs(here) > self.bound)[unheard]
 
-    def _known_sides(self) -> np.ndarray:
+    def _known_signs(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a
         segment goes on from the same state: that may be beyond them by rounding, or by a projection."""
-        known, start, self.start = np.where(self.event >= 0, self.side, np.nan), self.start, None
+        known, start, self.start = np.where(self.event >= 0, self.sign, np.nan), self.start, None
         if start is not None and start.signs is not None:
             watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))
             e = self.event[watched]
             known[watched], self.armed[watched], self.bound[watched] = start.signs[e], start.armed[e], start.bounds[e]
-        if start is not None and start.sides is not None and len(start.sides) == len(self):
-            known = np.where(self.event >= 0, known, start.sides)
+        if start is not None and start.switch_signs is not None and len(start.switch_signs) == len(self):
+            known = np.where(self.event >= 0, known, start.switch_signs)
         return known
 
-    def sides(self) -> np.ndarray:
+    def switch_signs(self) -> np.ndarray:
         """Of switches that are no events; NaN: of others, and of those that are loose."""
-        return np.where((self.event >= 0) | (self.loose > 0), np.nan, self.side)
+        return np.where((self.event >= 0) | (self.chattering > 0), np.nan, self.sign)
 
-    def _hold(self, side: np.ndarray) -> None:
+    def _freeze(self, sign: np.ndarray) -> None:
         """Sides that are 0 stay free: an argument that stays 0."""
-        self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
+        self.sign[:] = np.where((sign == 0) & ~self.is_floor, np.nan, sign)
 
     def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the first events, the side of each (NaN: not known), whether it is armed, and its rounding."""
         signs, armed, bounds = np.full(count, np.nan), np.zeros(count, dtype=bool), np.zeros(count)
         found = (self.event >= 0) & (self.event < count)
         e = self.event[found]
-        signs[e], armed[e], bounds[e] = self.side[found], self.armed[found], self.bound[found]
+        signs[e], armed[e], bounds[e] = self.sign[found], self.armed[found], self.bound[found]
         return signs, armed, bounds
 
-    def first_passing(self, excess_after, suspected: bool = True) -> float | None:
+    def locate_crossing(self, violation_after, may_cross: bool = True) -> float | None:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
-        excess_after(share): `excess` then. suspected: whether there is a sign that one is."""
-        if not suspected and len(self.events) == len(self) and self._all_far(excess_after):
+        violation_after(share): `violation` then. suspected: whether there is a sign that one is."""
+        if not may_cross and len(self.events) == len(self) and self._all_far(violation_after):
             return None
         from scipy.optimize import brentq
         if len(self.events):
-            excess_after(0.0)
-            self.arm(self.reading)
-        end = first_double_crossing(excess_after, self._within, _MAX_PROBES)
-        height = excess_after(1.0 if end is None else end)
+            violation_after(0.0)
+            self.arm(self.value)
+        end = first_double_crossing(violation_after, self._event_values, _MAX_PROBES)
+        height = violation_after(1.0 if end is None else end)
         if end is None:
             return None
-        begin = self._risen(excess_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
-        share = brentq(lambda s: excess_after(s) if s > begin else -height, begin, end, xtol=_FINEST, maxiter=500,
+        begin = self._rearming_fraction(violation_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
+        share = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
                        rtol=4 * np.finfo(float).eps)
-        further = _FINEST
-        while not excess_after(share) > 0 and share < end:
+        further = _XTOL
+        while not violation_after(share) > 0 and share < end:
             share, further = min(end, share + further), 2 * further
         return share
 
-    def _risen(self, excess_after, end: float) -> float:
+    def _rearming_fraction(self, violation_after, end: float) -> float:
         """A share before `end` at which a disarmed event exceeds its rounding, as in a short flight: it is armed from there. 0:
         none, or another switch is passed before."""
         share = end
-        while share > _FINEST:
+        while share > _XTOL:
             share *= 0.5
-            before = excess_after(share) > 0
-            risen = ~self.armed & (self.event >= 0) & (self.side * self.reading > self.bound)
+            before = violation_after(share) > 0
+            risen = ~self.armed & (self.event >= 0) & (self.sign * self.value > self.bound)
             if risen.any():
                 if not before:
                     self.armed |= risen
@@ -360,102 +363,103 @@ class ZeroCrossings:
 
     def fired(self, among=True) -> tuple[int, ...]:
         """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
-        return tuple(np.sort(self.event[self._passed() & self._waits() & among]).tolist())
+        return tuple(np.sort(self.event[self._crossed() & self._is_expected() & among]).tolist())
 
-    def _waits(self) -> np.ndarray:
+    def _is_expected(self) -> np.ndarray:
         """Events that happen where they pass to the other side."""
-        return (self.event >= 0) & ((self.direction == 0) | (self.direction == -self.side))
+        return (self.event >= 0) & ((self.direction == 0) | (self.direction == -self.sign))
 
-    def change(self, t: float, step: float, look) -> tuple[int, ...]:
+    def cross_switches(self, t: float, step: float, update_values) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
         The readings are those at the cut; look() renews them. Returns events that have jumped with them, as `fired`: it ends
         there. What was passed and is put back by a projection onto constraints stays on its new side."""
         crossed = np.zeros(len(self), dtype=bool)
         for _ in range(len(self)):
-            passed, fired = self._passed() & ~crossed, self.fired(~crossed)
-            if fired or not passed.any():
+            crossing, fired = self._crossed() & ~crossed, self.fired(~crossed)
+            if fired or not crossing.any():
                 return fired
-            crossed |= passed
-            self._cross(passed)
-            for i in np.flatnonzero(passed & (self.event < 0)):
+            crossed |= crossing
+            self._change_signs(crossing)
+            for i in np.flatnonzero(crossing & (self.event < 0)):
                 self._record_shortened_step(i, t, step)
-            look()
+            update_values()
         return self.fired(~crossed)
 
-    def _cross(self, passed: np.ndarray) -> None:
+    def _change_signs(self, crossing: np.ndarray) -> None:
         """To the other side. An event that nobody waited for there is disarmed: its reading is zero but for rounding."""
-        event = passed & (self.event >= 0)
-        self.side[passed] = np.where(event, -self.side, _side(self.reading, self.floor))[passed]
+        event = crossing & (self.event >= 0)
+        self.sign[crossing] = np.where(event, -self.sign, _sign(self.value, self.is_floor))[crossing]
         self.armed[event] = False
 
-    def settle_free(self) -> None:
+    def update_free_signs(self) -> None:
         """After a step in which none is passed: those that were even take the side that they have left for; events that are over,
         the side where they are."""
-        self.arm(self.reading)
-        free = (np.isnan(self.side) | (self.direction == NEVER)) & (self.reading != 0)
-        self.side[free] = _side(self.reading, self.floor)[free]
+        self.arm(self.value)
+        free = (np.isnan(self.sign) | (self.direction == NO_DIRECTION)) & (self.value != 0)
+        self.sign[free] = _sign(self.value, self.is_floor)[free]
 
     def release_chattering(self) -> bool:
         """Let those that are loose go over to the side where they are. Whether one did."""
-        side = np.where(self.loose > 0, np.where(self.reading >= 0, 1.0, -1.0), self.side)
-        side = np.where(self.loose > 1, np.floor(self.reading), side)
-        turned = bool((side != self.side).any(where=self.loose > 0))
-        self.side[:] = side
+        sign = np.where(self.chattering > 0, np.where(self.value >= 0, 1.0, -1.0), self.sign)
+        sign = np.where(self.chattering > 1, np.floor(self.value), sign)
+        turned = bool((sign != self.sign).any(where=self.chattering > 0))
+        self.sign[:] = sign
         return turned
 
     def _record_shortened_step(self, i: int, t: float, step: float) -> None:
-        cuts = self.cuts[i]
-        cuts.append(t)
-        sticks = self.jumps[i] and len(cuts) >= FEW_CUTS and t - cuts[-FEW_CUTS] <= SOON * step      # a kink does not stick
-        if not sticks and (len(cuts) < MOST_CUTS or t - cuts[0] > step):
+        times = self.shortened_steps[i]
+        times.append(t)
+        sticks = (self.is_discontinuous[i] and len(times) >= CHATTERING_COUNT            # a kink does not stick
+                  and t - times[-CHATTERING_COUNT] <= CHATTERING_SPAN * step)
+        if not sticks and (len(times) < MAX_CROSSINGS or t - times[0] > step):
             return
-        self.loose[i] = 2.0 if self.floor[i] else 1.0
-        cuts.clear()
-        k = int(self.owner[i])
-        place = self.problem.signal_places[k] if k < len(self.problem.signal_places) else Place()
+        self.chattering[i] = 2.0 if self.is_floor[i] else 1.0
+        times.clear()
+        k = int(self.signal_of[i])
+        place = self.problem.signal_locations[k] if k < len(self.problem.signal_locations) else Place()
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
         where = f"{place}: " if str(place) else ""
         self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
                                  "no longer end where it switches, and the integration is of first order there")
 
 
-def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Signal and operation of each switch. After those of programs come two of each limit of a force, which have names after
     those of the signals."""
-    owner, operation = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    signal_of, operation = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     owned = np.zeros(count, dtype=bool)
     for k in np.flatnonzero(signals.kind == PROGRAM):
         words = signals.code[signals.first[k]:][:signals.count[k]]
         words = words[np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)) & (words >> 8 > 0)]
-        owner[(words >> 8) - 1], operation[(words >> 8) - 1] = k, words & 255
+        signal_of[(words >> 8) - 1], operation[(words >> 8) - 1] = k, words & 255
         owned[(words >> 8) - 1] = True
-    owner[~owned] = len(signals.kind) + np.arange(np.count_nonzero(~owned)) // 2
-    return owner, operation
+    signal_of[~owned] = len(signals.kind) + np.arange(np.count_nonzero(~owned)) // 2
+    return signal_of, operation
 
 
-def _events(problem, owner) -> np.ndarray:
+def _switch_events(problem, signal_of) -> np.ndarray:
     """Which event each switch is, -1: none. An event's program ends with the sign of what is watched."""
     watch = problem.schedule.watch
-    event = np.full(len(owner), -1)
+    event = np.full(len(signal_of), -1)
     for e, k in enumerate(watch):
         if k >= 0:
-            event[np.flatnonzero(owner == k)[-1]] = e
+            event[np.flatnonzero(signal_of == k)[-1]] = e
     if problem.contacts is not None:                       # an event without a signal waits for a contact
         event[problem.contacts.switch] = np.flatnonzero(np.asarray(watch) < 0)
     if problem.stops is not None:
-        event[problem.stops.held_switch] = len(watch) + np.arange(len(problem.stops.held))
+        event[problem.stops.resting_switch] = len(watch) + np.arange(len(problem.stops.held))
     return event
 
 
-def _guarded(problem, event) -> np.ndarray:
+def _hard_stop_signs(problem, event) -> np.ndarray:
     """The side that each switch of a hard stop keeps to, 0 for others."""
     directions = np.asarray(problem.directions, dtype=float)
-    of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.guards), 0.0, -directions)
+    of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.hard_stop_scales), 0.0, -directions)
     return np.append(of_event, 0.0)[event]
 
 
-def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    return np.where(floor, np.floor(reading), np.sign(reading))
+def _sign(value: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    return np.where(floor, np.floor(value), np.sign(value))
 
 
 # Runge-Kutta steps that end where a switch of the state is passed: from Python, between chunks of the compiled loop -----
@@ -464,55 +468,56 @@ class EventStepper:
     """run: `Underway`."""
 
     def __init__(self, run, method):
-        self.problem, self.sides, self.switches, self.torques = run.problem, run.sides, run.switches, run.torques
-        self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
+        self.problem, self.rhs, self.switches, self.torques = run.problem, run.rhs, run.switches, run.torques
+        self.method, self.state, self.stages = method, run.state, run.stages
+        self.record, self.workspace = run.record, run.workspace
         self.step, self.last = float(method.control[H_MAX]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
-        self.jumped: tuple[int, ...] = ()                      # of these, whose expressions jump here
-        self._begin()
+        self.jump_events: tuple[int, ...] = ()                      # of these, whose expressions jump here
+        self._initialize()
 
-    def go_on(self, code: int) -> int:
-        """After the compiled loop returned PASSED or WALL. Returns a code; EVENT: the run stands at an event."""
+    def handle_return_code(self, code: int) -> int:
+        """After the compiled loop returned SWITCH_CROSSED or WALL. Returns a code; EVENT: the run stands at an event."""
         clock = self.state.clock
-        if code == PASSED:
+        if code == SWITCH_CROSSED:
             h, t = float(clock[H_TRIED]), float(clock[T_NOW])
-            share = self.switches.first_passing(lambda share: self._excess_after(share * h))
-            reading = self.switches.reading.copy()
-            code = end_step_here(self.sides.line, self.sides.loops, self.sides.walls, self.method, self.state, self.stages,
-                                 self.record, h if share is None else share * h, self.work)
+            share = self.switches.locate_crossing(lambda share: self._violation_after(share * h))
+            value = self.switches.value.copy()
+            code = accept_shortened_step(self.rhs.generated, self.rhs.generic, self.rhs.break_points, self.method, self.state,
+                                         self.stages, self.record, h if share is None else share * h, self.workspace)
             if code != RUNNING:
                 return code
-            self.switches.reading[:] = reading
+            self.switches.value[:] = value
             self.fired = self.switches.fired() if share is not None else ()
             if self.fired:
                 return AT_EVENT
             if share is None:
-                self.switches.settle_free()
-            elif self._jump(self.switches.change(t + share * h, h, self._probe)):
+                self.switches.update_free_signs()
+            elif self._set_jump_events(self.switches.cross_switches(t + share * h, h, self._probe)):
                 return AT_EVENT
-            self._limit()
+            self._limit_step()
             if clock[T_NOW] != clock[T_STOP]:
                 return RUNNING
         if clock[T_NOW] < self.last:
             if self.torques is not None:
                 self.torques.act(self.state)
-            self._begin()
-            if self._jump(self.switches.fired()):              # signals and torques jump here
+            self._initialize()
+            if self._set_jump_events(self.switches.fired()):              # signals and torques jump here
                 return AT_EVENT
         return RUNNING
 
-    def _jump(self, fired: tuple[int, ...]) -> bool:
-        self.fired = self.jumped = fired
+    def _set_jump_events(self, fired: tuple[int, ...]) -> bool:
+        self.fired = self.jump_events = fired
         return bool(fired)
 
-    def _begin(self) -> None:
-        for reading in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
-            self.switches.arm(reading[:len(self.switches)])
-        self.switches.begin(self._probe_end)
+    def _initialize(self) -> None:
+        for value in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
+            self.switches.arm(value[:len(self.switches)])
+        self.switches.initialize(self._probe_end)
         self.state.count[FIRST_RATE_KNOWN] = 0                                # rates are to be computed with the new sides
-        self._limit()
+        self._limit_step()
 
-    def _limit(self) -> None:
+    def _limit_step(self) -> None:
         if self.method.error.size:
             self.method.control[H_MAX] = min(self.step,
                                              self.last / CHATTERING_STEPS) if self.switches.any_chattering else self.step
@@ -520,28 +525,28 @@ class EventStepper:
     def _probe_end(self, share: float) -> None:
         if share == 0.0:
             return self._probe()
-        t, breaks = float(self.state.clock[T_NOW]), self.sides.walls.breaks
-        wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
+        t, breaks = float(self.state.clock[T_NOW]), self.rhs.break_points.breaks
+        stop_time = min(breaks[breaks > t].min(initial=np.inf), self.last)
         self._rates(t, self.state.y, 0)
-        self.state.clock[T_BEFORE] = wall
-        self._excess_after(share * min(self.step, wall - t))
+        self.state.clock[T_BEFORE] = stop_time
+        self._violation_after(share * min(self.step, stop_time - t))
 
     def _probe(self) -> None:
         self._rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
 
-    def _excess_after(self, h: float) -> float:
+    def _violation_after(self, h: float) -> float:
         """Make the step of length h, from the rates at its beginning, and look at the switches at its end."""
         clock, stages, method = self.state.clock, self.stages, self.method
         t, before, count = float(clock[T_NOW]), float(clock[T_BEFORE]), len(method.b)
-        self._check(t, self.sides.at_stages(method, t, h, before, self.state, stages, 1, count, self.work), count - 1)
+        self._check(t, self.rhs.evaluate_stages(method, t, h, before, self.state, stages, 1, count, self.workspace), count - 1)
         stages.end[:] = self.state.y + h * (method.b @ stages.K[:count, :len(stages.end)])
         self._rates(min(t + h, before), stages.end, count)
-        return self.switches.excess()
+        return self.switches.violation()
 
     def _rates(self, t: float, y, row: int) -> None:
-        self._check(t, self.sides.at(t, self.state.q, y, self.stages.K, row, self.work), 1)
+        self._check(t, self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.workspace), 1)
 
     def _check(self, t: float, code: int, evaluations: int) -> None:
         self.state.count[EVALUATIONS] += evaluations
         if code != RUNNING:
-            raise failure(self.problem, code, t, self.work, self.sides.ties)
+            raise failure(self.problem, code, t, self.workspace, self.rhs.constraints)

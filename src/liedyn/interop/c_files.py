@@ -85,4 +85,4 @@ def _units(model: Model) -> dict[str, np.ndarray]:
     """Characteristic units of coordinates, their rates and forces."""
     scales = model_scales(model)
     reach = scales.unit_scales(model.v_units)
-    return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.of_forces(model.v_units)}
+    return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.force_scales(model.v_units)}

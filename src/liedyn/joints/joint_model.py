@@ -40,7 +40,7 @@ class Tree(NamedTuple):
     kind: np.ndarray        # (n,) joint of body i to its parent: ONE_DOF, BALL, FREE
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
-    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | NO_AXIAL_INERTIA, see `model.description`
+    flags: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | NO_AXIAL_INERTIA, see `model.description`
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1
@@ -69,19 +69,19 @@ def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl
 
 
 @inline_kernel
-def tree_of(index, constants):
+def tree_views(index, constants):
     n, nv, nl = index[0], index[2], index[3]
     return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1]
                   + split_workspace(constants, constants_sizes(n, nv, nl))[:-1]))
 
 
 @inline_kernel
-def parts(machine):
+def unpack_model(packed):
     """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
-    index = machine.view(np.int64)
+    index = packed.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
     i = sum(index_sizes(n, nv, nl))
-    _, constants, scratch = split_workspace(machine, (i, sum(constants_sizes(n, nv, nl))))
+    _, constants, scratch = split_workspace(packed, (i, sum(constants_sizes(n, nv, nl))))
     return index[:i], constants, scratch
 
 
@@ -141,11 +141,11 @@ def joint_eta(tree, i, V, v):
 @inline_kernel
 def store_joint_force(tree, i, F, tau):
     """tau = S^T F."""
-    store_force_apart(tree, i, F, tau, tree.iv[i], 1)
+    store_joint_force_strided(tree, i, F, tau, tree.iv[i], 1)
 
 
 @inline_kernel
-def store_force_apart(tree, i, F, x, o, step):
+def store_joint_force_strided(tree, i, F, x, o, step):
     """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
     if tree.kind[i] == ONE_DOF:
         store(x, o, screw_dot(screw(tree, i), F))
@@ -181,7 +181,7 @@ def rigid_to_parent(tree, i, q, T, I):
 @inline_kernel
 def accumulate_children(tree, i, F, sums):
     """F + what the children of body i have handed to it: wrenches."""
-    return add(F, load_twist(sums, i)) if tree.marks[i] & HAS_CHILDREN else F
+    return add(F, load_twist(sums, i)) if tree.flags[i] & HAS_CHILDREN else F
 
 
 @inline_kernel
@@ -189,20 +189,20 @@ def propagate_to_parent(tree, i, F, sums):
     """The wrench F, seen from the parent of body i, to the parent's sum. The ground gathers nothing."""
     p = tree.parent[i]
     if p > 0:
-        store_twist(sums, p, F if tree.marks[i] & LAST_CHILD else add(F, load_twist(sums, p)))
+        store_twist(sums, p, F if tree.flags[i] & LAST_CHILD else add(F, load_twist(sums, p)))
 
 
 @inline_kernel
 def accumulate_children_inertia(tree, i, X, sums):
     """The same of symmetric 6x6."""
-    return add_sym6(X, load_sym6(sums, i)) if tree.marks[i] & HAS_CHILDREN else X
+    return add_sym6(X, load_sym6(sums, i)) if tree.flags[i] & HAS_CHILDREN else X
 
 
 @inline_kernel
 def propagate_inertia_to_parent(tree, i, X, sums):
     p = tree.parent[i]
     if p > 0:
-        store_sym6(sums, p, X if tree.marks[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
+        store_sym6(sums, p, X if tree.flags[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
 
 
 # Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs -----------------------
@@ -268,7 +268,7 @@ def spring_energy(tree, q):
 # with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
 
 @inline_kernel
-def eliminate(tree, i, AI, prescribed, ws):
+def eliminate_joint(tree, i, AI, prescribed, ws):
     """Stores U and Psi. Returns Pi, and how far the lowest D lies below its floor: positive means a vanishing inertia."""
     Pi, zero = AI, AI[0][0] - AI[0][0]
     deficit = zero - 1.0
@@ -280,7 +280,7 @@ def eliminate(tree, i, AI, prescribed, ws):
         if not prescribed[k]:
             Psi = 1.0 / D
             Pi = rank_one_downdate(Pi, U, Psi)
-            if tree.marks[i] & NO_AXIAL_INERTIA:
+            if tree.flags[i] & NO_AXIAL_INERTIA:
                 Pi = remove_z_inertia(Pi)                       # zeros that fold: 7% of a line's operations
             deficit = maximum(deficit, load(tree.floor, k) - D)
         store_twist(ws.U, k, U)
@@ -289,7 +289,7 @@ def eliminate(tree, i, AI, prescribed, ws):
 
 
 @inline_kernel
-def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, ws):
+def eliminate_joint_bias(tree, i, AB, prescribed, passive, a, tau, ws):
     """Stores u. Returns AB as the columns' elimination leaves it."""
     zero = AB[0][0] - AB[0][0]
     for c in range(NV[tree.kind[i]]):
@@ -308,7 +308,7 @@ def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, ws):
 
 
 @inline_kernel
-def solve(tree, i, dV, prescribed, passive, a, tau, ws):
+def solve_joint(tree, i, dV, prescribed, passive, a, tau, ws):
     """dV of the body from Ad_{T^-1} dV_p + eta. Writes a where not prescribed and tau where prescribed."""
     zero = dV[0][0] - dV[0][0]
     for c in range(NV[tree.kind[i]] - 1, -1, -1):

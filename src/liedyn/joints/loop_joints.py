@@ -21,19 +21,19 @@ from liedyn.numba_tools.decorators import inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 8
-FIELDS = 11                    # numbers of a constraint in `index`
-DRIVE = 24                     # numbers of a driven closure's motion: pose 12, twist 6, rate of the twist 6
+RECORD_SIZE = 11                    # numbers of a constraint in `index`
+CONSTRAINT_MOTION_SIZE = 24         # numbers of a driven closure's motion: pose 12, twist 6, rate of the twist 6
 _TINY = 1e-300
 
 # unit wrenches (0 … 2 moments, 3 … 5 forces, axes of B) of the lower pairs, by kind: an octal digit a row, the last first
 _AXES = (0o543210, 0o54310, 0o43210, 0o4310, 0o510, 0o543)
 
 
-class Loops(NamedTuple):
+class Constraints(NamedTuple):
     """A model's constraints as kernels see them: views into `Model.loop_index` and `Model.loop_constants`, where a record is
     a constraint's (closures, then couplings). Few, since each view costs a call of one state some nanoseconds."""
 
-    record: np.ndarray         # (nc, FIELDS): KIND …
+    record: np.ndarray         # (nc, RECORD_SIZE): KIND …
     term_v: np.ndarray         # (terms,) coordinates of couplings, in v
     term_q: np.ndarray         # (terms,) in q
     chains: np.ndarray         # bodies whose joints a constraint can move, children first
@@ -47,27 +47,28 @@ class Loops(NamedTuple):
 
 # fields of a record: bodies, rows, the nearest body that carries both, which driven closure (or -1), and where its terms and its
 # chain begin and how many they are
-KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENGTH = range(FIELDS)
+KIND, BODY_A, BODY_B, FIRST, EQUATION_COUNT, COMMON, DRIVEN, TERM, TERM_COUNT, CHAIN, CHAIN_LENGTH = range(RECORD_SIZE)
 
 
 @inline_kernel
-def loops_of(index, constants):
+def constraint_views(index, constants):
     n, terms, chained = index[0], index[2], index[4]
-    views = split_workspace(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
-    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + split_workspace(constants, (24 * n, 2 * n, n, terms))[:-1]))
+    views = split_workspace(index, (HEADER, RECORD_SIZE * n, terms, terms, chained, n * (n + 1) // 2 + 1))
+    return Constraints(views[1].reshape(n, RECORD_SIZE),
+                       *(views[2:] + split_workspace(constants, (24 * n, 2 * n, n, terms))[:-1]))
 
 
 @inline_kernel
-def loop_parts(machine):
+def unpack_constraints(packed):
     """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.packed_model`)."""
-    index = machine.view(np.int64)
-    i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    return index[:i], split_workspace(machine, (i, 27 * index[0] + index[2]))[1]
+    index = packed.view(np.int64)
+    i = HEADER + RECORD_SIZE * index[0] + 2 * index[2] + index[4] + index[6]
+    return index[:i], split_workspace(packed, (i, 27 * index[0] + index[2]))[1]
 
 
 # what turns -------------------------------------------------------------------------------------------------------
 @inline_kernel
-def guide(kind, T, extent, sphere):
+def closure_direction(kind, T, extent, sphere):
     """g of the kinds that have one; else zero."""
     R, p = T
     zero = p[0] - p[0]
@@ -94,7 +95,7 @@ def contact_direction(R, sphere):
 
 
 @inline_kernel
-def guide_rate(kind, T, V, g, extent, sphere):
+def closure_direction_rate(kind, T, V, g, extent, sphere):
     """dg/dt while B moves at V relative to A."""
     R, p = T
     w, zero = V[0], p[0] - p[0]
@@ -116,8 +117,8 @@ def guide_rate(kind, T, V, g, extent, sphere):
 
 
 @inline_kernel
-def guide_curvature(kind, T, V, S, extent, sphere):
-    """How `guide_rate` of V changes while B moves along S and V keeps its components."""
+def closure_direction_curvature(kind, T, V, S, extent, sphere):
+    """How `closure_direction_rate` of V changes while B moves along S and V keeps its components."""
     R, p = T
     zero = p[0] - p[0]
     if kind == UNIVERSAL:
@@ -150,7 +151,7 @@ def unit_curvature(y, x, z, xz):
 
 # rows -------------------------------------------------------------------------------------------------------------
 @inline_kernel
-def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
+def equation_axis(kind, r): return (_AXES[kind] >> (3 * r)) & 7
 
 
 @inline_kernel
@@ -159,7 +160,7 @@ def closure_equation(kind, r, g):
     zero = g[0] - g[0]
     rest = zero, zero, zero
     if kind <= BALL_CLOSURE:
-        return unit6(axis_of(kind, r), zero)
+        return unit6(equation_axis(kind, r), zero)
     if kind == UNIVERSAL:
         return (g, rest) if r == 0 else unit6(2 + r, zero)
     if kind == DISTANCE:
@@ -169,14 +170,14 @@ def closure_equation(kind, r, g):
 
 
 @inline_kernel
-def normal_row(r, g, n):
+def height_equation(r, g, n):
     """Of what rolls, row r of the derivative of its height along the plane's normal n, in B."""
     x = n[0] if r == 0 else (n[1] if r == 1 else n[2])
     return scale3(x, cross(g, n)), scale3(x, n)
 
 
 @inline_kernel
-def row_rate(kind, r, dg):
+def equation_rate(kind, r, dg):
     """How row r changes with its guide."""
     zero = dg[0] - dg[0]
     rest = zero, zero, zero
@@ -212,10 +213,10 @@ def loop_closure_error(kind, T):
 
 
 @inline_kernel
-def equation_residual(kind, r, T, g, open_, extent):
+def equation_residual(kind, r, T, g, error, extent):
     """Residual of row r; its derivative is the row where the residual vanishes."""
     R, p = T
-    turn, y = open_
+    turn, y = error
     if kind == DISTANCE:
         return sqrt(maximum(dot3(p, p), p[0] * 0.0)) - extent
     if kind == ROLLING:                              # height of the lowest point over the plane
@@ -224,14 +225,14 @@ def equation_residual(kind, r, T, g, open_, extent):
         return h * n[0] if r == 0 else (h * n[1] if r == 1 else h * n[2])
     if kind == UNIVERSAL:
         return R[1] if r == 0 else (y[0] if r == 1 else (y[1] if r == 2 else y[2]))
-    k = axis_of(kind, r)
+    k = equation_axis(kind, r)
     x = turn if k < 3 else y
     k = k if k < 3 else k - 3
     return x[0] if k == 0 else (x[1] if k == 1 else x[2])
 
 
 @inline_kernel
-def lifted(T, zero):
+def pose_like(T, zero):
     """A pose as numbers of zero's kind."""
     R, p = T
     return ((R[0] + zero, R[1] + zero, R[2] + zero, R[3] + zero, R[4] + zero, R[5] + zero, R[6] + zero, R[7] + zero,

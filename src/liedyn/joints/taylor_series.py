@@ -37,7 +37,7 @@ from liedyn.lie.vectors import (
 from liedyn.model.description import BALL, FRICTION_SPEED, NV, ONE_DOF, ROTATES, TRANSLATES
 from liedyn.numba_tools.decorators import inline_kernel
 
-MOTION = 18          # numbers of E a coefficient
+MOTION_SIZE = 18          # numbers of E a coefficient
 
 
 @inline_kernel
@@ -61,9 +61,9 @@ def joint_add_series(tree, i, K, k, V, v):
 
 # E ----------------------------------------------------------------------------------------------------------------
 @inline_kernel
-def begin_motion(tree, i, K, E):
+def initialize_motion(tree, i, K, E):
     """Coefficient 0 of E: the identity."""
-    e, zero = MOTION * K * i, number_like(E, 0.0)
+    e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     if tree.kind[i] == ONE_DOF:
         store(E, e, 1.0)
         for k in range(1, 4):
@@ -76,16 +76,16 @@ def begin_motion(tree, i, K, E):
 @inline_kernel
 def advance_motion(tree, i, K, k, v, E):
     """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
-    e, per = MOTION * K * i, 1.0 / k
+    e, per = MOTION_SIZE * K * i, 1.0 / k
     if tree.kind[i] == ONE_DOF:
         S, o = screw(tree, i), tree.iv[i] * K
-        if tree.marks[i] & ROTATES:
-            c, s = advance_turn(E, e, K, k, v, o)
+        if tree.flags[i] & ROTATES:
+            c, s = advance_rotation(E, e, K, k, v, o)
             store(E, e + k, -(S[0] * per) * s)
             store(E, e + K + k, (S[0] * per) * c)
-        if tree.marks[i] & TRANSLATES:
-            if tree.marks[i] & ROTATES:
-                c, s = advance_slide(E, e, K, k, v, o)
+        if tree.flags[i] & TRANSLATES:
+            if tree.flags[i] & ROTATES:
+                c, s = advance_translation(E, e, K, k, v, o)
                 store(E, e + 2 * K + k, S[1] * c)
                 store(E, e + 3 * K + k, S[1] * s)
             else:
@@ -95,7 +95,7 @@ def advance_motion(tree, i, K, k, v, E):
 
 
 @inline_kernel
-def advance_turn(E, e, K, k, v, o):
+def advance_rotation(E, e, K, k, v, o):
     """Sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
     c = load(v, o + k - 1) * load(E, e)
     s = load(v, o + k - 1) * load(E, e + K)
@@ -107,7 +107,7 @@ def advance_turn(E, e, K, k, v, o):
 
 
 @inline_kernel
-def advance_slide(E, e, K, k, v, o):
+def advance_translation(E, e, K, k, v, o):
     """The advance times cosine and sine: its coefficient j is v_{j-1} b / j."""
     c = load(v, o) * load(E, e + k - 1)
     s = load(v, o) * load(E, e + K + k - 1)
@@ -126,10 +126,10 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
         r, b = zero6(number_like(E, 0.0))
         for j in range(k):
             w, u = joint_series(tree, i, K, k - 1 - j, v)
-            x, y = load_twist_row(E, o + MOTION * j)
+            x, y = load_twist_row(E, o + MOTION_SIZE * j)
             r = add_cross(r, x, w)
             b = add_cross(add_cross(b, y, w), x, u)
-        store_twist_row(E, o + MOTION * k, scale3(per, r), scale3(per, b))
+        store_twist_row(E, o + MOTION_SIZE * k, scale3(per, r), scale3(per, b))
 
 
 @inline_kernel
@@ -144,12 +144,12 @@ def store_twist_row(E, o, r, b):
 
 # what it carries --------------------------------------------------------------------------------------------------
 @inline_kernel
-def carried_twist(tree, i, K, k, E, U, first):
+def transformed_twist_term(tree, i, K, k, E, U, first):
     """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
-    e, zero = MOTION * K * i, number_like(E, 0.0)
+    e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     wx, wy, wz, vx, vy, vz = zero, zero, zero, zero, zero, zero
     if tree.kind[i] == ONE_DOF:
-        turns, slides = tree.marks[i] & ROTATES, tree.marks[i] & TRANSLATES
+        turns, slides = tree.flags[i] & ROTATES, tree.flags[i] & TRANSLATES
         for j in range(1, k + 1):
             o = 6 * (first + k - j)
             x, y = load(U, o), load(U, o + 1)
@@ -164,19 +164,19 @@ def carried_twist(tree, i, K, k, E, U, first):
         return (wx, wy, wz), (vx, vy, vz)
     w, v = (wx, wy, wz), (vx, vy, vz)
     for j in range(1, k + 1):
-        R, B, V = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(U, first + k - j)
+        R, B, V = load9(E, e + MOTION_SIZE * j), load9(E, e + MOTION_SIZE * j + 9), load_twist(U, first + k - j)
         w = add_rotate_back(w, R, V[0])
         v = add_rotate_back(add_rotate_back(v, R, V[1]), B, V[0])
     return w, v
 
 
 @inline_kernel
-def carried_wrench(tree, i, K, k, E, F, first):
+def transformed_wrench_term(tree, i, K, k, E, F, first):
     """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
-    e, zero = MOTION * K * i, number_like(E, 0.0)
+    e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     mx, my, mz, fx, fy, fz = zero, zero, zero, zero, zero, zero
     if tree.kind[i] == ONE_DOF:
-        turns, slides = tree.marks[i] & ROTATES, tree.marks[i] & TRANSLATES
+        turns, slides = tree.flags[i] & ROTATES, tree.flags[i] & TRANSLATES
         for j in range(1, k + 1):
             o = 6 * (first + k - j)
             p, q = load(F, o + 3), load(F, o + 4)
@@ -191,7 +191,7 @@ def carried_wrench(tree, i, K, k, E, F, first):
         return (mx, my, mz), (fx, fy, fz)
     m, f = (mx, my, mz), (fx, fy, fz)
     for j in range(1, k + 1):
-        R, B, W = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(F, first + k - j)
+        R, B, W = load9(E, e + MOTION_SIZE * j), load9(E, e + MOTION_SIZE * j + 9), load_twist(F, first + k - j)
         m = add_rotate(add_rotate(m, R, W[0]), B, W[1])
         f = add_rotate(f, R, W[1])
     return m, f
@@ -199,7 +199,7 @@ def carried_wrench(tree, i, K, k, E, F, first):
 
 # passive forces ---------------------------------------------------------------------------------------------------
 @inline_kernel
-def passive_series(tree, K, k, q, v, rubs, rub, out):
+def passive_series(tree, K, k, q, v, has_friction, friction_series, out):
     """Coefficient k of what springs, damping and friction add to tau, of all coordinates, in out (nv,).
 
     rub (2 nv K): of friction -f v / sqrt(u), u = v^2 + v_s^2: the series u and u^(-1/2), which must hold coefficients 0 … k - 1;
@@ -208,8 +208,8 @@ def passive_series(tree, K, k, q, v, rubs, rub, out):
     for i in range(1, tree.parent.size):
         for c in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             force = -(load(tree.damping, c) * load(v, c * K + k))
-            if rubs:
-                force = force - load(tree.friction, c) * advance_friction(K, k, v, rub, c, nv)
+            if has_friction:
+                force = force - load(tree.friction, c) * advance_friction(K, k, v, friction_series, c, nv)
             if tree.kind[i] == ONE_DOF:
                 if k == 0:
                     force = force - load(tree.stiffness, c) * (load(q, tree.iq[i]) - load(tree.rest, c))
@@ -219,7 +219,7 @@ def passive_series(tree, K, k, q, v, rubs, rub, out):
 
 
 @inline_kernel
-def advance_friction(K, k, v, rub, c, nv):
+def advance_friction(K, k, v, friction_series, c, nv):
     """Coefficient k of v / sqrt(v^2 + v_s^2), by r = u^p: u r' = p u' r with p = -1/2."""
     o, h = c * K, (nv + c) * K
     u = load(v, o) * load(v, o + k)
@@ -229,15 +229,15 @@ def advance_friction(K, k, v, rub, c, nv):
         u = u + FRICTION_SPEED * FRICTION_SPEED
         r = 1.0 / sqrt(u)
     else:
-        r = u * load(rub, h) * (-0.5 * k)
+        r = u * load(friction_series, h) * (-0.5 * k)
         for j in range(1, k):
-            r = r + (0.5 * j - k) * load(rub, o + j) * load(rub, h + k - j)
-        r = r / (load(rub, o) * float(k))
-    store(rub, o + k, u)
-    store(rub, h + k, r)
+            r = r + (0.5 * j - k) * load(friction_series, o + j) * load(friction_series, h + k - j)
+        r = r / (load(friction_series, o) * float(k))
+    store(friction_series, o + k, u)
+    store(friction_series, h + k, r)
     y = load(v, o) * r
     for j in range(1, k + 1):
-        y = y + load(v, o + j) * load(rub, h + k - j)
+        y = y + load(v, o + j) * load(friction_series, h + k - j)
     return y
 
 
@@ -248,16 +248,16 @@ def advance_friction(K, k, v, rub, c, nv):
 # dp/dt = R v for ball and free joints.
 
 @inline_kernel
-def move_by_joint(tree, i, q, v, m, way, T, M):
+def apply_joint_series(tree, i, q, v, m, sign, T, M):
     """T in place to T M(q(t)), M being the motion of joint i (way 1.0), or to T M^-1 (way -1.0). So the frame that joint i stands
     on, T_parent T0, becomes that of body i, or the other way round. M (12 (m + 1)): scratch."""
     if tree.kind[i] == ONE_DOF:
         angle_series(tree, i, q, v, m, M)
-        turn(tree, i, q, v, m, way, T, M)
+        apply_screw_series(tree, i, q, v, m, sign, T, M)
     else:
-        own_series(tree, i, q, v, m, M)
-        if way < 0.0:
-            invert(m, M)
+        joint_pose_series(tree, i, q, v, m, M)
+        if sign < 0.0:
+            invert_pose_series(m, M)
         for k in range(m, -1, -1):                                # downwards: coefficient k needs those up to k
             Q = load9(T, 0)
             R, p = matmul3(Q, load9(M, 12 * k)), add_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
@@ -287,16 +287,16 @@ def angle_series(tree, i, q, v, m, M):
 
 
 @inline_kernel
-def turn(tree, i, q, v, m, way, T, M):
+def apply_screw_series(tree, i, q, v, m, sign, T, M):
     """T exp(S q(t)): the columns x, y turn about z, and the origin moves along z."""
-    b, o, nv = way * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
+    b, o, nv = sign * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
     for k in range(m, -1, -1):
-        c, s, z = load(M, 0), way * load(M, m + 1), load3_strided(T, 12 * k + 2, 3)
+        c, s, z = load(M, 0), sign * load(M, m + 1), load3_strided(T, 12 * k + 2, 3)
         x, y = load3_strided(T, 12 * k, 3), load3_strided(T, 12 * k + 1, 3)
         p = add3(load3(T, 12 * k + 9), scale3(b * load(q, tree.iq[i]), z))
         x, y = add3(scale3(c, x), scale3(s, y)), add3(scale3(c, y), scale3(-s, x))
         for j in range(1, k + 1):
-            c, s, h = load(M, j), way * load(M, m + 1 + j), b * (1.0 / j) * load(v, (j - 1) * nv + o)
+            c, s, h = load(M, j), sign * load(M, m + 1 + j), b * (1.0 / j) * load(v, (j - 1) * nv + o)
             e, f = load3_strided(T, 12 * (k - j), 3), load3_strided(T, 12 * (k - j) + 1, 3)
             x = add3(x, add3(scale3(c, e), scale3(s, f)))
             y = add3(y, add3(scale3(c, f), scale3(-s, e)))
@@ -306,7 +306,7 @@ def turn(tree, i, q, v, m, way, T, M):
 
 
 @inline_kernel
-def own_series(tree, i, q, v, m, M):
+def joint_pose_series(tree, i, q, v, m, M):
     """M: the motion of a ball or free joint."""
     o, nv = tree.iq[i], tree.armature.shape[0]
     zero = number_like(q, 0.0)
@@ -328,7 +328,7 @@ def own_series(tree, i, q, v, m, M):
 
 
 @inline_kernel
-def invert(m, M):
+def invert_pose_series(m, M):
     """M in place to M^-1 = (R^T, -R^T p)."""
     for k in range(m, -1, -1):
         p = rotate_back(load9(M, 0), load3(M, 12 * k + 9))

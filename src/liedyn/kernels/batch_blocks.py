@@ -10,7 +10,7 @@ from liedyn.numba_tools.decorators import inline_kernel, internal_kernel
 
 _VEC = ir.VectorType(ir.DoubleType(), SIMD_WIDTH)
 _I32 = ir.IntType(32)
-_EIGHT = types.UniTuple(lanes, SIMD_WIDTH)
+_LANES_TUPLE = types.UniTuple(lanes, SIMD_WIDTH)
 
 
 # eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
@@ -18,13 +18,13 @@ _EIGHT = types.UniTuple(lanes, SIMD_WIDTH)
 def set_rows(typing_context, array, row, column, x):
     """x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7."""
     def codegen(context, builder, sig, args):
-        for k, at in enumerate(_eight_rows(context, builder, sig.args[0], *args[:3])):
+        for k, at in enumerate(_row_pointers(context, builder, sig.args[0], *args[:3])):
             builder.store(builder.extract_value(args[3], k), at, align=8)
         return context.get_dummy_value()
     return types.void(array, types.intp, types.intp, types.UniTuple(lanes, SIMD_WIDTH)), codegen
 
 
-def _eight_rows(context, builder, array_type, array, row, column):
+def _row_pointers(context, builder, array_type, array, row, column):
     """Pointers to number `column` of eight rows. Multiples of a row are for the compiler to keep: of the instructions that hand
     out a line, each row by its own product was half."""
     array = context.make_array(array_type)(context, builder, array)
@@ -35,20 +35,20 @@ def _eight_rows(context, builder, array_type, array, row, column):
 
 
 @intrinsic
-def _transposed_lanes(typing_context, X, row):
+def _load_transposed(typing_context, X, row):
     """Lanes `row` … `row` + 7 of a block (n, 8) as the columns of the matrix that they are the rows of."""
     def codegen(context, builder, sig, args):
         first = builder.bitcast(context.make_array(sig.args[0])(context, builder, args[0]).data, _VEC.as_pointer())
         places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(SIMD_WIDTH)]
-        return context.make_tuple(builder, sig.return_type, _transposed(builder, places))
+        return context.make_tuple(builder, sig.return_type, _transpose(builder, places))
     if X.ndim == 2 and X.layout == "C":
-        return _EIGHT(X, types.intp), codegen
+        return _LANES_TUPLE(X, types.intp), codegen
 
 
-def _transposed(builder, places):
+def _transpose(builder, places):
     """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less; then
     blocks of 1 and of 2 numbers between Lanes k and k + step."""
-    half, both = ir.VectorType(ir.DoubleType(), SIMD_WIDTH // 2), _indices(list(range(SIMD_WIDTH)))
+    half, both = ir.VectorType(ir.DoubleType(), SIMD_WIDTH // 2), _index_vector(list(range(SIMD_WIDTH)))
 
     def part(k, side):
         pointer = builder.gep(builder.bitcast(places[k], half.as_pointer()), [ir.Constant(_I32, side)])
@@ -59,13 +59,13 @@ def _transposed(builder, places):
         y = list(x)
         for k in range(SIMD_WIDTH):
             if not k & step:
-                y[k] = builder.shuffle_vector(x[k], x[k + step], _indices(low))
-                y[k + step] = builder.shuffle_vector(x[k], x[k + step], _indices([j + step for j in low]))
+                y[k] = builder.shuffle_vector(x[k], x[k + step], _index_vector(low))
+                y[k + step] = builder.shuffle_vector(x[k], x[k + step], _index_vector([j + step for j in low]))
         x = y
     return x
 
 
-def _indices(values):
+def _index_vector(values):
     return ir.Constant(ir.VectorType(_I32, SIMD_WIDTH), values)
 
 
@@ -92,20 +92,20 @@ def unpack_block(block, batch, first):
         rows = min(SIMD_WIDTH, batch.shape[0] - first)
         whole = n - n % SIMD_WIDTH if rows == SIMD_WIDTH else 0
         for j in range(0, whole, SIMD_WIDTH):
-            set_rows(batch, first, j, _transposed_lanes(block, j))
+            set_rows(batch, first, j, _load_transposed(block, j))
         for j in range(whole, n):
             for k in range(rows):
                 batch[first + k, j] = block[j, k]
 
 
 @inline_kernel
-def states_in(block):
+def states_per_block(block):
     """How many states a block holds."""
     return 1 if block.ndim == 1 else SIMD_WIDTH
 
 
 @inline_kernel
-def integers(block):
+def as_int64(block):
     """(block as int64,): as many as it has numbers, or more. A tuple, since compiled functions without reference counts cannot
     return a view alone."""
     return (block.reshape(block.size).view(np.int64),)
@@ -114,17 +114,17 @@ def integers(block):
 # What an entry takes, gives and returns, and the checks that it makes on the way: cheaper here than in Python -----------
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
-UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
-SMALLEST = 2.2250738585072014e-308      # x < SMALLEST: x is 0 or less
+QUATERNION_TOLERANCE = 1e-9                # how far |quaternion|^2 may be from 1: double precision, many roundings
+SMALLEST_NORMAL = 2.2250738585072014e-308  # x < SMALLEST_NORMAL: x is 0 or less
 
 
-# A line cannot branch on a number: where it is recorded, `within` and the checks of finite numbers become bounds of the line.
+# A line cannot branch on a number: where it is recorded, `is_below` and the checks of finite numbers become bounds of the line.
 @inline_kernel
-def within(x, bound): return all_less(x, bound)
+def is_below(x, bound): return all_less(x, bound)
 
 
 @inline_kernel
-def finite(x):
+def all_finite(x):
     """Whether no number is NaN or infinite."""
     n, total = x.shape[0], number_like(x, 0.0)
     a, b, c, d = total, total, total, total          # four sums: one waits for itself
@@ -137,56 +137,56 @@ def finite(x):
 
 
 @inline_kernel
-def are_finite_where(x, mask, wanted):
-    """The same for the entries whose mask is `wanted`."""
+def all_finite_where(x, mask, selected):
+    """The same for the entries whose mask is `selected`."""
     total = number_like(x, 0.0)
     for k in range(x.shape[0]):
-        if mask[k] == wanted:
+        if mask[k] == selected:
             total = total + load(x, k) * 0.0
     return all_less(absolute(total), 1.0)            # 0, or NaN
 
 
 @inline_kernel
-def bad_configuration(tree, q):
+def check_configuration(tree, q):
     """BAD_Q, BAD_QUATERNION or OK."""
-    return bad_quaternions(tree, q) if finite(q) else BAD_Q
+    return check_quaternions(tree, q) if all_finite(q) else BAD_Q
 
 
 @inline_kernel
-def bad_quaternions(tree, q):
+def check_quaternions(tree, q):
     for i in range(1, tree.parent.size):
         if tree.kind[i] != ONE_DOF:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
             x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
-            if not within(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):
+            if not is_below(absolute(x * x + y * y + z * z + w * w - 1.0), QUATERNION_TOLERANCE):
                 return BAD_QUATERNION
     return OK
 
 
 @inline_kernel
-def bad_state(tree, q, v):
-    code = bad_configuration(tree, q)
-    return BAD_V if code == OK and not finite(v) else code
+def check_state(tree, q, v):
+    code = check_configuration(tree, q)
+    return BAD_V if code == OK and not all_finite(v) else code
 
 
 @inline_kernel
-def bad_motion(tree, q, v, a):
-    code = bad_state(tree, q, v)
-    return BAD_A if code == OK and not finite(a) else code
+def check_motion(tree, q, v, a):
+    code = check_state(tree, q, v)
+    return BAD_A if code == OK and not all_finite(a) else code
 
 
 # States of a batch from k on, as many as blocks Q, V, A hold.
 @inline_kernel
 def load_configuration(tree, q, k, Q):
     load_block(q, k, Q)
-    return bad_configuration(tree, Q)
+    return check_configuration(tree, Q)
 
 
 @inline_kernel
 def load_state(tree, q, v, k, Q, V):
     load_block(q, k, Q)
     load_block(v, k, V)
-    return bad_state(tree, Q, V)
+    return check_state(tree, Q, V)
 
 
 @inline_kernel
@@ -194,11 +194,11 @@ def load_motion(tree, q, v, a, k, Q, V, A):
     load_block(q, k, Q)
     load_block(v, k, V)
     load_block(a, k, A)
-    return bad_motion(tree, Q, V, A)
+    return check_motion(tree, Q, V, A)
 
 
 @inline_kernel
 def store_block(block, out, k):
     """Results to the rows of a batch from k on; whether all are finite."""
     unpack_block(block, out, k)
-    return finite(block)
+    return all_finite(block)

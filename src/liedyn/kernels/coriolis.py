@@ -16,26 +16,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import joint_column, store_force_apart, tree_of
+from liedyn.joints.joint_model import joint_column, store_joint_force_strided, tree_views
 from liedyn.kernels.batch_blocks import (
     BAD_RESULT,
     OK,
-    finite,
+    all_finite,
     load_configuration,
     load_state,
-    states_in,
+    states_per_block,
     store_block,
     unpack_block,
 )
 from liedyn.kernels.inverse_dynamics_derivatives import (
     derivatives_workspace,
     derivatives_workspace_size,
+    forward_pass,
     load_coriolis,
-    outward,
     propagate_derivatives_to_parent,
     store_coriolis,
 )
-from liedyn.kernels.mass_matrix import CompositeWorkspace, begin, composite_workspace, propagate_composite_to_parent
+from liedyn.kernels.mass_matrix import (
+    CompositeWorkspace,
+    composite_workspace,
+    initialize_composites,
+    propagate_composite_to_parent,
+)
 from liedyn.lie.inertia import coriolis_transposed, coriolis_wrench, momentum
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, scale
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -75,17 +80,17 @@ def trace(A): return A[0] + A[3] + A[5]
 def coriolis(tree, q, v, rest, ploen, C, ws):
     """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
     zero = number_like(q, 0.0)
-    outward(tree, tree.I, q, v, rest, q[:0], ws)
+    forward_pass(tree, tree.I, q, v, rest, q[:0], ws)
     for i in range(tree.parent.size - 1, 0, -1):
         (E, f), turn = load_coriolis(ws.B, i), ploen * trace(load_rigid(tree.I, i)[2])
         store_coriolis(ws.B, i, (add9(E, skew(scale3(turn, load_twist(ws.V, i)[0]))), f))
         for c in range(NV[tree.kind[i]]):
-            coordinate(tree, i, c, zero, C, ws)
+            store_coordinate_entries(tree, i, c, zero, C, ws)
         propagate_derivatives_to_parent(tree, i, q, ws)
 
 
 @inline_kernel
-def coordinate(tree, i, c, zero, C, ws):
+def store_coordinate_entries(tree, i, c, zero, C, ws):
     """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
     s, I, B = joint_column(tree, i, c, zero), load_rigid(ws.I, i), load_coriolis(ws.B, i)
@@ -93,7 +98,7 @@ def coordinate(tree, i, c, zero, C, ws):
     P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # … and they of coordinate k
     while True:
         first = tree.iv[j]
-        store_force_apart(tree, j, F, C, first * nv + k, nv)
+        store_joint_force_strided(tree, j, F, C, first * nv + k, nv)
         if j != i:
             for d in range(NV[tree.kind[j]]):
                 s = joint_column(tree, j, d, zero)
@@ -112,7 +117,7 @@ def coriolis_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n,
 def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
     """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, rest, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv * nv))
+    tree, (Q, v1, rest, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv * nv))
     ws = derivatives_workspace(m, n, nv)
     clear(rest)
     clear(block)
@@ -156,7 +161,7 @@ def christoffel_workspace(memory, n, nv):
 
 
 @inline_kernel
-def minus_crosses(x, y):
+def neg_skew_product(x, y):
     """-[y][x] = (x.y) 1 - x y^T."""
     d = dot3(x, y)
     return (d - x[0] * y[0], -(x[0] * y[1]), -(x[0] * y[2]), -(x[1] * y[0]), d - x[1] * y[1], -(x[1] * y[2]),
@@ -164,7 +169,7 @@ def minus_crosses(x, y):
 
 
 @inline_kernel
-def see_columns(tree, d, ws):
+def store_joint_columns(tree, d, ws):
     """Writes the columns of joint d, and of those above it, into work.S: seen from body d."""
     zero = number_like(ws.S, 0.0)
     for c in range(NV[tree.kind[d]]):
@@ -177,11 +182,11 @@ def see_columns(tree, d, ws):
 
 
 @inline_kernel
-def pair(tree, d, D, ws):
+def store_pair_vectors(tree, d, D, ws):
     """Writes y_Dk into work.y for the coordinates k of joint d, of which D is one, and of those above."""
     I, (w, v) = load_rigid(ws.bodies.I, d), load_twist(ws.S, D)
     g, (_, h, A) = momentum(I, (w, v))[1], I
-    K = add9(add9(transpose(skew_product(w, symmetric_to_full(A))), skew(scale3(0.5 * trace(A), w))), minus_crosses(h, v))
+    K = add9(add9(transpose(skew_product(w, symmetric_to_full(A))), skew(scale3(0.5 * trace(A), w))), neg_skew_product(h, v))
     k = tree.iv[d] + NV[tree.kind[d]] - 1
     while k >= 0:
         up = load_twist(ws.S, k)
@@ -190,14 +195,14 @@ def pair(tree, d, D, ws):
 
 
 @kernel
-def symbols(tree, q, out, ws):
+def christoffel_symbols(tree, q, out, ws):
     """Writes work and, of joints on one path, out (nv^3): out[(i nv + j) nv + k] = Gamma_ijk. The deepest is j (or i) or k."""
     nv = tree.armature.shape[0]
-    begin(tree, q, ws.bodies)
+    initialize_composites(tree, q, ws.bodies)
     for d in range(tree.parent.size - 1, 0, -1):
-        see_columns(tree, d, ws)
+        store_joint_columns(tree, d, ws)
         for D in range(tree.iv[d], tree.iv[d] + NV[tree.kind[d]]):
-            pair(tree, d, D, ws)
+            store_pair_vectors(tree, d, D, ws)
             b = d
             while b > 0:
                 for k in range(tree.iv[b], tree.iv[b] + NV[tree.kind[b]]):
@@ -219,7 +224,7 @@ def symbols(tree, q, out, ws):
 
 
 @kernel
-def derivatives(symbols, nv, out):
+def mass_matrix_derivatives(symbols, nv, out):
     """Writes out (nv^3): out[(j nv + k) nv + i] = dM_jk/dq_i = Gamma_ijk + Gamma_ikj."""
     for i in range(nv):
         for j in range(nv):
@@ -233,23 +238,23 @@ def christoffel_workspace_size(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 *
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def christoffels(index, constants, memory, what, q, out, first, last):
+def christoffel_batch(index, constants, memory, what, q, out, first, last):
     """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, size = tree_of(index, constants), nv * nv * nv
+    tree, size = tree_views(index, constants), nv * nv * nv
     Q, found, rates, m = split_workspace(memory, (nq, size, size))
     ws = christoffel_workspace(m, n, nv)
     clear(found)
-    for k in range(first, last, states_in(memory)):
+    for k in range(first, last, states_per_block(memory)):
         code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        symbols(tree, Q, found, ws)
-        if not finite(found):
+        christoffel_symbols(tree, Q, found, ws)
+        if not all_finite(found):
             return BAD_RESULT
         if what == SYMBOLS:
             unpack_block(found, out, k)
         else:
-            derivatives(found, nv, rates)
+            mass_matrix_derivatives(found, nv, rates)
             unpack_block(rates, out, k)
     return OK

@@ -15,12 +15,12 @@ from liedyn.joints.joint_model import (
     propagate_to_parent,
     screw,
     store_joint_force,
-    tree_of,
+    tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_motion, store_block, unpack_block
-from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size, load_input, solved
-from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_matrix import sweep, sweep_workspace
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size, load_input, solution_code
+from liedyn.kernels.kinematics import load_wrenches
+from liedyn.kernels.mass_matrix import solve_articulated, sweep_workspace
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, neg_dad, scale, screw_add, sub, sub_dad, zero6
@@ -55,19 +55,19 @@ class ModelTangent(NamedTuple):
 
 
 @inline_kernel
-def changes_of(x, n, nv):
-    """Views into a flat array of `changes_size` numbers, or of none."""
+def parameter_tangent(x, n, nv):
+    """Views into a flat array of `parameter_tangent_size` numbers, or of none."""
     s = 6 + 22 * n
     return ModelTangent(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
                    x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
 
 
-def changes_size(n, nv): return 6 + 22 * n + 5 * nv
+def parameter_tangent_size(n, nv): return 6 + 22 * n + 5 * nv
 
 
 # coordinates ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def joint_less(tree, i, V, v):
+def joint_subtract(tree, i, V, v):
     """V - S v: what the parent gives to V (or to dV, with a for v)."""
     if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), -load(v, tree.iv[i]))
@@ -75,7 +75,7 @@ def joint_less(tree, i, V, v):
 
 
 @inline_kernel
-def joint_eta_along(tree, i, pV, v, zero):
+def joint_eta_directional(tree, i, pV, v, zero):
     """ad_pV S v, where pV runs along directions and v does not; `zero` gives the kind of number."""
     if tree.kind[i] == ONE_DOF:
         w, u = ad_screw(pV, screw(tree, i), load(v, tree.iv[i]))
@@ -84,7 +84,7 @@ def joint_eta_along(tree, i, pV, v, zero):
 
 
 @inline_kernel
-def joint_minus_dad(tree, i, dq, F):
+def joint_neg_dad(tree, i, dq, F):
     """-ad*_{S dq} F (K1 (60))."""
     if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(dq, tree.iv[i])
@@ -96,36 +96,36 @@ def joint_minus_dad(tree, i, dq, F):
 
 # parameters of the model ---------------------------------------------------------------------------------------------
 @inline_kernel
-def placement_change(tree, i, T, q, changes):
+def placement_tangent(tree, i, T, q, tangent):
     """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""
-    dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(changes.T0, i)))
+    dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(tangent.T0, i)))
     if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(q, tree.iq[i])
         zero = x - x
         back = (zero, zero, -(S[0] * x)), (zero, zero, -(S[1] * x))
-        return add(dh, dexp(back, scale(x, load_twist(changes.S, i))))
+        return add(dh, dexp(back, scale(x, load_twist(tangent.S, i))))
     return dh
 
 
 @inline_kernel
-def screw_change(tree, i, changes, x, zero):
+def screw_tangent(tree, i, tangent, x, zero):
     """dS x of a screw joint; ball and free joints keep their S."""
     if tree.kind[i] == ONE_DOF:
-        return scale(load(x, tree.iv[i]), load_twist(changes.S, i))
+        return scale(load(x, tree.iv[i]), load_twist(tangent.S, i))
     return zero6(zero)
 
 
 @inline_kernel
-def add_screw_change_force(tree, i, changes, F, tau):
+def add_screw_tangent_force(tree, i, tangent, F, tau):
     """tau += dS^T F."""
     if tree.kind[i] == ONE_DOF:
         k = tree.iv[i]
-        store(tau, k, load(tau, k) + dot(load_twist(changes.S, i), F))
+        store(tau, k, load(tau, k) + dot(load_twist(tangent.S, i), F))
 
 
 # passive forces ---------------------------------------------------------------------------------------------------
 @inline_kernel
-def less_passive_change(tree, q, v, dq, dv, changes, tau):
+def subtract_passive_tangent(tree, q, v, dq, dv, tangent, tau):
     """tau -= what springs, damping and friction give more along the direction (see `joints.joint_model`)."""
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -133,13 +133,13 @@ def less_passive_change(tree, q, v, dq, dv, changes, tau):
             r = 1.0 / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED)
             slope = load(tree.damping, k) + load(tree.friction, k) * (FRICTION_SPEED * FRICTION_SPEED * (r * r * r))
             force = load(tau, k) + slope * load(dv, k)
-            if changes.damping.size:
-                force = force + (load(changes.damping, k) * x + load(changes.friction, k) * (x * r))
+            if tangent.damping.size:
+                force = force + (load(tangent.damping, k) * x + load(tangent.friction, k) * (x * r))
             if tree.kind[i] == ONE_DOF:
                 force = force + load(tree.stiffness, k) * load(dq, k)
-                if changes.rest.size:
-                    force = force - load(tree.stiffness, k) * load(changes.rest, k)
-                    force = force + load(changes.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
+                if tangent.rest.size:
+                    force = force - load(tree.stiffness, k) * load(tangent.rest, k)
+                    force = force + load(tangent.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
             store(tau, k, force)
 
 
@@ -158,58 +158,58 @@ def direction_workspace(memory, n):
 
 
 def direction_workspace_size(n, nv, nl):
-    """Of `direction_of`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
-    return 5 * nv + 6 * nl + 6 * n + changes_size(n, nv) + 24 * n
+    """Of `direction_views`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
+    return 5 * nv + 6 * nl + 6 * n + parameter_tangent_size(n, nv) + 24 * n
 
 
 @kernel
-def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_changes, dtau, ws):
-    """Writes dtau (nv) and work. base: NewtonEulerWork of the state. dF_ext (6n) on bodies, or empty; flat_changes: see
+def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_tangent, dtau, ws):
+    """Writes dtau (nv) and work. base: NewtonEulerWork of the state. dF_ext (6n) on bodies, or empty; flat_tangent: see
     `kernels.directional_derivatives`, or empty."""
-    changes = changes_of(flat_changes, tree.parent.size, tree.armature.shape[0])
-    changed = flat_changes.size > 0
-    twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, ws)
-    wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, ws)
+    tangent = parameter_tangent(flat_tangent, tree.parent.size, tree.armature.shape[0])
+    has_tangent = flat_tangent.size > 0
+    directional_twists(tree, q, v, a, base, dq, dv, da, has_tangent, tangent, ws)
+    directional_wrenches(tree, base, dq, dF_ext, has_tangent, tangent, dtau, ws)
     for k in range(tree.armature.shape[0]):
         force = load(dtau, k) + load(tree.armature, k) * load(da, k)
-        store(dtau, k, force + load(changes.armature, k) * load(a, k) if changed else force)
+        store(dtau, k, force + load(tangent.armature, k) * load(a, k) if has_tangent else force)
     if passive:
-        less_passive_change(tree, q, v, dq, dv, changes, dtau)
+        subtract_passive_tangent(tree, q, v, dq, dv, tangent, dtau)
 
 
 @inline_kernel
-def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, ws):
+def directional_twists(tree, q, v, a, base, dq, dv, da, has_tangent, tangent, ws):
     """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
     zero = number_like(dq, 0.0)
     rest = zero6(zero)
     store_twist(ws.pV, 0, rest)
-    store_twist(ws.pdV, 0, load_twist(changes.dV0, 0) if changed else rest)
+    store_twist(ws.pdV, 0, load_twist(tangent.dV0, 0) if has_tangent else rest)
     for i in range(1, tree.parent.size):
         p, T, V = tree.parent[i], load_pose(base.T, i), load_twist(base.V, i)
-        Vp = joint_less(tree, i, V, v)                                      # Ad_{T^-1} of the parent's V and dV
-        dVp = joint_less(tree, i, sub(load_twist(base.dV, i), joint_eta(tree, i, V, v)), a)
+        Vp = joint_subtract(tree, i, V, v)                                      # Ad_{T^-1} of the parent's V and dV
+        dVp = joint_subtract(tree, i, sub(load_twist(base.dV, i), joint_eta(tree, i, V, v)), a)
         pV = add(Ad_inv(T, load_twist(ws.pV, p)), joint_eta(tree, i, Vp, dq))
         pdV = add(Ad_inv(T, load_twist(ws.pdV, p)), joint_eta(tree, i, dVp, dq))
         pV = joint_add(tree, i, pV, dv)
         pdV = add(joint_add(tree, i, pdV, da), joint_eta(tree, i, V, dv))
-        if changed:
-            dh, pSv = placement_change(tree, i, T, q, changes), screw_change(tree, i, changes, v, zero)
+        if has_tangent:
+            dh, pSv = placement_tangent(tree, i, T, q, tangent), screw_tangent(tree, i, tangent, v, zero)
             store_twist(ws.dh, i, dh)
             pV = sub(add(pV, pSv), ad(dh, Vp))
-            pdV = sub(add(pdV, add(screw_change(tree, i, changes, a, zero), ad(V, pSv))), ad(dh, dVp))
+            pdV = sub(add(pdV, add(screw_tangent(tree, i, tangent, a, zero), ad(V, pSv))), ad(dh, dVp))
         store_twist(ws.pV, i, pV)
-        store_twist(ws.pdV, i, add(pdV, joint_eta_along(tree, i, pV, v, zero)))
+        store_twist(ws.pdV, i, add(pdV, joint_eta_directional(tree, i, pV, v, zero)))
 
 
 @inline_kernel
-def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, ws):
+def directional_wrenches(tree, base, dq, dF_ext, has_tangent, tangent, dtau, ws):
     """Backward, children first: pF, and S^T pF + pS^T F into dtau."""
     for i in range(tree.parent.size - 1, 0, -1):
         I, V, F, pV = load_rigid(tree.I, i), load_twist(base.V, i), load_twist(base.F, i), load_twist(ws.pV, i)
         P, pP = momentum(I, V), momentum(I, pV)
         pF = momentum(I, load_twist(ws.pdV, i))
-        if changed:
-            dI = load_rigid(changes.I, i)
+        if has_tangent:
+            dI = load_rigid(tangent.I, i)
             pP, pF = add(pP, momentum(dI, V)), add(pF, momentum(dI, load_twist(base.dV, i)))
         pF = sub_dad(sub_dad(pF, pV, P), V, pP)
         if dF_ext.size:
@@ -217,10 +217,10 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, ws):
         pF = accumulate_children(tree, i, pF, ws.pF)
         store_twist(ws.pF, i, pF)
         store_joint_force(tree, i, pF, dtau)
-        if changed:
-            add_screw_change_force(tree, i, changes, F, dtau)
+        if has_tangent:
+            add_screw_tangent_force(tree, i, tangent, F, dtau)
             pF = sub_dad(pF, load_twist(ws.dh, i), F)
-        propagate_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), ws.pF)
+        propagate_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_neg_dad(tree, i, dq, F))), ws.pF)
 
 
 class Direction(NamedTuple):
@@ -229,25 +229,25 @@ class Direction(NamedTuple):
     motion: np.ndarray    # dq, dv, da and for hybrid dynamics dtau (nv each)
     links: np.ndarray     # (6 n_links,) wrenches in link frames, or empty
     F_ext: np.ndarray     # (6n,) the same on bodies
-    changes: np.ndarray
+    tangent: np.ndarray
     dtau: np.ndarray      # (nv,)
     ws: np.ndarray
 
 
 @inline_kernel
-def direction_of(memory, motion, links, changes, n, nv):
+def direction_views(memory, motion, links, tangent, n, nv):
     """Views into `direction_workspace_size` numbers; motion, links, changes: how many numbers of each there are."""
-    return Direction(*split_workspace(memory, (motion, links, 6 * n, changes, nv)))
+    return Direction(*split_workspace(memory, (motion, links, 6 * n, tangent, nv)))
 
 
 @inline_kernel
-def pack_direction(tree, motion, df_ext, changes, j, row, D):
+def load_direction(tree, motion, df_ext, tangent, j, row, D):
     """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
     wrenches on bodies or nothing."""
     load_block(motion[min(j, motion.shape[0] - 1)], row, D.motion)
-    if D.changes.size:
-        load_block(changes[min(j, changes.shape[0] - 1)], row, D.changes)
-    return gather(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
+    if D.tangent.size:
+        load_block(tangent[min(j, tangent.shape[0] - 1)], row, D.tangent)
+    return load_wrenches(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -258,20 +258,20 @@ def inverse_directions_workspace_size(n, nq, nv, nl):
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], "
              "f8[:,:,::1],"
        " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
-def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau, first, last):
+def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, tangent, tau, dtau, first, last):
     """States first … last - 1 of N, eight at a time, K directions of each; or N directions of one state: then q, v, a, f_ext and
     tau have one row. tau (N, nv), dtau (K, N, nv). motion (K or 1, N or 1, 3nv): dq, dv, da; df_ext (…, 6 n_links) and changes
-    (…, changes_size) may have no columns."""
+    (…, parameter_tangent_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     sizes = (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_workspace_size(n, nv))
-    tree, parts = tree_of(index, constants), split_workspace(memory, sizes)
+    tree, parts = tree_views(index, constants), split_workspace(memory, sizes)
     Q, V, A, Tau, links, bodies, room, m = parts
-    base, D = newton_euler_workspace(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
+    base, D = newton_euler_workspace(room, n, nv), direction_views(m, motion.shape[2], df_ext.shape[2], tangent.shape[2], n, nv)
     (dq, dv, da, _), ws = split_workspace(D.motion, (nv, nv, nv)), direction_workspace(D.ws, n)
     for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
-            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
             code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
             if code != OK:
                 return code
@@ -279,10 +279,10 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
             if not store_block(Tau, tau, k):
                 return BAD_RESULT
         for j in range(dtau.shape[0]):
-            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
+            code, dF = load_direction(tree, motion, df_ext, tangent, j, k, D)
             if code != OK:
                 return code
-            newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.changes, D.dtau, ws)
+            newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.tangent, D.dtau, ws)
             if not store_block(D.dtau, dtau[j], k):
                 return BAD_RESULT
     return OK
@@ -308,7 +308,7 @@ def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, n
     for k in range(nv):
         if not prescribed[k]:
             store(da, k, zero)
-    newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_workspace(D.ws, n))
+    newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.tangent, D.dtau, direction_workspace(D.ws, n))
     x, force, room = split_workspace(D.ws, (nv, nv))                   # Table 5 is done with it
     ws = sweep_workspace(factors, room, n, nv)
     for k in range(nv):
@@ -316,7 +316,7 @@ def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, n
             store(x, k, zero)                                  # r has M da of these in it
         else:
             store(force, k, load(dtau, k) - load(D.dtau, k))
-    sweep(tree, prescribed, base.T, x, force, ws)
+    solve_articulated(tree, prescribed, base.T, x, force, ws)
     for k in range(nv):
         if prescribed[k]:
             store(dtau, k, load(D.dtau, k) + load(force, k))
@@ -337,30 +337,30 @@ def hybrid_directions_workspace_size(n, nq, nv, nl):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
        " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
-def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out, first,
+def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, tangent, out, first,
                       last):
     """As `inverse_directions`; a and tau are completed in place. out (K, N, 2nv): [da; dtau]; motion (…, 4nv): dq, dv, da,
     dtau."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_of(index, constants), split_workspace(
+    tree, parts = tree_views(index, constants), split_workspace(
         memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_workspace_size(n, nv), newton_euler_workspace_size(n, nv)))
     Q, V, A, Tau, again, links, bodies, room, other, m = parts
     factors, base = hybrid_workspace(room, n, nv), newton_euler_workspace(other, n, nv)
-    D = direction_of(m, 4 * nv, df_ext.shape[2], changes.shape[2], n, nv)
+    D = direction_views(m, 4 * nv, df_ext.shape[2], tangent.shape[2], n, nv)
     for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
-            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
             code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
             if code == OK:
-                code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
+                code = solution_code(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
             if code != OK:
                 return code
             unpack_block(A, a, k)
             unpack_block(Tau, tau, k)
             newton_euler(tree, tree.I, Q, V, A, F, False, again, base)
         for j in range(out.shape[0]):
-            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
+            code, dF = load_direction(tree, motion, df_ext, tangent, j, k, D)
             if code != OK:
                 return code
             hybrid_direction(tree, prescribed, Q, V, A, passive, base, factors, D, dF, nv)

@@ -9,8 +9,8 @@ import numpy as np
 from liedyn.joints.joint_model import (
     accumulate_children,
     accumulate_children_inertia,
-    eliminate,
-    eliminate_bias,
+    eliminate_joint,
+    eliminate_joint_bias,
     inertia_to_parent,
     joint_add,
     joint_eta,
@@ -18,8 +18,8 @@ from liedyn.joints.joint_model import (
     passive_force,
     propagate_inertia_to_parent,
     propagate_to_parent,
-    solve,
-    tree_of,
+    solve_joint,
+    tree_views,
 )
 from liedyn.kernels.batch_blocks import (
     BAD_A,
@@ -27,16 +27,16 @@ from liedyn.kernels.batch_blocks import (
     BAD_TAU,
     OK,
     SINGULAR,
-    SMALLEST,
-    are_finite_where,
-    finite,
+    SMALLEST_NORMAL,
+    all_finite,
+    all_finite_where,
+    is_below,
     load_block,
     load_state,
     unpack_block,
-    within,
 )
-from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_matrix import composite, composite_workspace, composite_workspace_size
+from liedyn.kernels.kinematics import load_wrenches
+from liedyn.kernels.mass_matrix import composite_rigid_body, composite_workspace, composite_workspace_size
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size, store_ground
 from liedyn.lie.inertia import momentum, rigid_to_sym6, symv6
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg_dad, sub
@@ -75,19 +75,20 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
-    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
-    substitute(tree, prescribed, v, passive, a, tau, ws)
+    deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
     return deficit
 
 
 @inline_kernel
 def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `by_mass_matrix` in its place."""
+    """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `mass_matrix_hybrid` in its
+    place."""
     return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
 
 
 @inline_kernel
-def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
+def forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """The first two passes of `hybrid`: work, but for dV of bodies."""
     store_ground(tree, q, ws.V, ws.dV)
     if passive:
@@ -104,8 +105,8 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
         AB = accumulate_children(tree, i, neg_dad(V, momentum(J, V)), ws.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
         if f_ext.size:
             AB = sub(AB, load_twist(f_ext, i))
-        Pi, worse = eliminate(tree, i, AI, prescribed, ws)                   # Pi = AI - AI S Psi S^T AI
-        beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, ws)         # beta = AB + AI S Psi u + Pi eta
+        Pi, worse = eliminate_joint(tree, i, AI, prescribed, ws)                   # Pi = AI - AI S Psi S^T AI
+        beta = eliminate_joint_bias(tree, i, AB, prescribed, passive, a, tau, ws)         # beta = AB + AI S Psi u + Pi eta
         beta = add(beta, symv6(Pi, joint_eta(tree, i, V, v)))
         propagate_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), ws.AI)
         propagate_to_parent(tree, i, dAd_inv(T, beta), ws.AB)
@@ -114,12 +115,12 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 
 @inline_kernel
-def substitute(tree, prescribed, v, passive, a, tau, ws):
+def second_forward_pass(tree, prescribed, v, passive, a, tau, ws):
     """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
     for i in range(1, tree.parent.size):
         dV = add(Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i])),
                  joint_eta(tree, i, load_twist(ws.V, i), v))
-        store_twist(ws.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, ws))
+        store_twist(ws.dV, i, solve_joint(tree, i, dV, prescribed, passive, a, tau, ws))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -130,18 +131,18 @@ def load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
     if a.size:
         load_block(a, k, A)
     load_block(tau, k, Tau)
-    if code == OK and not are_finite_where(A, prescribed, True):
+    if code == OK and not all_finite_where(A, prescribed, True):
         code = BAD_A
-    if code == OK and not are_finite_where(Tau, prescribed, False):
+    if code == OK and not all_finite_where(Tau, prescribed, False):
         code = BAD_TAU
     return code
 
 
 @inline_kernel
-def solved(deficit, a, tau):
-    if not within(deficit, SMALLEST):
+def solution_code(deficit, a, tau):
+    if not is_below(deficit, SMALLEST_NORMAL):
         return SINGULAR
-    return OK if finite(a) and finite(tau) else BAD_RESULT
+    return OK if all_finite(a) and all_finite(tau) else BAD_RESULT
 
 
 def hybrid_batch_workspace_size(n, nq, nv, nl): return hybrid_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
@@ -152,15 +153,16 @@ def hybrid_batch_workspace_size(n, nq, nv, nl): return hybrid_workspace_size(n, 
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
     """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
+                                                        constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
     ws = hybrid_workspace(m, n, nv)
     passive = passive and index[4] != 0
     given, asked = prescribed.any(), not prescribed.all()
     for k in range(first, last, SIMD_WIDTH):
-        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
-            code = solved(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, ws), A, Tau)
+            code = solution_code(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, ws), A, Tau)
         if code != OK:
             return code
         if asked:
@@ -177,7 +179,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
 # Table 3.
 
 @inline_kernel
-def free_above(tree, prescribed, k):
+def free_ancestor(tree, prescribed, k):
     """The nearest coordinate above k that is not prescribed, or -1."""
     j = tree.above[k]
     while j >= 0 and prescribed[j]:
@@ -186,7 +188,7 @@ def free_above(tree, prescribed, k):
 
 
 @inline_kernel
-def factor(tree, prescribed, M, L, Psi):
+def factor_mass_matrix(tree, prescribed, M, L, Psi):
     """Writes L below the diagonal of a copy of M (nv nv), by rows, and Psi = D^-1 (nv). Returns by how much the worst pivot lies
     below where it is rounding: the inertia vanishes if that is positive."""
     nv, deficit = prescribed.size, number_like(M, -1.0)
@@ -197,14 +199,14 @@ def factor(tree, prescribed, M, L, Psi):
             d = load(L, r * nv + r)
             deficit = maximum(deficit, load(tree.floor, r) - d)
             store(Psi, r, 1.0 / d)
-            i = free_above(tree, prescribed, r)
+            i = free_ancestor(tree, prescribed, r)
             while i >= 0:
                 x, j = load(L, r * nv + i) * load(Psi, r), i
                 while j >= 0:
                     store(L, i * nv + j, load(L, i * nv + j) - x * load(L, r * nv + j))
-                    j = free_above(tree, prescribed, j)
+                    j = free_ancestor(tree, prescribed, j)
                 store(L, r * nv + i, x)
-                i = free_above(tree, prescribed, i)
+                i = free_ancestor(tree, prescribed, i)
     return deficit
 
 
@@ -213,16 +215,16 @@ def solve_factored(tree, prescribed, L, Psi, x):
     """x_v = M_vv^-1 x_v of a vector."""
     nv = prescribed.size
     for r in range(nv - 1, -1, -1):                                        # L^T
-        i = nv if prescribed[r] else free_above(tree, prescribed, r)
+        i = nv if prescribed[r] else free_ancestor(tree, prescribed, r)
         while 0 <= i < nv:
             store(x, i, load(x, i) - load(L, r * nv + i) * load(x, r))
-            i = free_above(tree, prescribed, i)
+            i = free_ancestor(tree, prescribed, i)
     for r in range(nv):                                                     # D, L
         if not prescribed[r]:
-            y, i = load(x, r) * load(Psi, r), free_above(tree, prescribed, r)
+            y, i = load(x, r) * load(Psi, r), free_ancestor(tree, prescribed, r)
             while i >= 0:
                 y = y - load(L, r * nv + i) * load(x, i)
-                i = free_above(tree, prescribed, i)
+                i = free_ancestor(tree, prescribed, i)
             store(x, r, y)
 
 
@@ -232,24 +234,24 @@ def solve_matrix(tree, prescribed, L, Psi, X, upper):
     hangs on. upper: X is diagonal, and what stands left of the diagonal of the result is not asked for."""
     nv = prescribed.size
     for r in range(nv - 1, -1, -1):                                         # L^T
-        i = -1 if prescribed[r] else free_above(tree, prescribed, r)
+        i = -1 if prescribed[r] else free_ancestor(tree, prescribed, r)
         while i >= 0:
             l, c = load(L, r * nv + i), tree.last[r]
             while c >= (r if upper else 0):                                 # what hangs on r, and the way to the ground
                 store(X, i * nv + c, load(X, i * nv + c) - l * load(X, r * nv + c))
                 c = c - 1 if c > r else tree.above[c]
-            i = free_above(tree, prescribed, i)
+            i = free_ancestor(tree, prescribed, i)
     for r in range(nv):                                                     # D, L
         if not prescribed[r]:
             first, end = r if upper else tree.top[r], tree.last[tree.top[r]] + 1
             for c in range(first, end):
                 store(X, r * nv + c, -load(Psi, r) * load(X, r * nv + c))
-            i = free_above(tree, prescribed, r)
+            i = free_ancestor(tree, prescribed, r)
             while i >= 0:
                 l = load(L, r * nv + i)
                 for c in range(first, end):
                     store(X, r * nv + c, load(X, r * nv + c) - l * load(X, i * nv + c))
-                i = free_above(tree, prescribed, i)
+                i = free_ancestor(tree, prescribed, i)
 
 
 # Hybrid dynamics by the mass matrix: for what is torque-specified (v) and prescribed (u), -------------------------------
@@ -277,15 +279,15 @@ def mass_matrix_workspace_size(n, nv):
 
 
 @inline_kernel
-def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
+def mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """As `hybrid`, but for its work."""
     nv = prescribed.size
-    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     for u in range(nv):
         if prescribed[u]:
             x = load(ws.bias, u)
             for j in range(tree.top[u], tree.last[u] + 1):
-                if related(tree, prescribed, u, j):
+                if is_free_on_branch(tree, prescribed, u, j):
                     x = x + load(ws.M, u * nv + j) * load(ws.a, j)
             store(tau, u, x)
         else:
@@ -294,14 +296,14 @@ def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 
 @inline_kernel
-def solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
+def solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """All accelerations, and b, into work, with M and the factors of M_vv. Returns a positive number if a pivot vanishes."""
     n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
     for k in range(nv):
         store(ws.a, k, load(a, k) if prescribed[k] else zero)
     newton_euler(tree, tree.J, q, v, ws.a, f_ext, passive, ws.bias, newton_euler_workspace(ws.memory, n, nv))
-    composite(tree, q, ws.M, composite_workspace(ws.memory, n))
-    deficit = factor(tree, prescribed, ws.M, ws.L, ws.Psi)
+    composite_rigid_body(tree, q, ws.M, composite_workspace(ws.memory, n))
+    deficit = factor_mass_matrix(tree, prescribed, ws.M, ws.L, ws.Psi)
     for k in range(nv):
         if not prescribed[k]:
             store(ws.a, k, load(tau, k) - load(ws.bias, k))
@@ -310,6 +312,6 @@ def solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 
 @inline_kernel
-def related(tree, prescribed, u, j):
+def is_free_on_branch(tree, prescribed, u, j):
     """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
     return not prescribed[j] and u <= tree.last[j]

@@ -4,11 +4,11 @@
 
 for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
 a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, states_in, store_block, within
-from liedyn.kernels.hybrid_dynamics import load_input, mass_matrix_workspace, related, solution, solve_matrix
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST_NORMAL, is_below, states_per_block, store_block
+from liedyn.kernels.hybrid_dynamics import is_free_on_branch, load_input, mass_matrix_workspace, solve_accelerations, solve_matrix
 from liedyn.kernels.inverse_dynamics_derivatives import derivatives_workspace, derivatives_workspace_size, inverse_derivatives
-from liedyn.kernels.kinematics import gather
+from liedyn.kernels.kinematics import load_wrenches
 from liedyn.lie.simd import absolute, all_less, load, number_like, store
 from liedyn.lie.vectors import cross, load3, load_pose, load_twist, rotate_back
 from liedyn.model.description import FREE, NV
@@ -24,21 +24,21 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
     """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
     (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
     n, nv = tree.parent.size, prescribed.size
-    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     inverse_derivatives(tree, q, v, ws.a, f_ext, passive, Dq, Dv, ws.M, derivatives_workspace(ws.memory, n, nv))
     solve_matrix(tree, prescribed, ws.L, ws.Psi, Dq, False)
     solve_matrix(tree, prescribed, ws.L, ws.Psi, Dv, False)
-    inverse(tree, prescribed, ws.L, ws.Psi, Du)
+    inverse_mass_matrix(tree, prescribed, ws.L, ws.Psi, Du)
     if prescribed.any():
         add_products(tree, prescribed, ws.M, Dq)
         add_products(tree, prescribed, ws.M, Dv)
-        exchange(tree, prescribed, ws.M, Du)
-    floating_columns(tree, prescribed, passive, v, derivatives_workspace(ws.memory, n, nv).T, Dq, Dv, Du)
+        pivot_transform(tree, prescribed, ws.M, Du)
+    store_floating_columns(tree, prescribed, passive, v, derivatives_workspace(ws.memory, n, nv).T, Dq, Dv, Du)
     return deficit
 
 
 @inline_kernel
-def inverse(tree, prescribed, L, Psi, U):
+def inverse_mass_matrix(tree, prescribed, L, Psi, U):
     """U_vv = M_vv^-1, symmetric; zero elsewhere."""
     nv, zero = prescribed.size, number_like(Psi, 0.0)
     for r in range(nv):
@@ -51,7 +51,7 @@ def inverse(tree, prescribed, L, Psi, U):
 
 
 @inline_kernel
-def exchange(tree, prescribed, M, U):
+def pivot_transform(tree, prescribed, M, U):
     """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
     nv = prescribed.size
     add_products(tree, prescribed, M, U)
@@ -64,7 +64,7 @@ def exchange(tree, prescribed, M, U):
             if prescribed[c]:
                 x = load(M, u * nv + c)
                 for j in range(tree.top[u], tree.last[u] + 1):
-                    if related(tree, prescribed, u, j):
+                    if is_free_on_branch(tree, prescribed, u, j):
                         x = x + load(M, u * nv + j) * load(U, j * nv + c)
                 store(U, u * nv + c, x)
 
@@ -75,30 +75,30 @@ def add_products(tree, prescribed, M, X):
     nv = prescribed.size
     for u in range(nv):
         for j in range(tree.top[u], tree.last[u] + 1 if prescribed[u] else 0):
-            if related(tree, prescribed, u, j):
+            if is_free_on_branch(tree, prescribed, u, j):
                 m = load(M, u * nv + j)
                 for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
                     store(X, u * nv + c, load(X, u * nv + c) + m * load(X, j * nv + c))
 
 
 @inline_kernel
-def floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
+def store_floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
     """Columns of what carries a floating robot as a whole, which are known: a tenth of a quadruped's operations less.
 
     Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
     change of that, w x u in its frame: its accelerations differ by those of the base, d(R^T g) - w x u."""
     for i in range(1, tree.parent.size):
-        if floats(tree, i, passive):
+        if is_floating_base(tree, i, passive):
             k = tree.iv[i]
             g, w = rotate_back(load_pose(T, i)[0], load_twist(tree.dV0, 0)[1]), load3(v, k)
             for c in range(3):
                 e = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
-                base_moves(tree, prescribed, k, k + c, cross(e, g), Dq, Du)
-                base_moves(tree, prescribed, k, k + 3 + c, cross(e, w), Dv, Du)
+                store_base_column(tree, prescribed, k, k + c, cross(e, g), Dq, Du)
+                store_base_column(tree, prescribed, k, k + 3 + c, cross(e, w), Dv, Du)
 
 
 @inline_kernel
-def floats(tree, i, passive):
+def is_floating_base(tree, i, passive):
     """Whether body i is free on the ground, and its joint resists no motion."""
     x = number_like(tree.armature, 0.0)
     for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -109,7 +109,7 @@ def floats(tree, i, passive):
 
 
 @inline_kernel
-def base_moves(tree, prescribed, k, c, x, X, Du):
+def store_base_column(tree, prescribed, k, c, x, X, Du):
     """Column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x, or, where that is
     prescribed, as if less by so much were."""
     nv, zero = prescribed.size, number_like(X, 0.0)
@@ -139,17 +139,17 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
-    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
+    tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, Tau, links, bodies, x, y, z, m = parts
     ws = mass_matrix_workspace(m, nv)
     passive = passive and index[4] != 0
-    for k in range(first, last, states_in(memory)):
-        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+    for k in range(first, last, states_per_block(memory)):
+        bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code != OK:
             return code
         deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, ws)
-        if not within(deficit, SMALLEST):
+        if not is_below(deficit, SMALLEST_NORMAL):
             return SINGULAR
         if not (store_block(x, Dq, k) and store_block(y, Dv, k) and store_block(z, Du, k)):
             return BAD_RESULT

@@ -29,11 +29,11 @@ from liedyn.joints.joint_model import (
     joint_pose,
     resistance_derivative,
     rigid_to_parent,
-    store_force_apart,
-    tree_of,
+    store_joint_force_strided,
+    tree_views,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, states_in, store_block
-from liedyn.kernels.kinematics import gather
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, states_per_block, store_block
+from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import (
     add_coriolis,
@@ -98,10 +98,10 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
         store(Dq, k, zero)
         store(Dv, k, zero)
         store(M, k, zero)
-    outward(tree, tree.J, q, v, a, f_ext, ws)
+    forward_pass(tree, tree.J, q, v, a, f_ext, ws)
     for i in range(tree.parent.size - 1, 0, -1):
         for c in range(NV[tree.kind[i]]):
-            coordinate(tree, i, c, zero, Dq, Dv, M, ws)
+            store_coordinate_entries(tree, i, c, zero, Dq, Dv, M, ws)
         propagate_derivatives_to_parent(tree, i, q, ws)
     for k in range(nv):
         store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
@@ -110,7 +110,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
 
 
 @inline_kernel
-def outward(tree, inertias, q, v, a, f_ext, ws):
+def forward_pass(tree, inertias, q, v, a, f_ext, ws):
     """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
     tree.J."""
     zero = number_like(q, 0.0)
@@ -140,7 +140,7 @@ def outward(tree, inertias, q, v, a, f_ext, ws):
 
 
 @inline_kernel
-def coordinate(tree, i, c, zero, Dq, Dv, M, ws):
+def store_coordinate_entries(tree, i, c, zero, Dq, Dv, M, ws):
     """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
     s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(ws.psi, k), load_twist(ws.zeta, k), load_twist(ws.phi, k)
@@ -150,15 +150,15 @@ def coordinate(tree, i, c, zero, Dq, Dv, M, ws):
     G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
     while True:
         first = tree.iv[j]
-        store_force_apart(tree, j, P, M, k * nv + first, 1)                 # M_kl
+        store_joint_force_strided(tree, j, P, M, k * nv + first, 1)                 # M_kl
         for d in range(NV[tree.kind[j]]):
             l, s = first + d, joint_column(tree, j, d, zero)
             store(Dq, k * nv + l, dot(P, load_twist(ws.zeta, l)) + dot3(g, load_twist(ws.psi, l)[0]))
             store(Dv, k * nv + l, dot(P, load_twist(ws.phi, l)) + dot3(g, s[0]))
         if j != i:
-            store_force_apart(tree, j, P, M, first * nv + k, nv)            # M_lk
-            store_force_apart(tree, j, Q, Dq, first * nv + k, nv)           # dtau_l/dq_k
-            store_force_apart(tree, j, G, Dv, first * nv + k, nv)           # dtau_l/dv_k
+            store_joint_force_strided(tree, j, P, M, first * nv + k, nv)            # M_lk
+            store_joint_force_strided(tree, j, Q, Dq, first * nv + k, nv)           # dtau_l/dq_k
+            store_joint_force_strided(tree, j, G, Dv, first * nv + k, nv)           # dtau_l/dv_k
         if tree.parent[j] == 0:
             break
         T = load_pose(ws.T, j)
@@ -211,11 +211,11 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
     """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
-    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
+    tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, links, bodies, of_q, of_v, mass, m = parts
     ws = derivatives_workspace(m, n, nv)
-    for k in range(first, last, states_in(memory)):
-        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+    for k in range(first, last, states_per_block(memory)):
+        bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code

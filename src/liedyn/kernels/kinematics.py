@@ -3,14 +3,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import joint_add, joint_column, joint_eta, joint_pose, spring_energy, tree_of
+from liedyn.joints.joint_model import joint_add, joint_column, joint_eta, joint_pose, spring_energy, tree_views
 from liedyn.kernels.batch_blocks import (
     BAD_A,
     BAD_F_EXT,
     BAD_RESULT,
     BAD_V,
     OK,
-    finite,
+    all_finite,
     load_block,
     load_configuration,
     load_state,
@@ -91,7 +91,7 @@ def body_twists(tree, T, v, V):
 
 
 @kernel
-def links(tree, level, ws, T, V, dV):
+def link_kinematics(tree, level, ws, T, V, dV):
     """Poses T (12 n_links) in the world, and up to `level` twists V and their rates dV (6 n_links) in link frames."""
     for k in range(tree.link_body.size):
         i, X = tree.link_body[k], load_pose(tree.link_pose, k)
@@ -114,13 +114,13 @@ def wrenches_on_bodies(tree, f_links, F):
 
 
 @inline_kernel
-def gather(tree, f_ext, k, links, bodies):
+def load_wrenches(tree, f_ext, k, links, bodies):
     """External wrenches on bodies of state k, or of those from k on, from a batch of those on links (N, 6 n_links), or none: a
     code of `checks`, and `bodies` or nothing. links (6 n_links): scratch."""
     if f_ext.size == 0:
         return OK, bodies[:0]
     load_block(f_ext, k, links)
-    if not finite(links):
+    if not all_finite(links):
         return BAD_F_EXT, bodies[:0]
     wrenches_on_bodies(tree, links, bodies)
     return OK, bodies
@@ -135,22 +135,23 @@ def link_motions_workspace_size(n, nq, nv, nl): return kinematics_workspace_size
 def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last):
     """Of all links: T (N, 12 n_links), up to `level` V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, v1, a1, T1, V1, dV1, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
+    tree, (Q, v1, a1, T1, V1, dV1, m) = tree_views(index,
+                                                   constants), split_workspace(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
     ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, k, Q)
         if level >= TWISTS and code == OK:
             load_block(v, k, v1)
-            code = OK if finite(v1) else BAD_V
+            code = OK if all_finite(v1) else BAD_V
         if level == ACCELERATIONS and code == OK:
             load_block(a, k, a1)
-            code = OK if finite(a1) else BAD_A
+            code = OK if all_finite(a1) else BAD_A
         if code != OK:
             return code
         kinematics(tree, Q, v1, a1, level, ws)
-        links(tree, level, ws, T1, V1, dV1)
-        if not finite(T1) or (level >= TWISTS and not finite(V1)) or (
-                level == ACCELERATIONS and not finite(dV1)):
+        link_kinematics(tree, level, ws, T1, V1, dV1)
+        if not all_finite(T1) or (level >= TWISTS and not all_finite(V1)) or (
+                level == ACCELERATIONS and not all_finite(dV1)):
             return BAD_RESULT
         unpack_block(T1, T, k)
         if level >= TWISTS:
@@ -214,7 +215,7 @@ def energy_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + 
 def totals(index, constants, memory, q, v, passive, out, first, last):
     """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, sums, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, 11))
+    tree, (Q, v1, sums, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, 11))
     ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, v, k, Q, v1)
@@ -224,7 +225,7 @@ def totals(index, constants, memory, q, v, passive, out, first, last):
         energy(tree, Q, v1, passive, ws, sums[:2])
         total_momentum(tree, ws, sums[2:8])
         centre_of_mass(tree, ws, sums[8:11])           # not finite where nothing has mass
-        if not finite(sums[:8]):
+        if not all_finite(sums[:8]):
             return BAD_RESULT
         unpack_block(sums, out, k)
     return OK
@@ -303,16 +304,16 @@ def jacobian_workspace_size(n, nq, nv, nl): return nq + 13 * nv
 def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
     """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
     nq, nv = index[1], index[2]
-    tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, 6 * nv, dJ.shape[1]))
+    tree, (Q, v1, J1, dJ1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, 6 * nv, dJ.shape[1]))
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, k, Q)
         if dJ1.size and code == OK:
             load_block(v, k, v1)
-            code = OK if finite(v1) else BAD_V
+            code = OK if all_finite(v1) else BAD_V
         if code != OK:
             return code
         jacobian(tree, link, frame, Q, v1, J1, dJ1)
-        if not finite(J1) or not finite(dJ1):
+        if not all_finite(J1) or not all_finite(dJ1):
             return BAD_RESULT
         unpack_block(J1, J, k)
         if dJ1.size:

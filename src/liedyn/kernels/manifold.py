@@ -2,7 +2,7 @@
 
 Units and frames: x (nv) like v times a second; ball and free joints in the body frame, right-multiplied.
 """
-from liedyn.joints.joint_model import joint_column, joint_motion, load_quaternion, tree_of
+from liedyn.joints.joint_model import joint_column, joint_motion, load_quaternion, tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_configuration, load_state, store_block
 from liedyn.lie.se3 import Ad_inv, dexp, dexp_inv, exp, neg
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -81,40 +81,40 @@ def chart_rate(tree, x, v, out):
 # From exp(d) exp(x) = exp(x) exp(Ad_{exp(-x)} d) and the Jacobians of exp; in body frames, right-multiplied.
 
 @inline_kernel
-def retract_derivatives(tree, x, by_q, by_x):
-    """Of q (+) x: by_q = Ad_{exp(-x)}, by_x = the right Jacobian of exp at x. Neither depends on q."""
+def retract_derivatives(tree, x, wrt_q, wrt_x):
+    """Of q (+) x: wrt_q = Ad_{exp(-x)}, wrt_x = the right Jacobian of exp at x. Neither depends on q."""
     zero = number_like(x, 0.0)
-    clear_both(tree, zero, by_q, by_x)
+    clear_matrices(tree, zero, wrt_q, wrt_x)
     for i in range(1, tree.parent.size):
         if tree.kind[i] == ONE_DOF:
-            store_ones(tree, i, zero + 1.0, zero + 1.0, by_q, by_x)
+            store_one_dof_entries(tree, i, zero + 1.0, zero + 1.0, wrt_q, wrt_x)
         else:
             X = joint_motion(tree, i, x)
             T = exp(X)
             for c in range(NV[tree.kind[i]]):
                 E = joint_column(tree, i, c, zero)
-                store_column(tree, i, c, Ad_inv(T, E), by_q)
-                store_column(tree, i, c, dexp(neg(X), E), by_x)
+                store_column(tree, i, c, Ad_inv(T, E), wrt_q)
+                store_column(tree, i, c, dexp(neg(X), E), wrt_x)
 
 
 @inline_kernel
-def difference_derivatives(tree, x, by_q0, by_q1):
+def difference_derivatives(tree, x, wrt_q0, wrt_q1):
     """Of x = difference(q0, q1): minus the inverse of the left Jacobian of exp at x, and the inverse of the right one."""
     zero = number_like(x, 0.0)
-    clear_both(tree, zero, by_q0, by_q1)
+    clear_matrices(tree, zero, wrt_q0, wrt_q1)
     for i in range(1, tree.parent.size):
         if tree.kind[i] == ONE_DOF:
-            store_ones(tree, i, zero - 1.0, zero + 1.0, by_q0, by_q1)
+            store_one_dof_entries(tree, i, zero - 1.0, zero + 1.0, wrt_q0, wrt_q1)
         else:
             X = joint_motion(tree, i, x)
             for c in range(NV[tree.kind[i]]):
                 E = joint_column(tree, i, c, zero)
-                store_column(tree, i, c, neg(dexp_inv(X, E)), by_q0)
-                store_column(tree, i, c, dexp_inv(neg(X), E), by_q1)
+                store_column(tree, i, c, neg(dexp_inv(X, E)), wrt_q0)
+                store_column(tree, i, c, dexp_inv(neg(X), E), wrt_q1)
 
 
 @inline_kernel
-def clear_both(tree, zero, A, B):
+def clear_matrices(tree, zero, A, B):
     nv = tree.armature.shape[0]
     for k in range(nv * nv):
         store(A, k, zero)
@@ -122,7 +122,7 @@ def clear_both(tree, zero, A, B):
 
 
 @inline_kernel
-def store_ones(tree, i, a, b, A, B):
+def store_one_dof_entries(tree, i, a, b, A, B):
     """A screw's entries."""
     at = tree.iv[i] * (tree.armature.shape[0] + 1)
     store(A, at, a)
@@ -147,7 +147,7 @@ def manifold_workspace_size(n, nq, nv, nl): return 2 * nq + nv
 def retractions(index, constants, memory, q, x, out, first, last):
     """out (N, nq) = q (+) x."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
+    tree, (Q, X, Q1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, x, k, Q, X)
         if code != OK:
@@ -162,7 +162,7 @@ def retractions(index, constants, memory, q, x, out, first, last):
 def differences(index, constants, memory, q0, q1, out, first, last):
     """out (N, nv) with q0 (+) out = q1."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
+    tree, (Q, X, Q1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q0, k, Q) or load_configuration(tree, q1, k, Q1)
         if code != OK:
@@ -179,31 +179,31 @@ def manifold_derivatives_workspace_size(n, nq, nv, nl): return 2 * nq + nv + 2 *
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def retractions_derivatives(index, constants, memory, q, x, by_q, by_x, first, last):
-    """by_q, by_x (N, nv nv) of q (+) x."""
+def retractions_derivatives(index, constants, memory, q, x, wrt_q, wrt_x, first, last):
+    """wrt_q, wrt_x (N, nv nv) of q (+) x."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv * nv, nv * nv))
+    tree, (Q, X, A, B, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, x, k, Q, X)
         if code != OK:
             return code
         retract_derivatives(tree, X, A, B)
-        if not (store_block(A, by_q, k) and store_block(B, by_x, k)):
+        if not (store_block(A, wrt_q, k) and store_block(B, wrt_x, k)):
             return BAD_RESULT
     return OK
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def differences_derivatives(index, constants, memory, q0, q1, by_q0, by_q1, first, last):
-    """by_q0, by_q1 (N, nv nv) of the x with q0 (+) x = q1."""
+def differences_derivatives(index, constants, memory, q0, q1, wrt_q0, wrt_q1, first, last):
+    """wrt_q0, wrt_q1 (N, nv nv) of the x with q0 (+) x = q1."""
     nq, nv = index[1], index[2]
-    tree, (Q, Q1, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nq, nv, nv * nv, nv * nv))
+    tree, (Q, Q1, X, A, B, _) = tree_views(index, constants), split_workspace(memory, (nq, nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q0, k, Q) or load_configuration(tree, q1, k, Q1)
         if code != OK:
             return code
         difference(tree, Q, Q1, X)
         difference_derivatives(tree, X, A, B)
-        if not (store_block(A, by_q0, k) and store_block(B, by_q1, k)):
+        if not (store_block(A, wrt_q0, k) and store_block(B, wrt_q1, k)):
             return BAD_RESULT
     return OK

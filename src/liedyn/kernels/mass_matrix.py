@@ -6,18 +6,18 @@ import numpy as np
 from liedyn.joints.joint_model import (
     accumulate_children,
     accumulate_children_inertia,
-    eliminate,
-    eliminate_bias,
+    eliminate_joint,
+    eliminate_joint_bias,
     joint_column,
     joint_pose,
     propagate_inertia_to_parent,
     propagate_to_parent,
     rigid_to_parent,
-    solve,
+    solve_joint,
     store_joint_force,
-    tree_of,
+    tree_views,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, load_configuration, store_block, within
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST_NORMAL, is_below, load_configuration, store_block
 from liedyn.kernels.kinematics import joint_poses
 from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_sym6, sym6_to_parent
 from liedyn.lie.se3 import Ad_inv, dAd_inv, zero6
@@ -41,7 +41,7 @@ def composite_workspace_size(n): return 22 * n
 
 
 @inline_kernel
-def begin(tree, q, ws):
+def initialize_composites(tree, q, ws):
     """Writes work: poses, and inertias of the bodies alone."""
     zero = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
@@ -58,12 +58,12 @@ def propagate_composite_to_parent(tree, i, q, ws):
 
 
 @kernel
-def composite(tree, q, M, ws):
+def composite_rigid_body(tree, q, M, ws):
     """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(M, k, zero)
-    begin(tree, q, ws)
+    initialize_composites(tree, q, ws)
     for i in range(tree.parent.size - 1, 0, -1):
         I = load_rigid(ws.I, i)
         propagate_composite_to_parent(tree, i, q, ws)
@@ -91,13 +91,13 @@ def mass_matrices_workspace_size(n, nq, nv, nl): return composite_workspace_size
 def mass_matrices(index, constants, memory, q, M, first, last):
     """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv))
+    tree, (Q, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * nv))
     ws = composite_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        composite(tree, Q, block, ws)
+        composite_rigid_body(tree, Q, block, ws)
         if not store_block(block, M, k):
             return BAD_RESULT
     return OK
@@ -147,37 +147,37 @@ def sweep_workspace_size(n, nv): return 12 * n + nv
 
 
 @kernel
-def factor(tree, prescribed, q, ws):
+def factor_articulated(tree, prescribed, q, ws):
     """Writes work (FactorWorkspace). Returns a positive number if a joint's articulated inertia vanishes."""
     n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
     joint_poses(tree, q, ws.T)
     for i in range(n - 1, 0, -1):
         AI = accumulate_children_inertia(tree, i, rigid_to_sym6(load_rigid(tree.J, i), zero), ws.AI)
-        Pi, worse = eliminate(tree, i, AI, prescribed, ws)
+        Pi, worse = eliminate_joint(tree, i, AI, prescribed, ws)
         propagate_inertia_to_parent(tree, i, sym6_to_parent(load_pose(ws.T, i), Pi), ws.AI)
         deficit = maximum(deficit, worse)
     return deficit
 
 
 @kernel
-def sweep(tree, prescribed, T, a, tau, ws):
+def solve_articulated(tree, prescribed, T, a, tau, ws):
     """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
     n, zero = tree.parent.size, number_like(tau, 0.0)
     rest = zero6(zero)
     for i in range(n - 1, 0, -1):
-        b = eliminate_bias(tree, i, accumulate_children(tree, i, rest, ws.b), prescribed, False, a, tau, ws)
+        b = eliminate_joint_bias(tree, i, accumulate_children(tree, i, rest, ws.b), prescribed, False, a, tau, ws)
         propagate_to_parent(tree, i, dAd_inv(load_pose(T, i), b), ws.b)
-    accelerate(tree, prescribed, T, a, tau, ws)
+    forward_sweep(tree, prescribed, T, a, tau, ws)
 
 
 @inline_kernel
-def accelerate(tree, prescribed, T, a, tau, ws):
+def forward_sweep(tree, prescribed, T, a, tau, ws):
     """The second half of `sweep`, from work.u."""
     store_twist(ws.dV, 0, zero6(number_like(ws.u, 0.0)))
     for i in range(1, tree.parent.size):
         dV = Ad_inv(load_pose(T, i), load_twist(ws.dV, tree.parent[i]))
-        store_twist(ws.dV, i, solve(tree, i, dV, prescribed, False, a, tau, ws))
+        store_twist(ws.dV, i, solve_joint(tree, i, dV, prescribed, False, a, tau, ws))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -186,31 +186,31 @@ def inverse_masses_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def inverse_masses(index, constants, memory, none, q, out, first, last):
+def inverse_masses(index, constants, memory, no_prescribed_mask, q, out, first, last):
     """M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, block, room, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv, factor_workspace_size(n, nv)))
+    tree, (Q, block, room, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * nv, factor_workspace_size(n, nv)))
     factors = factor_workspace(room, n, nv)
     for k in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        if not within(factor(tree, none, Q, factors), SMALLEST):
+        if not is_below(factor_articulated(tree, no_prescribed_mask, Q, factors), SMALLEST_NORMAL):
             return SINGULAR
-        column_by_column(tree, none, factors, m, block, n, nv)
+        inverse_columns(tree, no_prescribed_mask, factors, m, block, n, nv)
         if not store_block(block, out, k):
             return BAD_RESULT
     return OK
 
 
 @kernel
-def column_by_column(tree, none, factors, memory, block, n, nv):
+def inverse_columns(tree, no_prescribed_mask, factors, memory, block, n, nv):
     tau, a, m = split_workspace(memory, (nv, nv))
     ws = sweep_workspace(factors, m, n, nv)
     for c in range(nv):
         for k in range(nv):
             store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
-        sweep(tree, none, factors.T, a, tau, ws)
+        solve_articulated(tree, no_prescribed_mask, factors.T, a, tau, ws)
         for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
             store(block, k * nv + c, load(a, k))
             store(block, c * nv + k, load(a, k))

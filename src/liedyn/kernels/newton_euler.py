@@ -14,10 +14,10 @@ from liedyn.joints.joint_model import (
     passive_force,
     propagate_to_parent,
     store_joint_force,
-    tree_of,
+    tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, store_block, unpack_block
-from liedyn.kernels.kinematics import gather
+from liedyn.kernels.kinematics import load_wrenches
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, sub, sub_dad, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -65,7 +65,7 @@ def newton_euler(tree, I, q, v, a, f_ext, passive, tau, ws):
     """Writes tau (nv) and work. I: tree.I, or tree.J where work.F is not asked for. f_ext (6n) wrenches on bodies, or empty.
     passive: less what springs and damping give."""
     store_ground(tree, q, ws.V, ws.dV)
-    motions(tree, q, v, a, ws)
+    body_motions(tree, q, v, a, ws)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
         body, V = load_rigid(I, i), load_twist(ws.V, i)
         F = sub_dad(momentum(body, load_twist(ws.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
@@ -75,11 +75,11 @@ def newton_euler(tree, I, q, v, a, f_ext, passive, tau, ws):
         store_twist(ws.F, i, F)
         store_joint_force(tree, i, F, tau)                                  # tau = S^T F
         propagate_to_parent(tree, i, dAd_inv(load_pose(ws.T, i), F), ws.F)
-    add_rotors_less_passive(tree, q, v, a, passive, tau, ws.passive)
+    add_joint_forces(tree, q, v, a, passive, tau, ws.passive)
 
 
 @inline_kernel
-def motions(tree, q, v, a, ws):
+def body_motions(tree, q, v, a, ws):
     """Forward, parents first: T, V and dV of bodies, from those of the ground."""
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
@@ -91,14 +91,14 @@ def motions(tree, q, v, a, ws):
 
 
 @inline_kernel
-def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
+def add_joint_forces(tree, q, v, a, passive, tau, buffer):
     """tau += armature a, and what springs, damping and friction give is not asked of the motors."""
     for k in range(tree.armature.shape[0]):
         store(tau, k, load(tau, k) + load(tree.armature, k) * load(a, k))
     if passive:
-        passive_force(tree, q, v, scratch)
+        passive_force(tree, q, v, buffer)
         for k in range(tree.armature.shape[0]):
-            store(tau, k, load(tau, k) - load(scratch, k))
+            store(tau, k, load(tau, k) - load(buffer, k))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -112,11 +112,12 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
 
     wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
+                                                        constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
     ws = newton_euler_workspace(m, n, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, SIMD_WIDTH):
-        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code

@@ -5,10 +5,10 @@ dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the 
 
     moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
 """
-from liedyn.joints.joint_model import joint_column, tree_of
+from liedyn.joints.joint_model import joint_column, tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, load_state, store_block
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_workspace
-from liedyn.kernels.newton_euler import BodyMotion, motions, store_ground
+from liedyn.kernels.newton_euler import BodyMotion, body_motions, store_ground
 from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import add_cross, clear, cross, dot3, load3, load_pose, load_twist, rotate_back
@@ -41,22 +41,22 @@ def wrench_row(S, w, dw, alpha):
 
 
 @inline_kernel
-def store_parameter(plan, what, k, nv, Y, row, x):
+def store_parameter(layout, parameter, k, nv, Y, row, x):
     """x in the column of a joint parameter of coordinate k, where it has one; `row` begins a row of Y."""
-    column = plan[2 + plan[1] + what * nv + k]
+    column = layout[2 + layout[1] + parameter * nv + k]
     if column >= 0:
         store(Y, row + column, x)
 
 
 @kernel
-def regressor(tree, plan, q, v, a, Y, ws):
+def regressor(tree, layout, q, v, a, Y, ws):
     """Writes work and, where they are not zero for all states, numbers of Y (nv P, by rows): every link's ten columns in the rows
     of the joints between it and the ground, and the joints' own."""
-    columns, zero = plan[0], number_like(q, 0.0)
+    columns, zero = layout[0], number_like(q, 0.0)
     store_ground(tree, q, ws.V, ws.dV)
-    motions(tree, q, v, a, ws)
-    for j in range(plan[1]):
-        link = plan[2 + j]
+    body_motions(tree, q, v, a, ws)
+    for j in range(layout[1]):
+        link = layout[2 + j]
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
         (w, v_link), (dw, dv) = Ad_inv(T, load_twist(ws.V, i)), Ad_inv(T, load_twist(ws.dV, i))
@@ -69,35 +69,35 @@ def regressor(tree, plan, q, v, a, Y, ws):
                     store(Y, first + r, row[r])
             T = compose(load_pose(ws.T, i), T)
             i = tree.parent[i]
-    joint_columns(tree, plan, q, v, a, Y)
+    joint_columns(tree, layout, q, v, a, Y)
 
 
 @inline_kernel
-def joint_columns(tree, plan, q, v, a, Y):
+def joint_columns(tree, layout, q, v, a, Y):
     """Columns of armature, damping, smoothed friction, springs (`joints.joint_model`) and offsets, as motor forces."""
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            row, x = k * plan[0], load(v, k)
-            store_parameter(plan, ARMATURE, k, nv, Y, row, load(a, k))
-            store_parameter(plan, DAMPING, k, nv, Y, row, x)
-            store_parameter(plan, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
-            store_parameter(plan, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
-            store_parameter(plan, LOAD, k, nv, Y, row, -one)
-            store_parameter(plan, OFFSET, k, nv, Y, row, one)
+            row, x = k * layout[0], load(v, k)
+            store_parameter(layout, ARMATURE, k, nv, Y, row, load(a, k))
+            store_parameter(layout, DAMPING, k, nv, Y, row, x)
+            store_parameter(layout, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+            store_parameter(layout, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
+            store_parameter(layout, LOAD, k, nv, Y, row, -one)
+            store_parameter(layout, OFFSET, k, nv, Y, row, one)
 
 
 @kernel
-def sum_regressors(tree, plan, q, v, y, ws):
+def energy_momentum_regressor(tree, layout, q, v, y, ws):
     """Writes y (8 P, by rows), after `kinematics` with twists: kinetic energy, potential energy, momentum (6) in the world.
 
     Of a spring, k/2 q^2 - (k rest) q: its energy less a constant."""
-    columns, nv, zero = plan[0], tree.armature.shape[0], number_like(q, 0.0)
+    columns, nv, zero = layout[0], tree.armature.shape[0], number_like(q, 0.0)
     clear(y)
     g = load3(tree.dV0, 3)                                                     # minus the acceleration of gravity
-    for j in range(plan[1]):
-        i = tree.link_body[plan[2 + j]]
-        X = load_pose(tree.link_pose, plan[2 + j])
+    for j in range(layout[1]):
+        i = tree.link_body[layout[2 + j]]
+        X = load_pose(tree.link_pose, layout[2 + j])
         R, p = compose(load_pose(ws.T, i), X)
         V, h = Ad_inv(X, load_twist(ws.V, i)), rotate_back(R, g)
         kinetic = inertia_row(V, V)
@@ -113,9 +113,9 @@ def sum_regressors(tree, plan, q, v, y, ws):
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             x, z = load(v, k), load(q, tree.iq[i])
-            store_parameter(plan, ARMATURE, k, nv, y, 0, 0.5 * x * x)
-            store_parameter(plan, STIFFNESS, k, nv, y, columns, 0.5 * z * z)
-            store_parameter(plan, LOAD, k, nv, y, columns, -z)
+            store_parameter(layout, ARMATURE, k, nv, y, 0, 0.5 * x * x)
+            store_parameter(layout, STIFFNESS, k, nv, y, columns, 0.5 * z * z)
+            store_parameter(layout, LOAD, k, nv, y, columns, -z)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -123,10 +123,10 @@ def regressor_workspace_size(n, nq, nv, size): return 24 * n + nq + 2 * nv + siz
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
+def regressors(index, constants, memory, layout, q, v, a, Y, first, last):
     """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, views = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
+    tree, views = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
     Q, v1, a1, block, T, V, dV, _ = views
     ws = BodyMotion(T, V, dV)
     clear(block)
@@ -134,24 +134,24 @@ def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
         code = load_motion(tree, q, v, a, k, Q, v1, a1)
         if code != OK:
             return code
-        regressor(tree, plan, Q, v1, a1, block, ws)
+        regressor(tree, layout, Q, v1, a1, block, ws)
         if not store_block(block, Y, k):
             return BAD_RESULT
     return OK
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def sums(index, constants, memory, plan, q, v, y, first, last):
+def energy_momentum_regressors(index, constants, memory, layout, q, v, y, first, last):
     """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, y.shape[1]))
+    tree, (Q, v1, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, y.shape[1]))
     ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
         kinematics(tree, Q, v1, v1, TWISTS, ws)
-        sum_regressors(tree, plan, Q, v1, block, ws)
+        energy_momentum_regressor(tree, layout, Q, v1, block, ws)
         if not store_block(block, y, k):
             return BAD_RESULT
     return OK

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import joint_column, resistance_curvature, tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, integers, load_motion, states_in, store_block
+from liedyn.joints.joint_model import joint_column, resistance_curvature, tree_views
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, as_int64, load_motion, states_per_block, store_block
 from liedyn.kernels.inverse_dynamics_derivatives import (
     derivatives_workspace,
     derivatives_workspace_size,
+    forward_pass,
     load_coriolis,
-    outward,
     propagate_derivatives_to_parent,
 )
 from liedyn.lie.inertia import coriolis, coriolis_transposed, coriolis_wrench, momentum
@@ -46,11 +46,11 @@ class PathWorkspace(NamedTuple):
 @inline_kernel
 def path_workspace(memory, nv):
     s, psi, zeta, phi, k, first, _ = split_workspace(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
-    return PathWorkspace(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
+    return PathWorkspace(s, psi, zeta, phi, as_int64(k)[0], as_int64(first)[0])
 
 
 @inline_kernel
-def walk(tree, i, ws, path):
+def store_path(tree, i, ws, path):
     """Writes the path of body i. Returns where its own columns begin, and their end."""
     end, j, zero = 0, i, number_like(ws.psi, 0.0)
     while j > 0:
@@ -69,7 +69,7 @@ def walk(tree, i, ws, path):
     return end - NV[tree.kind[i]], end
 
 
-class Deepest(NamedTuple):
+class DeepestCoordinate(NamedTuple):
     """Of a coordinate c and all that hangs on its body."""
 
     I: tuple
@@ -84,72 +84,72 @@ class Deepest(NamedTuple):
 
 
 @kernel
-def tensors(tree, q, v, passive, ws, path, T):
+def second_derivative_tensors(tree, q, v, passive, ws, path, T):
     """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
     `outward`."""
     nv = tree.armature.shape[0]
     for i in range(tree.parent.size - 1, 0, -1):
-        own, end = walk(tree, i, ws, path)
+        start, end = store_path(tree, i, ws, path)
         I, F, B = load_rigid(ws.I, i), load_twist(ws.F, i), load_coriolis(ws.B, i)
         propagate_derivatives_to_parent(tree, i, q, ws)
-        for c in range(own, end):
+        for c in range(start, end):
             s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
             P = momentum(I, s)
             X = sub_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
             G = add(momentum(I, load_twist(path.phi, c)), coriolis_wrench(B, s[0]))
-            deepest = Deepest(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
-            for m in range(own):
-                with_joint_above(path, T, nv, deepest, k, m, own)
-            for m in range(own, end):
-                with_own_joint(path, T, nv, deepest, k, m, own, end)
+            deepest = DeepestCoordinate(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
+            for m in range(start):
+                store_ancestor_entries(path, T, nv, deepest, k, m, start)
+            for m in range(start, end):
+                store_same_joint_entries(path, T, nv, deepest, k, m, start, end)
             if passive:
-                o = place_of(nv, 2, k, k, k)
+                o = tensor_index(nv, 2, k, k, k)
                 store(T, o, load(T, o) + resistance_curvature(tree, k, v))
 
 
 @inline_kernel
-def with_joint_above(path, T, nv, deepest, k, m, own):
+def store_ancestor_entries(path, T, nv, deepest, k, m, start):
     """All that is differentiated by, or is the force of, coordinate k of the deepest body and m of the path."""
     I, B, s, psi, _, _, C, X, G = deepest
-    l, first, (sm, pm, _, fm) = path.k[m], path.first[m], columns(path, m)
-    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    l, first, (sm, pm, _, fm) = path.k[m], path.first[m], load_path_columns(path, m)
+    turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
     v = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
     vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), sub_dad(momentum(I, turn), s, momentum(I, sm))
     v, u = sub_dad(v, s, by_v), coriolis_wrench(C, pm[0])
     moved_q, moved_u = sub_dad(q, sm, X), sub_dad(u, sm, G)
     for b in range(first):
-        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
-        force_of_others(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
-    for b in range(first, own):
+        store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s)
+        store_ancestor_force(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
+    for b in range(first, start):
         if path.first[b] == first:
-            force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
-        force_of_others(path, T, nv, k, l, b, q, v, vv, u, a)
+            store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s)
+        store_ancestor_force(path, T, nv, k, l, b, q, v, vv, u, a)
 
 
 @inline_kernel
-def with_own_joint(path, T, nv, deepest, k, m, own, end):
+def store_same_joint_entries(path, T, nv, deepest, k, m, start, end):
     """The same with a coordinate m of the deepest body's own joint."""
     I, _, s, psi, _, _, _, X, _ = deepest
     l = path.k[m]
-    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
     q, v = sub_dad(q, load_twist(path.s, m), X), sub_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
     vv = add(momentum(I, turn), coriolis_wrench(Bs, s[0]))
-    for b in range(own):
-        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
+    for b in range(start):
+        store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s)
         r, sb = path.k[b], load_twist(path.s, b)
-        store(T, place_of(nv, 0, r, k, l), dot(q, sb))
-        store(T, place_of(nv, 1, r, k, l), dot(v, sb))
-        store(T, place_of(nv, 2, r, k, l), dot(vv, sb))
-    for b in range(own, end):
-        force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
+        store(T, tensor_index(nv, 0, r, k, l), dot(q, sb))
+        store(T, tensor_index(nv, 1, r, k, l), dot(v, sb))
+        store(T, tensor_index(nv, 2, r, k, l), dot(vv, sb))
+    for b in range(start, end):
+        store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s)
 
 
 @inline_kernel
-def along(path, deepest, m):
+def deepest_derivatives(path, deepest, m):
     """How q_m and v_m change what the deepest body's coordinate gives: ad_s_m s; B(s_m); dF/dq of it by q_m, short of what is
     carried along; dF/dv_m; and I s and B^T s by q_m (y, y_psi), B^T s by v_m (y_s): of B^T s the angular part, which is all."""
     I, B, s, psi, P, g, _, _, _ = deepest
-    sm, pm, zm, fm = columns(path, m)
+    sm, pm, zm, fm = load_path_columns(path, m)
     Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
     by_q, by_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
     q = add(momentum(I, add_ad(scale(2.0, ad(pm, psi)), zm, s)),
@@ -159,52 +159,52 @@ def along(path, deepest, m):
 
 
 @inline_kernel
-def force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s):
+def store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s):
     """tau_k by coordinate l and one above it."""
-    r, (sb, pb, zb, fb) = path.k[b], columns(path, b)
+    r, (sb, pb, zb, fb) = path.k[b], load_path_columns(path, b)
     qq, vv, a = dot(y, zb) + dot3(y_psi, pb[0]), dot3(y_s, sb[0]), dot(y, sb)
-    store(T, place_of(nv, 0, k, l, r), qq)
-    store(T, place_of(nv, 0, k, r, l), qq)
-    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
-    store(T, place_of(nv, 1, k, l, r), dot(y, fb) + dot3(y_psi, sb[0]))
-    store(T, place_of(nv, 2, k, l, r), vv)
-    store(T, place_of(nv, 2, k, r, l), vv)
-    store(T, place_of(nv, 3, k, l, r), a)
-    store(T, place_of(nv, 3, r, l, k), a)
+    store(T, tensor_index(nv, 0, k, l, r), qq)
+    store(T, tensor_index(nv, 0, k, r, l), qq)
+    store(T, tensor_index(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, tensor_index(nv, 1, k, l, r), dot(y, fb) + dot3(y_psi, sb[0]))
+    store(T, tensor_index(nv, 2, k, l, r), vv)
+    store(T, tensor_index(nv, 2, k, r, l), vv)
+    store(T, tensor_index(nv, 3, k, l, r), a)
+    store(T, tensor_index(nv, 3, r, l, k), a)
 
 
 @inline_kernel
-def force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s):
+def store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s):
     """tau_k by two coordinates of one joint."""
-    r, (sb, pb, zb, _) = path.k[b], columns(path, b)
-    store(T, place_of(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
-    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
-    store(T, place_of(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
+    r, (sb, pb, zb, _) = path.k[b], load_path_columns(path, b)
+    store(T, tensor_index(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
+    store(T, tensor_index(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, tensor_index(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
 
 
 @inline_kernel
-def force_of_others(path, T, nv, k, l, b, q, v, vv, u, a):
+def store_ancestor_force(path, T, nv, k, l, b, q, v, vv, u, a):
     """The force of a coordinate above k by k and by l, another joint's."""
     r, sb = path.k[b], load_twist(path.s, b)
     qq, both = dot(q, sb), dot(vv, sb)
-    store(T, place_of(nv, 0, r, k, l), qq)
-    store(T, place_of(nv, 0, r, l, k), qq)
-    store(T, place_of(nv, 1, r, k, l), dot(v, sb))
-    store(T, place_of(nv, 1, r, l, k), dot(u, sb))
-    store(T, place_of(nv, 2, r, k, l), both)
-    store(T, place_of(nv, 2, r, l, k), both)
-    store(T, place_of(nv, 3, r, k, l), dot(a, sb))
+    store(T, tensor_index(nv, 0, r, k, l), qq)
+    store(T, tensor_index(nv, 0, r, l, k), qq)
+    store(T, tensor_index(nv, 1, r, k, l), dot(v, sb))
+    store(T, tensor_index(nv, 1, r, l, k), dot(u, sb))
+    store(T, tensor_index(nv, 2, r, k, l), both)
+    store(T, tensor_index(nv, 2, r, l, k), both)
+    store(T, tensor_index(nv, 3, r, k, l), dot(a, sb))
 
 
 @inline_kernel
-def columns(path, m):
+def load_path_columns(path, m):
     return load_twist(path.s, m), load_twist(path.psi, m), load_twist(path.zeta, m), load_twist(path.phi, m)
 
 
 @inline_kernel
-def place_of(nv, which, i, j, k):
+def tensor_index(nv, tensor, i, j, k):
     """Of the force of i, by j and k, in one of the four tensors."""
-    return ((which * nv + i) * nv + j) * nv + k
+    return ((tensor * nv + i) * nv + j) * nv + k
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -216,16 +216,17 @@ def second_derivatives_workspace_size(n, nq, nv, nl): return derivatives_workspa
 def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, V, A, room, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
+    tree, (Q, V, A, room, block, m) = tree_views(index,
+                                                 constants), split_workspace(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
     path, ws = path_workspace(room, nv), derivatives_workspace(m, n, nv)
     passive = passive and index[4] != 0
     clear(block)
-    for k in range(first, last, states_in(memory)):
+    for k in range(first, last, states_per_block(memory)):
         code = load_motion(tree, q, v, a, k, Q, V, A)
         if code != OK:
             return code
-        outward(tree, tree.J, Q, V, A, A[:0], ws)
-        tensors(tree, Q, V, passive, ws, path, block)
+        forward_pass(tree, tree.J, Q, V, A, A[:0], ws)
+        second_derivative_tensors(tree, Q, V, passive, ws, path, block)
         if not store_block(block, out, k):
             return BAD_RESULT
     return OK

@@ -17,22 +17,22 @@ import numpy as np
 from liedyn.joints.joint_model import (
     accumulate_children,
     accumulate_children_inertia,
-    eliminate,
-    eliminate_bias,
+    eliminate_joint,
+    eliminate_joint_bias,
     joint_pose,
     propagate_inertia_to_parent,
     propagate_to_parent,
-    solve,
-    tree_of,
+    solve_joint,
+    tree_views,
 )
 from liedyn.joints.taylor_series import (
-    MOTION,
+    MOTION_SIZE,
     advance_motion,
-    begin_motion,
-    carried_twist,
-    carried_wrench,
+    initialize_motion,
     joint_add_series,
     passive_series,
+    transformed_twist_term,
+    transformed_wrench_term,
 )
 from liedyn.kernels.batch_blocks import (
     BAD_A,
@@ -41,19 +41,19 @@ from liedyn.kernels.batch_blocks import (
     BAD_TAU,
     OK,
     SINGULAR,
-    SMALLEST,
-    are_finite_where,
-    bad_state,
-    finite,
+    SMALLEST_NORMAL,
+    all_finite,
+    all_finite_where,
+    check_state,
+    is_below,
     load_block,
-    states_in,
+    states_per_block,
     unpack_block,
-    within,
 )
 from liedyn.kernels.taylor_inverse import (
-    advance_wrenches,
-    begin_wrenches,
-    force_sum,
+    advance_wrench_series,
+    bias_wrench_coefficient,
+    initialize_wrench_series,
     scale_rows,
     store_ground_series,
     wrench_series_workspace,
@@ -94,7 +94,7 @@ class HybridSeriesWorkspace(NamedTuple):
     dV: np.ndarray       # (6n,)
     base: np.ndarray     # (6K,) spatial wrench on the floating base, seen from it at t = 0
     v: np.ndarray        # (nv K,) coefficients of v
-    rub: np.ndarray      # (2 nv K,)
+    friction_series: np.ndarray      # (2 nv K,)
 
 
 class FactorSeriesWorkspace(NamedTuple):
@@ -124,7 +124,7 @@ def hybrid_series_workspace_size(n, nv, K): return sum(hybrid_series_sizes(n, nv
 
 
 @kernel
-def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors):
+def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors):
     """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
 
     spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
@@ -132,19 +132,19 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
     nv = tree.armature.shape[0]
     store_ground_series(tree, K, ws.V)
     store_coefficient(K, 0, v, ws.v)
-    begin(tree, K, q, ws)
-    deficit = factor(tree, prescribed, ws, factors)
+    initialize_series(tree, K, q, ws)
+    deficit = articulated_inertias(tree, prescribed, ws, factors)
     for k in range(K - 1):
-        if spatial >= 0:
-            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], ws)
-        if loads.given:
-            advance_wrenches(tree, K, k, ws.V, loads)
+        if spatial_body >= 0:
+            spatial_wrench_to_body(tree, K, k, spatial_body, tau[k * nv:(k + 1) * nv], ws)
+        if wrenches.given:
+            advance_wrench_series(tree, K, k, ws.V, wrenches)
         if passive:
-            passive_series(tree, K, k, q, ws.v, rubs, ws.rub, factors.passive)
+            passive_series(tree, K, k, q, ws.v, has_friction, ws.friction_series, factors.passive)
         x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
-        gather_bias(tree, K, k, prescribed, passive, x, force, loads, ws, factors)
+        backward_pass(tree, K, k, prescribed, passive, x, force, wrenches, ws, factors)
         store_ground_rate(k, ws)
-        distribute(tree, K, k, prescribed, passive, x, force, ws, factors)
+        forward_pass(tree, K, k, prescribed, passive, x, force, ws, factors)
         store_coefficient(K, k + 1, x, ws.v)
     return deficit
 
@@ -158,43 +158,43 @@ def store_coefficient(K, k, x, v):
 
 
 @kernel
-def begin(tree, K, q, ws):
+def initialize_series(tree, K, q, ws):
     """Poses, and coefficients 0 of twists."""
     for i in range(1, tree.parent.size):
         T = joint_pose(tree, i, q)
         store_pose(ws.T, i, T)
-        begin_motion(tree, i, K, ws.E)
+        initialize_motion(tree, i, K, ws.E)
         U = Ad_inv(T, load_twist(ws.V, tree.parent[i] * K))
         store_twist(ws.U, i * K, U)
         store_twist(ws.V, i * K, joint_add_series(tree, i, K, 0, U, ws.v))
 
 
 @kernel
-def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, ws, factors):
+def backward_pass(tree, K, k, prescribed, passive, a, tau, wrenches, ws, factors):
     """Order k, children first: eta, beta and u."""
     n = tree.parent.size
     for i in range(n - 1, 0, -1):
         advance_motion(tree, i, K, k + 1, ws.v, ws.E)
-        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, ws.E, ws.U, i * K))
+        eta = scale(k + 1.0, transformed_twist_term(tree, i, K, k + 1, ws.E, ws.U, i * K))
         store_twist(ws.eta, i, eta)
         store_twist(ws.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(ws.V, i * K + k)))
-        b = accumulate_children(tree, i, force_sum(K, i, k, ws.V, ws.P, i * K), ws.AB)
-        if loads.given:
-            b = sub(b, load_twist(loads.F, n * k + i))
-        beta = eliminate_bias(tree, i, b, prescribed, passive, a, tau, factors)
+        b = accumulate_children(tree, i, bias_wrench_coefficient(K, i, k, ws.V, ws.P, i * K), ws.AB)
+        if wrenches.given:
+            b = sub(b, load_twist(wrenches.F, n * k + i))
+        beta = eliminate_joint_bias(tree, i, b, prescribed, passive, a, tau, factors)
         store_twist(ws.beta, i, beta)
-        handed = add(add(beta, symv6(load_sym6(ws.Pi, i), eta)), carried_wrench(tree, i, K, k, ws.E, ws.F, i * K))
+        handed = add(add(beta, symv6(load_sym6(ws.Pi, i), eta)), transformed_wrench_term(tree, i, K, k, ws.E, ws.F, i * K))
         propagate_to_parent(tree, i, dAd_inv(load_pose(ws.T, i), handed), ws.AB)
 
 
 @kernel
-def wrench_in_body(tree, K, k, i, tau, ws):
+def spatial_wrench_to_body(tree, K, k, i, tau, ws):
     """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
     o = tree.iv[i]
     store_twist(ws.base, k, dAd(load_pose(ws.T, i), (load3(tau, o), load3(tau, o + 3))))
     m, f = load_twist(ws.base, k)
     for j in range(1, k + 1):
-        e, F = MOTION * (K * i + j), load_twist(ws.base, k - j)
+        e, F = MOTION_SIZE * (K * i + j), load_twist(ws.base, k - j)
         R, B = load9(ws.E, e), load9(ws.E, e + 9)
         m, f = add_rotate_back(add_rotate_back(m, R, F[0]), B, F[1]), add_rotate_back(f, R, F[1])
     store3(tau, o, m)
@@ -202,13 +202,13 @@ def wrench_in_body(tree, K, k, i, tau, ws):
 
 
 @kernel
-def factor(tree, prescribed, ws, factors):
+def articulated_inertias(tree, prescribed, ws, factors):
     """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
     zero = number_like(ws.T, 0.0)
     deficit = zero - 1.0
     for i in range(tree.parent.size - 1, 0, -1):
         AI = accumulate_children_inertia(tree, i, rigid_to_sym6(load_rigid(tree.I, i), zero), ws.AI)
-        Pi, worse = eliminate(tree, i, AI, prescribed, factors)
+        Pi, worse = eliminate_joint(tree, i, AI, prescribed, factors)
         store_sym6(ws.Pi, i, Pi)
         propagate_inertia_to_parent(tree, i, sym6_to_parent(load_pose(ws.T, i), Pi), ws.AI)
         deficit = maximum(deficit, worse)
@@ -225,12 +225,12 @@ def store_ground_rate(k, ws):
 
 
 @kernel
-def distribute(tree, K, k, prescribed, passive, a, tau, ws, factors):
+def forward_pass(tree, K, k, prescribed, passive, a, tau, ws, factors):
     """Order k, parents first: a or tau, and the next coefficients of V and U, this one of F."""
     for i in range(1, tree.parent.size):
         parents = Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i]))
         moved = add(parents, load_twist(ws.eta, i))
-        dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
+        dV = solve_joint(tree, i, moved, prescribed, passive, a, tau, factors)
         store_twist(ws.dV, i, dV)
         if k < K - 2:
             per = 1.0 / (k + 1)
@@ -241,28 +241,28 @@ def distribute(tree, K, k, prescribed, passive, a, tau, ws, factors):
 
 # from Python ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors):
+def solve_series(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors):
     """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
-    code = series_of(tree, K, prescribed, q, v, a, tau)
+    code = derivatives_to_series(tree, K, prescribed, q, v, a, tau)
     if code != OK:
         return code
-    if loads.given:
-        begin_wrenches(tree, K, q, loads)
-    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors)
-    if not within(deficit, SMALLEST):
+    if wrenches.given:
+        initialize_wrench_series(tree, K, q, wrenches)
+    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors)
+    if not is_below(deficit, SMALLEST_NORMAL):
         return SINGULAR
-    return derivatives_of(K, a, tau)
+    return series_to_derivatives(K, a, tau)
 
 
 @inline_kernel
-def series_of(tree, K, prescribed, q, v, a, tau):
+def derivatives_to_series(tree, K, prescribed, q, v, a, tau):
     """Checks what is given, and turns derivatives a and tau into coefficients in place."""
     nv = tree.armature.shape[0]
-    code = bad_state(tree, q, v)
+    code = check_state(tree, q, v)
     for k in range(K - 1):
-        if code == OK and not are_finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
+        if code == OK and not all_finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
             code = BAD_A
-        if code == OK and not are_finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
+        if code == OK and not all_finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
             code = BAD_TAU
     if code != OK:
         return code
@@ -272,12 +272,12 @@ def series_of(tree, K, prescribed, q, v, a, tau):
 
 
 @inline_kernel
-def derivatives_of(K, a, tau):
+def series_to_derivatives(K, a, tau):
     """And back."""
     rows = a.shape[0]
     scale_rows(a, K - 1, rows // (K - 1), True)
     scale_rows(tau, K - 1, rows // (K - 1), True)
-    return OK if finite(a) and finite(tau) else BAD_RESULT
+    return OK if all_finite(a) and all_finite(tau) else BAD_RESULT
 
 
 def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
@@ -288,16 +288,16 @@ def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
              "i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
        nogil=True)
-def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial, passive, first, last):
+def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial_body, passive, first, last):
     """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
     empty; spatial: see `higher_order_hybrid`."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, rows = tree_of(index, constants), nv * (K - 1)
-    Q, V, A, Tau, kept, m = split_workspace(memory, (nq, nv, rows, rows, rows))
+    tree, rows = tree_views(index, constants), nv * (K - 1)
+    Q, V, A, Tau, inputs, m = split_workspace(memory, (nq, nv, rows, rows, rows))
     ws, factors, m = hybrid_series_workspace(m, n, nv, K)
-    loads = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
+    wrenches = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
     given, asked = prescribed.any(), not prescribed.all()
-    for s in range(first, last, states_in(memory)):
+    for s in range(first, last, states_per_block(memory)):
         load_block(q, s, Q)
         load_block(v, s, V)
         if given:
@@ -306,18 +306,18 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
             load_block(tau, s, Tau)
         code = OK
         if f_ext.size:
-            load_block(f_ext, s, loads.links)
-            code = OK if finite(loads.links) else BAD_F_EXT
+            load_block(f_ext, s, wrenches.links)
+            code = OK if all_finite(wrenches.links) else BAD_F_EXT
         if code == OK:
-            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, ws,
-                                factors)
+            code = solve_series(tree, K, prescribed, Q, V, A, Tau, wrenches, spatial_body, passive and index[4] != 0,
+                                index[5] != 0, ws, factors)
         if code != OK:
             return code
         if given and asked:                   # what was given goes back as it was
-            load_block(a, s, kept)
-            restore(kept, A, prescribed, True)
-            load_block(tau, s, kept)
-            restore(kept, Tau, prescribed, False)
+            load_block(a, s, inputs)
+            restore_inputs(inputs, A, prescribed, True)
+            load_block(tau, s, inputs)
+            restore_inputs(inputs, Tau, prescribed, False)
         if asked:
             unpack_block(A, a, s)
         if given:
@@ -326,9 +326,9 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
 
 
 @inline_kernel
-def restore(kept, x, prescribed, where):
+def restore_inputs(inputs, x, prescribed, selected):
     nv = prescribed.shape[0]
     for c in range(nv):
-        if prescribed[c] == where:
+        if prescribed[c] == selected:
             for k in range(c, x.shape[0], nv):
-                store(x, k, load(kept, k))
+                store(x, k, load(inputs, k))

@@ -9,19 +9,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import accumulate_children, joint_pose, propagate_to_parent, store_joint_force, tree_of
+from liedyn.joints.joint_model import accumulate_children, joint_pose, propagate_to_parent, store_joint_force, tree_views
 from liedyn.joints.taylor_series import (
-    MOTION,
+    MOTION_SIZE,
     advance_motion,
-    begin_motion,
-    carried_twist,
-    carried_wrench,
+    initialize_motion,
     joint_add_series,
     load_twist_row,
     passive_series,
     store_twist_row,
+    transformed_twist_term,
+    transformed_wrench_term,
 )
-from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, load_block, load_state, states_in, store_block
+from liedyn.kernels.batch_blocks import (
+    BAD_F_EXT,
+    BAD_RESULT,
+    OK,
+    all_finite,
+    load_block,
+    load_state,
+    states_per_block,
+    store_block,
+)
 from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, wrenches_on_bodies
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, compose, dAd, dAd_inv, neg_dad, scale, sub, sub_dad, zero6
@@ -60,12 +69,12 @@ def to_series(x, K, n, out):
 
 
 @inline_kernel
-def scale_rows(x, K, n, up):
-    """x (K rows of n) times k! in place, or by 1 / k! where not `up`."""
+def scale_rows(x, K, n, to_derivatives):
+    """x (K rows of n) times k! in place, or by 1 / k! where not `to_derivatives`."""
     scale = 1.0
     for k in range(2, K):
         scale = scale * k
-        s = scale if up else 1.0 / scale
+        s = scale if to_derivatives else 1.0 / scale
         for c in range(k * n, (k + 1) * n):
             store(x, c, load(x, c) * s)
 
@@ -85,9 +94,9 @@ class WrenchSeries(NamedTuple):
     F: np.ndarray          # (6n (K - 1),) on bodies, order by order
     T: np.ndarray          # (12n,) poses of bodies in the world; from here on empty where the frame is LOCAL
     E: np.ndarray          # (18nK,)
-    fall: np.ndarray       # (3nK,) acceleration of the ground, seen from the bodies
-    still: np.ndarray      # (6 n_links K,) wrenches seen from where their bodies stand at t = 0
-    weight: np.ndarray     # (n,) zero where a body bears none
+    gravity: np.ndarray       # (3nK,) acceleration of the ground, seen from the bodies
+    initial_frame_wrenches: np.ndarray      # (6 n_links K,) wrenches seen from where their bodies stand at t = 0
+    magnitude: np.ndarray     # (n,) zero where a body bears none
 
 
 @inline_kernel
@@ -102,76 +111,76 @@ def wrench_series_workspace_size(n, nl, K): return 6 * (nl + n) * K + 13 * n + (
 
 
 @kernel
-def begin_wrenches(tree, K, q, loads):
-    """From the links' derivatives in `loads.links` to what `advance_wrenches` needs."""
+def initialize_wrench_series(tree, K, q, wrenches):
+    """From the links' derivatives in `wrenches.links` to what `advance_wrench_series` needs."""
     n, nl, zero = tree.parent.size, tree.link_body.size, number_like(q, 0.0)
-    scale_rows(loads.links, K - 1, 6 * nl, False)
-    if loads.frame == LOCAL:
+    scale_rows(wrenches.links, K - 1, 6 * nl, False)
+    if wrenches.frame == LOCAL:
         for k in range(K - 1):
-            wrenches_on_bodies(tree, loads.links[6 * nl * k:], loads.F[6 * n * k:6 * n * (k + 1)])
+            wrenches_on_bodies(tree, wrenches.links[6 * nl * k:], wrenches.F[6 * n * k:6 * n * (k + 1)])
     else:
         one = zero + 1.0
         unit = one, zero, zero, zero, one, zero, zero, zero, one
-        store_pose(loads.T, 0, (unit, (zero, zero, zero)))
+        store_pose(wrenches.T, 0, (unit, (zero, zero, zero)))
         for i in range(n):
             if i > 0:
-                store_pose(loads.T, i, compose(load_pose(loads.T, tree.parent[i]), joint_pose(tree, i, q)))
-            e = MOTION * K * i
-            store9(loads.E, e, unit)
-            store9(loads.E, e + 9, (zero, zero, zero, zero, zero, zero, zero, zero, zero))
-            store3(loads.fall, 3 * K * i, rotate_back(load9(loads.T, 12 * i), load3(tree.dV0, 3)))
-            store(loads.weight, i, zero)
+                store_pose(wrenches.T, i, compose(load_pose(wrenches.T, tree.parent[i]), joint_pose(tree, i, q)))
+            e = MOTION_SIZE * K * i
+            store9(wrenches.E, e, unit)
+            store9(wrenches.E, e + 9, (zero, zero, zero, zero, zero, zero, zero, zero, zero))
+            store3(wrenches.gravity, 3 * K * i, rotate_back(load9(wrenches.T, 12 * i), load3(tree.dV0, 3)))
+            store(wrenches.magnitude, i, zero)
         for link in range(nl):
             b = tree.link_body[link]
-            T = load_pose(loads.T, b)
-            at = (T[0], (zero, zero, zero)) if loads.frame == LOCAL_WORLD_ALIGNED else T
+            T = load_pose(wrenches.T, b)
+            at = (T[0], (zero, zero, zero)) if wrenches.frame == LOCAL_WORLD_ALIGNED else T
             for k in range(K - 1):
-                F = load_twist(loads.links, nl * k + link)
-                store_twist(loads.still, link * K + k, dAd(at, F))
+                F = load_twist(wrenches.links, nl * k + link)
+                store_twist(wrenches.initial_frame_wrenches, link * K + k, dAd(at, F))
                 for x in (F[0][0], F[0][1], F[0][2], F[1][0], F[1][1], F[1][2]):
-                    store(loads.weight, b, load(loads.weight, b) + absolute(x))
+                    store(wrenches.magnitude, b, load(wrenches.magnitude, b) + absolute(x))
 
 
 @kernel
-def advance_wrenches(tree, K, k, V, loads):
+def advance_wrench_series(tree, K, k, V, wrenches):
     """Coefficient k of the wrenches on bodies, which must be called for 0, 1, … k in turn; needs V up to k - 1."""
     n, zero = tree.parent.size, number_like(V, 0.0)
-    if loads.frame == LOCAL:
+    if wrenches.frame == LOCAL:
         return
     for i in range(n):
-        store_twist(loads.F, n * k + i, zero6(zero))
-        if k > 0 and not all_less(load(loads.weight, i), 1e-300):
-            advance_world_motion(i, K, k, V, loads)
+        store_twist(wrenches.F, n * k + i, zero6(zero))
+        if k > 0 and not all_less(load(wrenches.magnitude, i), 1e-300):
+            advance_world_motion(i, K, k, V, wrenches)
     for link in range(tree.link_body.size):
         b = tree.link_body[link]
-        if not all_less(load(loads.weight, b), 1e-300):
+        if not all_less(load(wrenches.magnitude, b), 1e-300):
             m, f = zero6(zero)
             for j in range(k + 1):
-                e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
-                R = load9(loads.E, e)
+                e, W = MOTION_SIZE * (K * b + j), load_twist(wrenches.initial_frame_wrenches, link * K + k - j)
+                R = load9(wrenches.E, e)
                 m, f = add_rotate_back(m, R, W[0]), add_rotate_back(f, R, W[1])
-                if loads.frame == WORLD:
-                    m = add_rotate_back(m, load9(loads.E, e + 9), W[1])
-            if loads.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
+                if wrenches.frame == WORLD:
+                    m = add_rotate_back(m, load9(wrenches.E, e + 9), W[1])
+            if wrenches.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
                 m = add_cross(m, load3(tree.link_pose, 12 * link + 9), f)
-            add_to_twist(loads.F, n * k + b, (m, f))
+            add_to_twist(wrenches.F, n * k + b, (m, f))
 
 
 @inline_kernel
-def advance_world_motion(i, K, k, V, loads):
+def advance_world_motion(i, K, k, V, wrenches):
     """Coefficient k of E' = E ad_V, row by row, and of the fall."""
-    zero, e = number_like(V, 0.0), MOTION * K * i
+    zero, e = number_like(V, 0.0), MOTION_SIZE * K * i
     for row in range(3):
         r, b = zero6(zero)
         for j in range(k):
             w, u = load_twist(V, i * K + k - 1 - j)
             if j < k - 1:
-                u = sub3(u, load3(loads.fall, 3 * (K * i + k - 2 - j)))
-            x, y = load_twist_row(loads.E, e + MOTION * j + 3 * row)
+                u = sub3(u, load3(wrenches.gravity, 3 * (K * i + k - 2 - j)))
+            x, y = load_twist_row(wrenches.E, e + MOTION_SIZE * j + 3 * row)
             r, b = add_cross(r, x, w), add_cross(add_cross(b, y, w), x, u)
-        store_twist_row(loads.E, e + MOTION * k + 3 * row, scale3(1.0 / k, r), scale3(1.0 / k, b))
-    fall = load3(loads.fall, 3 * K * i)
-    store3(loads.fall, 3 * (K * i + k), rotate_back(load9(loads.E, e + MOTION * k), fall))
+        store_twist_row(wrenches.E, e + MOTION_SIZE * k + 3 * row, scale3(1.0 / k, r), scale3(1.0 / k, b))
+    gravity = load3(wrenches.gravity, 3 * K * i)
+    store3(wrenches.gravity, 3 * (K * i + k), rotate_back(load9(wrenches.E, e + MOTION_SIZE * k), gravity))
 
 
 # higher order inverse ---------------------------------------------------------------------------------------------------
@@ -185,7 +194,7 @@ class InverseSeriesWorkspace(NamedTuple):
     P: np.ndarray        # (6K,) of one body: momentum
     F: np.ndarray        # (6K,) of one body: what its joint transmits
     passive: np.ndarray  # (nv,)
-    rub: np.ndarray      # (2 nv K,)
+    friction_series: np.ndarray      # (2 nv K,)
 
 
 @jitable
@@ -212,7 +221,7 @@ def store_ground_series(tree, K, V):
 
 
 @inline_kernel
-def force_sum(K, i, k, V, P, first):
+def bias_wrench_coefficient(K, i, k, V, P, first):
     """sum over j = 0 … k of -ad*_{V_j} P_{k-j}; the coefficients of P from `first` on."""
     F = neg_dad(load_twist(V, i * K), load_twist(P, first + k))
     for j in range(1, k + 1):
@@ -221,15 +230,15 @@ def force_sum(K, i, k, V, P, first):
 
 
 @kernel
-def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, ws):
+def higher_order_inverse(tree, K, q, v, wrenches, passive, has_friction, tau, ws):
     """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
     store_ground_series(tree, K, ws.V)
     twist_series(tree, K, q, v, ws)
-    if loads.given:
+    if wrenches.given:
         for k in range(K - 1):
-            advance_wrenches(tree, K, k, ws.V, loads)
-    force_series(tree, K, loads, tau, ws)
-    add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, ws)
+            advance_wrench_series(tree, K, k, ws.V, wrenches)
+    force_series(tree, K, wrenches, tau, ws)
+    add_joint_force_series(tree, K, q, v, passive, has_friction, tau, ws)
 
 
 @inline_kernel
@@ -239,18 +248,18 @@ def twist_series(tree, K, q, v, ws):
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
         store_pose(ws.T, i, T)
-        begin_motion(tree, i, K, E)
+        initialize_motion(tree, i, K, E)
         for k in range(K):                                                  # V = Ad_{T^-1} V_p + S v
             if k > 0:
                 advance_motion(tree, i, K, k, v, E)
             parents = Ad_inv(T, load_twist(V, p * K + k))
             store_twist(U, k, parents)
-            W = add(parents, carried_twist(tree, i, K, k, E, U, 0))
+            W = add(parents, transformed_twist_term(tree, i, K, k, E, U, 0))
             store_twist(V, i * K + k, joint_add_series(tree, i, K, k, W, v))
 
 
 @inline_kernel
-def force_series(tree, K, loads, tau, ws):
+def force_series(tree, K, wrenches, tau, ws):
     """Backward, children first: what the joints transmit."""
     n, nv = tree.parent.size, tree.armature.shape[0]
     V, E, G, P, F = ws.V, ws.E, ws.G, ws.P, ws.F
@@ -259,22 +268,22 @@ def force_series(tree, K, loads, tau, ws):
         for k in range(K):
             store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
         for k in range(K - 1):                                              # F = P' - ad*_V P - F_ext + sum of Ad* F_child
-            own = add(scale(k + 1.0, load_twist(P, k + 1)), force_sum(K, i, k, V, P, 0))
-            if loads.given:
-                own = sub(own, load_twist(loads.F, n * k + i))
+            own = add(scale(k + 1.0, load_twist(P, k + 1)), bias_wrench_coefficient(K, i, k, V, P, 0))
+            if wrenches.given:
+                own = sub(own, load_twist(wrenches.F, n * k + i))
             handed = G[6 * n * k:6 * n * (k + 1)]
             own = accumulate_children(tree, i, own, handed)
             store_twist(F, k, own)
             store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])          # tau = S^T F
-            propagate_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
+            propagate_to_parent(tree, i, dAd_inv(T, add(own, transformed_wrench_term(tree, i, K, k, E, F, 0))), handed)
 
 
 @inline_kernel
-def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, ws):
+def add_joint_force_series(tree, K, q, v, passive, has_friction, tau, ws):
     nv = tree.armature.shape[0]
     for k in range(K - 1):
         if passive:
-            passive_series(tree, K, k, q, v, rubs, ws.rub, ws.passive)
+            passive_series(tree, K, k, q, v, has_friction, ws.friction_series, ws.passive)
         for c in range(nv):
             force = load(tau, k * nv + c) + load(tree.armature, c) * ((k + 1.0) * load(v, c * K + k + 1))
             if passive:
@@ -293,22 +302,22 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
     """States first … last - 1. v (N, K nv): derivatives 0 … K - 1; f_ext (N, (K - 1) 6 n_links) in `frame`, or empty;
     tau (N, (K - 1) nv)."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, x, series, Tau, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * K, nv * K, nv * (K - 1)))
+    tree, (Q, x, series, Tau, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * K, nv * K, nv * (K - 1)))
     ws, m = inverse_series_workspace(m, n, nv, K)
-    loads = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
-    passive, rubs = passive and index[4] != 0, index[5] != 0
-    for k in range(first, last, states_in(memory)):
+    wrenches = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
+    passive, has_friction = passive and index[4] != 0, index[5] != 0
+    for k in range(first, last, states_per_block(memory)):
         code = load_state(tree, q, v, k, Q, x)
         if f_ext.size:
-            load_block(f_ext, k, loads.links)
-            if code == OK and not finite(loads.links):
+            load_block(f_ext, k, wrenches.links)
+            if code == OK and not all_finite(wrenches.links):
                 code = BAD_F_EXT
         if code != OK:
             return code
         to_series(x, K, nv, series)
-        if loads.given:
-            begin_wrenches(tree, K, Q, loads)
-        higher_order_inverse(tree, K, Q, series, loads, passive, rubs, Tau, ws)
+        if wrenches.given:
+            initialize_wrench_series(tree, K, Q, wrenches)
+        higher_order_inverse(tree, K, Q, series, wrenches, passive, has_friction, Tau, ws)
         scale_rows(Tau, K - 1, nv, True)
         if not store_block(Tau, tau, k):
             return BAD_RESULT

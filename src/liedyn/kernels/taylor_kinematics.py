@@ -6,9 +6,9 @@ Jacobian; a twist has 0 … m - 1. Twists and Jacobians are taken in the frame t
 not turned there at the end: what is constant in that frame stays so, where turning would leave rounding that grows with m.
 Source: AGF Algorithm 1, which is `world_twists`.
 """
-from liedyn.joints.joint_model import joint_add, joint_column, tree_of
-from liedyn.joints.taylor_series import move_by_joint
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, load_state, store_block, unpack_block
+from liedyn.joints.joint_model import joint_add, joint_column, tree_views
+from liedyn.joints.taylor_series import apply_joint_series
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, all_finite, load_state, store_block, unpack_block
 from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, load_column, store_column
 from liedyn.kernels.taylor_inverse import scale_rows
 from liedyn.lie.inertia import momentum
@@ -35,17 +35,17 @@ from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-EVERY = -1          # for a link: all of them
+ALL_LINKS = -1          # for a link: all of them
 
 
 @inline_kernel
-def carries(tree, i, body):
+def joint_moves_body(tree, i, body):
     """Whether joint i moves the body; bodies stand depth first, so what a joint moves stands together."""
     return body > 0 and tree.iv[i] <= tree.iv[body] and tree.iv[body] <= tree.last[tree.iv[i]]
 
 
 @inline_kernel
-def hold(T, m, pose):
+def constant_pose_series(T, m, pose):
     """T: the series of a pose that stands still."""
     store_pose(T, 0, pose)
     for k in range(12, 12 * (m + 1)):
@@ -57,14 +57,14 @@ def body_series(tree, q, v, m, end, T, M):
     """T (12 (m + 1) n): series of the poses in the world of all bodies; with a link `end`, of those that carry it only.
     M (12 (m + 1)): scratch."""
     size = 12 * (m + 1)
-    hold(T, m, ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
+    constant_pose_series(T, m, ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
     for i in range(1, tree.parent.size):
-        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+        if end != ALL_LINKS and not joint_moves_body(tree, i, tree.link_body[end]):
             continue
         P, Ti, T0 = T[size * tree.parent[i]:], T[size * i:size * i + size], load_pose(tree.T0, i)
         for k in range(m + 1):
             store_pose(Ti, k, compose(load_pose(P, k), T0))
-        move_by_joint(tree, i, q, v, m, 1.0, Ti, M)
+        apply_joint_series(tree, i, q, v, m, 1.0, Ti, M)
 
 
 @inline_kernel
@@ -84,11 +84,11 @@ def body_twists(tree, q, v, m, end, V, L, M):
     for k in range(m):
         store_twist(V, k, rest)
     for i in range(1, tree.parent.size):
-        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+        if end != ALL_LINKS and not joint_moves_body(tree, i, tree.link_body[end]):
             continue
         P, Vi = V[6 * m * tree.parent[i]:], V[6 * m * i:6 * m * i + 6 * m]
-        hold(L, m, load_pose(tree.T0, i))
-        move_by_joint(tree, i, q, v, m, 1.0, L, M)
+        constant_pose_series(L, m, load_pose(tree.T0, i))
+        apply_joint_series(tree, i, q, v, m, 1.0, L, M)
         for k in range(m):                                        # the velocity of the parent where body i is
             y = load3(P, 6 * k + 3)
             for j in range(k + 1):
@@ -110,7 +110,7 @@ def world_twists(tree, v, m, end, T, V):
     for k in range(m):
         store_twist(V, k, rest)
     for i in range(1, tree.parent.size):
-        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+        if end != ALL_LINKS and not joint_moves_body(tree, i, tree.link_body[end]):
             continue
         P, Vi, Ti = V[6 * m * tree.parent[i]:], V[6 * m * i:6 * m * i + 6 * m], T[12 * (m + 1) * i:]
         for k in range(m):
@@ -139,7 +139,7 @@ def link_twist(tree, link, k, frame, m, X, V):
 
 # Jacobians ------------------------------------------------------------------------------------------------------------
 @inline_kernel
-def no_columns(tree, m, J):
+def clear_jacobian(tree, m, J):
     for k in range(6 * tree.armature.shape[0] * (m + 1)):
         store(J, k, 0.0)
 
@@ -148,14 +148,14 @@ def no_columns(tree, m, J):
 def body_jacobian(tree, link, q, v, m, U, M, J):
     """J (6 nv (m + 1)): series of a link's Jacobian in its own frame: columns Ad_U S with U (12 (m + 1)) the pose of body i in
     the link. M: scratch."""
-    no_columns(tree, m, J)
+    clear_jacobian(tree, m, J)
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
-    hold(U, m, inverse(load_pose(tree.link_pose, link)))
+    constant_pose_series(U, m, inverse(load_pose(tree.link_pose, link)))
     i = tree.link_body[link]
     while i > 0:
         for c in range(NV[tree.kind[i]]):
             move_column(joint_column(tree, i, c, zero), WORLD, m, U, U, J, tree.iv[i] + c, nv)
-        move_by_joint(tree, i, q, v, m, -1.0, U, M)
+        apply_joint_series(tree, i, q, v, m, -1.0, U, M)
         T0 = inverse(load_pose(tree.T0, i))
         for k in range(m + 1):
             store_pose(U, k, compose(load_pose(U, k), T0))
@@ -165,10 +165,10 @@ def body_jacobian(tree, link, q, v, m, U, M, J):
 @kernel
 def world_jacobian(tree, link, frame, m, T, X, J):
     """The same along world axes, about the world's origin or about the link's. T: poses of the bodies, X: of the link."""
-    no_columns(tree, m, J)
+    clear_jacobian(tree, m, J)
     nv, zero = tree.armature.shape[0], number_like(T, 0.0)
     for i in range(1, tree.parent.size):
-        if carries(tree, i, tree.link_body[link]):
+        if joint_moves_body(tree, i, tree.link_body[link]):
             for c in range(NV[tree.kind[i]]):
                 move_column(joint_column(tree, i, c, zero), frame, m, T[12 * (m + 1) * i:], X, J, tree.iv[i] + c, nv)
 
@@ -237,7 +237,7 @@ def series_workspace(x, n, nq, nv, m):
 
 
 @inline_kernel
-def take_series(tree, q, v, s, m, Q, v1):
+def load_series(tree, q, v, s, m, Q, v1):
     """As `batch_blocks.load_state`: Q, and coefficients v1 of the velocity."""
     code = load_state(tree, q, v, s, Q, v1)
     if code == OK:
@@ -247,15 +247,15 @@ def take_series(tree, q, v, s, m, Q, v1):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first, last):
-    """Of a link or EVERY one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
+    """Of a link or ALL_LINKS one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
     v (N, m nv): the velocity and its derivatives."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree = tree_of(index, constants)
-    low, high = (0, nl) if link == EVERY else (link, link + 1)
+    tree = tree_views(index, constants)
+    low, high = (0, nl) if link == ALL_LINKS else (link, link + 1)
     Q, v1, B, W, X, L, M, x = series_workspace(memory, n, nq, nv, m)
     T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
     for s in range(first, last, SIMD_WIDTH):
-        code = take_series(tree, q, v, s, m, Q, v1)
+        code = load_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
         body_series(tree, Q, v1, m, link, B, M)
@@ -274,7 +274,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
         scale_rows(T1, m + 1, 12 * (high - low), True)
         if V1.size:
             scale_rows(V1, m, 6 * (high - low), True)
-        if not finite(T1) or not finite(V1):
+        if not all_finite(T1) or not all_finite(V1):
             return BAD_RESULT
         unpack_block(T1, T, s)
         if V1.size:
@@ -283,14 +283,14 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, first, last):
+def jacobian_derivatives_batch(index, constants, memory, m, link, frame, q, v, J, first, last):
     """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
     n, nq, nv = index[0], index[1], index[2]
-    tree = tree_of(index, constants)
+    tree = tree_views(index, constants)
     Q, v1, B, _W, X, _L, M, x = series_workspace(memory, n, nq, nv, m)
     J1 = x[:J.shape[1]]
     for s in range(first, last, SIMD_WIDTH):
-        code = take_series(tree, q, v, s, m, Q, v1)
+        code = load_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
         if frame == LOCAL:
@@ -309,19 +309,19 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
 def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
     """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree = tree_of(index, constants)
+    tree = tree_views(index, constants)
     Q, v1, B, W, _X, L, M, x = series_workspace(memory, n, nq, nv, m)
     c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
     for s in range(first, last, SIMD_WIDTH):
-        code = take_series(tree, q, v, s, m, Q, v1)
+        code = load_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
-        body_series(tree, Q, v1, m, EVERY, B, M)
-        body_twists(tree, Q, v1, m, EVERY, W, L, M)
+        body_series(tree, Q, v1, m, ALL_LINKS, B, M)
+        body_twists(tree, Q, v1, m, ALL_LINKS, W, L, M)
         total_series(tree, m, B, W, c1, h1)
         scale_rows(c1, m + 1, 3, True)                  # not finite where nothing has mass
         scale_rows(h1, m, 6, True)
-        if not finite(h1):
+        if not all_finite(h1):
             return BAD_RESULT
         unpack_block(c1, c, s)
         unpack_block(h1, h, s)

@@ -125,7 +125,7 @@ def constraint_geometry(loop_constants, constraints: int) -> np.ndarray:
 
 
 def packed_model(index, constants, loop_index, loop_constants) -> np.ndarray:
-    """The four as one array (see `joints.loop_joints.loop_parts`)."""
+    """The four as one array (see `joints.loop_joints.unpack_constraints`)."""
     if not loop_index.size:
         return np.zeros(0)
     return np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])

@@ -178,7 +178,7 @@ class Joint:
         return tuple(str(k + 1) for k in range(len(self.screws))) if len(self.screws) != 1 else ("",)
 
     @property
-    def figures(self) -> tuple[Coordinate, ...]:
+    def coordinate_parameters(self) -> tuple[Coordinate, ...]:
         """Those of each velocity coordinate, also where none are given."""
         return self.coordinates or (Coordinate(),) * len(self.labels)
 
@@ -287,12 +287,12 @@ class Robot:
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    findings: tuple[RobotWarning, ...] = field(default=(), compare=False)   # what the loader noticed
+    warnings: tuple[RobotWarning, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Short: the fields hold the robot whole."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
-                 (self.couplings, "couplings"), (self.findings, "findings")]
+                 (self.couplings, "couplings"), (self.warnings, "findings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
         return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

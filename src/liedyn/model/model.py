@@ -131,7 +131,7 @@ class Model(Immutable):
     effort_limit: Array
     index: Integers
     constants: Array
-    findings: tuple[RobotWarning, ...] = field(default=(), compare=False)
+    warnings: tuple[RobotWarning, ...] = field(default=(), compare=False)
     constraints: tuple[ModelConstraint, ...] = ()
     loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))
@@ -310,7 +310,7 @@ class Model(Immutable):
 
     def __repr__(self) -> str:
         robot, loops = self.description, len(self.description.loops)
-        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.findings), "finding")]
+        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.warnings), "finding")]
         more = "".join(f", {_count_noun(n, what)}" for n, what in counts if n)
         return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
                 f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
@@ -467,7 +467,7 @@ class _ModelBuilder:
 
     def coordinate(self, name: str) -> np.ndarray:
         """One number of every velocity coordinate."""
-        return np.array([getattr(c, name) for joint in self.moving for c in joint.figures], dtype=float)
+        return np.array([getattr(c, name) for joint in self.moving for c in joint.coordinate_parameters], dtype=float)
 
     def model(self) -> Model:
         index, constants = self._arrays()
@@ -484,7 +484,7 @@ class _ModelBuilder:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            index=index, constants=constants, findings=self.robot.findings,
+            index=index, constants=constants, warnings=self.robot.warnings,
             constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
             packed_model=packed_model(index, constants, loop_index, loop_constants))
 
@@ -722,7 +722,7 @@ def _replace_coordinates(joint: Joint, which: list[int], field: str, value) -> J
         values = _floats(values)
     except (TypeError, ValueError):
         raise ModelError(f"wrong {field}", place=place, found=value, expected="numbers") from None
-    coordinates: list[Coordinate] = list(joint.figures)
+    coordinates: list[Coordinate] = list(joint.coordinate_parameters)
     for k, x in zip(which, values, strict=True):
         coordinates[k] = replace(coordinates[k], **{field: x})
     return replace(joint, coordinates=tuple(coordinates))

@@ -282,9 +282,9 @@ def validate(robot: Robot) -> Robot:
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_validate_actuator(actuator, tree) for actuator in robot.actuators)
     loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
-    found = (*robot.findings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
+    found = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
     return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
-                   couplings=couplings, findings=tuple(dict.fromkeys(found)))
+                   couplings=couplings, warnings=tuple(dict.fromkeys(found)))
 
 
 def validate_changes(robot: Robot, before: Robot) -> Robot:
@@ -296,7 +296,7 @@ def validate_changes(robot: Robot, before: Robot) -> Robot:
         _check_link(link)
     for joint in joints:
         check_pose(joint.origin, element_location(joint, "origin"), "origin")
-        for coordinate in joint.figures:
+        for coordinate in joint.coordinate_parameters:
             _check_coordinate(joint, coordinate)
     if not links and not joints:
         return robot
@@ -310,8 +310,8 @@ def validate_changes(robot: Robot, before: Robot) -> Robot:
     old = build_link_tree(before)
     gone = set(robot_warnings(before, old, {first: merge_links(old, first, members) for first,
                                             members in links_by_body(old).items()}))
-    found = (*(one for one in before.findings if one not in gone), *robot_warnings(robot, tree, bodies))
-    return replace(robot, findings=tuple(dict.fromkeys(found)))
+    found = (*(one for one in before.warnings if one not in gone), *robot_warnings(robot, tree, bodies))
+    return replace(robot, warnings=tuple(dict.fromkeys(found)))
 
 
 def _check_link(link: Link) -> None:
@@ -345,7 +345,7 @@ def _validate_joint(joint: Joint) -> Joint:
         _check_screws(joint)
     if joint.mimic:
         check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, element_location(joint, "mimic"), "multiplier and offset")
-    coordinates = joint.figures
+    coordinates = joint.coordinate_parameters
     if len(coordinates) != len(joint.labels):
         raise ModelError("wrong number of coordinates", place=element_location(joint), found=len(coordinates),
                          expected=f"{len(joint.labels)} for a joint of type {joint.type}")

@@ -26,7 +26,7 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside
 from liedyn.report.robot_summary import counted
-from liedyn.simulation.finite_differences import BOUND
+from liedyn.simulation.finite_differences import MAX_EXCESS
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode
@@ -166,7 +166,7 @@ def check(result: Linearization) -> None:
     if bad:
         shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
         raise CheckFailed(f"the linearization differs from extrapolated finite differences by {shown} (relative), more than "
-                          f"{BOUND:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
+                          f"{MAX_EXCESS:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:

@@ -19,7 +19,7 @@ from liedyn.io.trajectory_csv import cell, write_trajectory
 from liedyn.io.yaml_values import to_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
-from liedyn.simulation.trajectory_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 _TERMS, _NAMES = 3, 12                   # on a line for people
 _WIDEST = 100_000                        # characters of a cell: all in one line, as programs that read it expect
@@ -243,8 +243,8 @@ def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> 
     model = state.model
     if Path(path).suffix.lower() == ".csv":
         v = None if state.v is None else state.v[None]
-        columns = columns_of(model, q=state.assembly.q[None], v=v)
-        write_trajectory(path, header_of(model, folder=Path(path).absolute().parent), [0.0], columns, force=force)
+        columns = motion_columns(model, q=state.assembly.q[None], v=v)
+        write_trajectory(path, trajectory_header(model, folder=Path(path).absolute().parent), [0.0], columns, force=force)
         return
     with open_output(STDIO if path == STDIO else path, force=force) as file:
         file.write(f"# a closed configuration of {model.name}: `initial` of a scenario\n")

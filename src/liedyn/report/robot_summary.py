@@ -136,7 +136,7 @@ def robot_summary(model: Model) -> dict:
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
-        "findings": len(model.findings),
+        "findings": len(model.warnings),
     }
 
 
@@ -247,21 +247,21 @@ class RobotSummary:
     """A robot file with what was found in it, or with the error that it raises."""
 
     file: str
-    findings: tuple[RobotWarning, ...] = ()
+    warnings: tuple[RobotWarning, ...] = ()
     constraints: str = ""                    # how many there are, in words
     error: InputError | None = None
 
     def text(self) -> str:
         if self.error is not None:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
-        count = counted(len(self.findings), "finding") if self.findings else "no findings"
+        count = counted(len(self.warnings), "finding") if self.warnings else "no findings"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.findings)
+        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.warnings)
 
     def plain(self) -> dict:
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
                 "findings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
-                              "line": f.place.line, "key": f.place.key} for f in self.findings]}
+                              "line": f.place.line, "key": f.place.key} for f in self.warnings]}
 
 
 def examine(file: str, base: str | None = None, loops: str | None = None) -> RobotSummary:
@@ -270,7 +270,7 @@ def examine(file: str, base: str | None = None, loops: str | None = None) -> Rob
 
     try:
         model = read_model(file, base=base, loops=loops)
-        return RobotSummary(file, model.findings, constraint_count(model))
+        return RobotSummary(file, model.warnings, constraint_count(model))
     except InputError as error:
         return RobotSummary(file, error=error)
 
@@ -278,9 +278,9 @@ def examine(file: str, base: str | None = None, loops: str | None = None) -> Rob
 def verdict(examined: Sequence[RobotSummary]) -> None:
     """Raise if anything was found: ModelError where a file is not valid, else CheckFailed."""
     refused = [one.file for one in examined if one.error is not None]
-    doubtful = [one.file for one in examined if one.findings]
+    doubtful = [one.file for one in examined if one.warnings]
     if refused:
         raise ModelError(f"{counted(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
     if doubtful:
-        count = sum(len(one.findings) for one in examined)
+        count = sum(len(one.warnings) for one in examined)
         raise CheckFailed(f"{counted(count, 'finding')} in {counted(len(doubtful), 'robot')} of {len(examined)}")

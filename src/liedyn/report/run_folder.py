@@ -29,7 +29,7 @@ from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
 from liedyn.robot_files import yaml_of
 from liedyn.simulation.run import Result
-from liedyn.simulation.trajectory_columns import header_of, reaction_comment
+from liedyn.simulation.trajectory_columns import reaction_comment, trajectory_header
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     with open_folder(folder, mark=MARK, force=force) as part:
         model = yaml_of(result.model)
         (part / MODEL).write_text(model, encoding="utf-8")
-        header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder)) \
+        header = trajectory_header(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder)) \
             | {"model": MODEL, "model_sha256": hashlib.sha256(model.encode()).hexdigest()}
         write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
@@ -161,7 +161,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "robot": result.model.name,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
-        "findings": [str(finding) for finding in result.model.findings],
+        "findings": [str(finding) for finding in result.model.warnings],
         "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],

@@ -14,34 +14,34 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import is_significant, scaled_equations
 from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
-from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest_motion
+from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
-from liedyn.rollouts.events import Events, RolloutEventHandler, without_held_switches
-from liedyn.rollouts.inputs import RolloutInputs, imported
-from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_of, scaled_by_weight
-from liedyn.simulation.control.joint_control import no_laws
-from liedyn.simulation.limits import EXCEEDED, positions_beyond_limits
-from liedyn.simulation.name_binding import coordinates
-from liedyn.simulation.run_checks import CREEPS, LEAST_TIME, creep_of_runs, friction_levels, spaced
+from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switches
+from liedyn.rollouts.inputs import RolloutInputs, to_numpy
+from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, scale_with_weight
+from liedyn.simulation.control.joint_control import empty_joint_laws
+from liedyn.simulation.limits import EXCEEDED, position_limit_warnings
+from liedyn.simulation.name_binding import v_to_q_indices
+from liedyn.simulation.run_checks import CREEP_WARNING, MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
-_TURNED = 0.5            # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
-STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
+NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
+_MIN_ALIGNMENT = 0.5      # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
+STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
-def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places,
+def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, places,
              events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
            method, places, rows, events and events.key, is_enabled())
     def make():
-        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
+        problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
         return problem, generated_step(problem, method, places, rows)
     return cached_scenario(model, key, make)
 
@@ -49,88 +49,89 @@ def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places,
 def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
     """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
-    table = SignalCompiler(model, np.inf, coordinates(model))
-    each = np.array([table.put(1.0, SignalPurpose(f"torque of {name}"), own=True) for name in model.v_names], dtype=np.int64)
-    watch = no if events is None else events.put_readings(table)
+    table = SignalCompiler(model, np.inf, v_to_q_indices(model))
+    each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {name}"), exclusive=True) for name in model.v_names],
+                    dtype=np.int64)
+    watch = no if events is None else events.add_event_signals(table)
     schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
-                        coordinates(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
-    signals = without_held_switches(table.arrays(none, none))
+                        v_to_q_indices(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
+    signals = unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
-        laws = no_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
-            acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
+        laws = empty_joint_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
+            active_laws=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
             about_tau=np.zeros(nv))
-    ties = ConstraintOptions(no) if model.nc else None
+    constraints = ConstraintOptions(no) if model.nc else None
     return InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive,
-                               ties=ties,
+                               constraints=constraints,
                    joint_laws=laws, contacts=contacts, directions=events.directions if events else ())
 
 
-def clocks_of(steps: int, dt: float) -> np.ndarray:
+def step_clocks(steps: int, dt: float) -> np.ndarray:
     """(S + 1, 4) for `BatchStep`."""
     t = dt * np.arange(steps + 1)
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_side_by_side(engines: list[BatchIntegrator], runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float,
+def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
                      rows: np.ndarray,
                      handler: RolloutEventHandler | None = None) -> None:
     """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
-    clocks = clocks_of(steps, dt)
+    clocks = step_clocks(steps, dt)
     timed = handler.events.timed if handler else {}
     # the last row of each run shows the state after the events of its time, and the forces of its last step
-    closes = handler is not None or bool(found.more.shape[2] and (runs.last < steps).any())
+    closes = handler is not None or bool(found.forces.shape[2] and (runs.last < steps).any())
     cuts, tau = sorted({*timed, *(runs.last.tolist() if closes else ())}), None
-    for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
+    for engine, (first, until, _) in zip(engines, runs.segments, strict=True):
         # a policy is asked before each step
         borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
         for s, end in pairwise([*borders, until]):
             if runs.policy and (s == 0 or s not in timed):
-                tau = rollout_specialization(runs, s * dt, moving.q, moving.v)[:, None]
-            driven = runs.driven(s, end, tau)
+                tau = rollout_specialization(runs, s * dt, batch_states.q, batch_states.v)[:, None]
+            step_inputs = runs.step_inputs(s, end, tau)
             if handler and (s == 0 or s in timed):
-                before = moving.q.copy(), moving.v.copy()
-                handler.happen_at(s, engine, moving, clocks[s], values, driven)
-                changed = not all(map(np.array_equal, before, (moving.q, moving.v)))
+                before = batch_states.q.copy(), batch_states.v.copy()
+                handler.apply_timed_events(s, engine, batch_states, clocks[s], values, step_inputs)
+                changed = not all(map(np.array_equal, before, (batch_states.q, batch_states.v)))
                 if runs.policy and (s > 0 or changed):                 # it sees the states after the events
-                    tau = rollout_specialization(runs, s * dt, moving.q, moving.v)[:, None]
-                    driven = runs.driven(s, end, tau)
-                handler.update_signs(moving, values, driven)
+                    tau = rollout_specialization(runs, s * dt, batch_states.q, batch_states.v)[:, None]
+                    step_inputs = runs.step_inputs(s, end, tau)
+                handler.update_signs(batch_states, values, step_inputs)
             grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
             if end < steps or closes:
                 grid.row[-1] = -1                                      # it follows: with the next call, or as the last row
-            moving.last[:] = runs.last - s                             # of this call
+            batch_states.last[:] = runs.last - s                             # of this call
             if closes:
-                moving.last[runs.last == s] = -1
-            before = moving.ended.copy()
-            engine.advance(moving, grid, found, values, driven)
+                batch_states.last[runs.last == s] = -1
+            before = batch_states.ended.copy()
+            engine.advance(batch_states, grid, found, values, step_inputs)
             if handler:
-                handler.follow(engine, moving, grid, found, values, driven)
-            moving.ended[(moving.ended >= 0) & (before < 0)] += s
+                handler.continue_runs(engine, batch_states, grid, found, values, step_inputs)
+            batch_states.ended[(batch_states.ended >= 0) & (before < 0)] += s
             over = runs.last == end
             if closes and over.any():
-                driven = runs.driven(end - 1, end, tau)
+                step_inputs = runs.step_inputs(end - 1, end, tau)
                 if handler:
-                    handler.finish(end, engine, moving, clocks[end], values, driven)
-                moving.last[:], before = np.where(over, 0, -1), moving.ended.copy()
-                engine.advance(moving, Grid(clocks[end:end + 1], row[end:end + 1]), found, values, driven)
-                moving.ended[(moving.ended >= 0) & (before < 0)] += end
+                    handler.finish(end, engine, batch_states, clocks[end], values, step_inputs)
+                batch_states.last[:], before = np.where(over, 0, -1), batch_states.ended.copy()
+                engine.advance(batch_states, Grid(clocks[end:end + 1], row[end:end + 1]), found, values, step_inputs)
+                batch_states.ended[(batch_states.ended >= 0) & (before < 0)] += end
 
 
-def robot_of(runs: RolloutInputs, k: int):
+def robot_of_run(runs: RolloutInputs, k: int):
     """The robot of run k."""
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
 def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """With the robot of run k, and its contacts."""
-    contacts = problem.contacts and scaled_by_weight(problem.contacts, runs.weights[runs.robot[k]])
-    return replace(problem, model=robot_of(runs, k), contacts=contacts)
+    contacts = problem.contacts and scale_with_weight(problem.contacts, runs.weights[runs.robot[k]])
+    return replace(problem, model=robot_of_run(runs, k), contacts=contacts)
 
 
-def contacts_of(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> ContactMotion:
+def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> ContactMotion:
     """Along the states (…, R, nq), (…, R, nv) of all runs."""
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
@@ -146,42 +147,45 @@ def contacts_of(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> Cont
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()),
+                         *friction_parameters(problem.contacts))
 
 
-def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *, clean: bool = False) -> bool:
-    """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `clean` says so of
-    this one. `stiff_notes` takes longer than a short rollout, of which a policy or a gradient descent asks for thousands."""
+def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *,
+                 without_warnings: bool = False) -> bool:
+    """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `without_warnings`
+    says so of this one. `stiff_warnings` takes longer than a short rollout, of which a policy or a gradient descent asks for
+    thousands."""
     if runs.variants is not None or runs.contacts is not None or problem.directions:
         return False
     gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
     alike = (dt, method, problem.passive, runs.masks.tobytes(), gains)
-    if clean:
+    if without_warnings:
         runs.model._cache["rollout without doubts"] = alike
     return runs.model._cache.get("rollout without doubts") == alike
 
 
-def warnings_of(of_events: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
+def warnings_of(event_warnings: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
              v) -> tuple[str, ...]:
-    """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
+    """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
-    return (*of_events, *runs.notes, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
-            *singular_notes(problem, runs, t, q[first]), *state_notes(problem, runs, t, q))
+    return (*event_warnings, *runs.notes, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
+            *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
-def state_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
+def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
     """What is doubtful about the states of all runs, and takes little time to be seen."""
-    rows = spaced(t)
-    beyond = positions_beyond_limits(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
-    return [*creep_notes(problem, runs, t, q), *beyond]
+    rows = spaced_rows(t)
+    beyond = position_limit_warnings(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
+    return [*creep_warnings(problem, runs, t, q), *beyond]
 
 
 def from_states(note: str) -> bool:
-    """Whether a note is one of `state_notes`."""
-    return note.startswith((CREEPS, EXCEEDED[0]))
+    """Whether a note is one of `state_warnings`."""
+    return note.startswith((CREEP_WARNING, EXCEEDED[0]))
 
 
-def not_told(model: Model, notes) -> list[str]:
+def drop_reported(model: Model, notes) -> list[str]:
     """The notes less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
     beyond = [note for note in notes if note.startswith(EXCEEDED[0])]
     told = model._cache.get("rollout beyond limits", False)
@@ -189,22 +193,22 @@ def not_told(model: Model, notes) -> list[str]:
     return [note for note in notes if not (told and note in beyond)]
 
 
-def creep_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
+def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
     """A note where joints rest by smoothed friction."""
     model = runs.model
-    if not problem.passive or t[-1] <= LEAST_TIME:             # a policy or a gradient descent asks for many short rollouts
+    if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # a policy or a gradient descent asks for many short rollouts
         return []
     constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
     friction = np.array([friction_levels(model, each) for each in constants])
     if not friction.any():
         return []
-    return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).notes()
+    return measure_creep(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).warnings()
 
 
-def singular_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[str, ...]:
+def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[str, ...]:
     """A note where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some outputs
     t (R,), q (R, nq) lie before it and some behind."""
-    passed = dict(runs.singular)
+    passed = dict(runs.singular_times)
     first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
     if first is not None:
         passed[0] = first
@@ -219,7 +223,7 @@ def singular_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> t
 def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> float | None:
     """When the equations that the first run rests on became dependent: at an output, or between two, where their orientation
     turns round: there the determinant of A(t1) A(t2)^T is negative, as it is not for small motions otherwise."""
-    model, whole = robot_of(runs, 0), np.isfinite(q).all(axis=1)
+    model, whole = robot_of_run(runs, 0), np.isfinite(q).all(axis=1)
     rows = np.array(next(iter(runs.rows.values()))[2], dtype=int)
     if not len(rows) or not whole.any():
         return None
@@ -228,11 +232,11 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
     if singular.any():
         return float(t[np.argmax(singular)])
     size = np.linalg.det(A @ np.swapaxes(A, 1, 2))
-    turned = np.linalg.det(A[:-1] @ np.swapaxes(A[1:], 1, 2)) < -_TURNED * np.sqrt(size[:-1] * size[1:])
+    turned = np.linalg.det(A[:-1] @ np.swapaxes(A[1:], 1, 2)) < -_MIN_ALIGNMENT * np.sqrt(size[:-1] * size[1:])
     return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
 
 
-def stiff_notes(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q, v) -> tuple[str, ...]:
     """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
     its outputs t (R,), q (R, nq), v (R, nv)."""
     at = _with_robot(problem, runs, 0)
@@ -246,11 +250,12 @@ def stiff_notes(problem: InitialValueProblem, runs: RolloutInputs, dt: float, me
         return ()
     some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
     found = max(fastest_motion(at, float(t[k]), q[k], v[k], False) for k in some)
-    most = STABLE[method]
+    most = STABILITY_LIMITS[method]
     if found.rate * dt <= most:
         return ()
-    acting = found.acting.replace(GAINS, "gains")
-    return (f"dt is too long: {acting} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
+    subject_and_verb = found.subject_and_verb.replace(GAINS_LABEL, "gains")
+    return (
+        f"dt is too long: {subject_and_verb} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
             f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
@@ -258,7 +263,7 @@ def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
     """Joint forces by the policy."""
     nv = runs.model.nv
     given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
-    given = as_array(imported(given), "what the policy returns", (nv,))
+    given = as_array(to_numpy(given), "what the policy returns", (nv,))
     try:
         return np.ascontiguousarray(np.broadcast_to(given, (*runs.lead, nv)).reshape(runs.count, nv))
     except ValueError:
@@ -274,11 +279,11 @@ class _HeldForces:
         self.torque = series[0]
 
     @property
-    def due(self) -> float:
+    def next_time(self) -> float:
         return (self.k + 1) * self.dt if self.k + 1 < len(self.series) else np.inf
 
-    def act(self, problem, t, q0, y) -> None:
-        while self.due <= t * (1.0 + 1e-15):
+    def update(self, problem, t, q0, y) -> None:
+        while self.next_time <= t * (1.0 + 1e-15):
             self.k += 1
         self.torque = self.series[min(self.k, len(self.series) - 1)]
 
@@ -288,43 +293,44 @@ class _RowCounter(RunObserver):
 
     record, count = None, (0,)
 
-    def follow(self, record, count) -> None:
+    def begin_segment(self, record, count) -> None:
         self.record, self.count = record, count
 
 
 def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
     """UsageError for what the loop of a single run does not do."""
-    for asked, what in _beyond(problem, runs, method):
+    for asked, what in _unsupported(problem, runs, method):
         if asked:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
-            raise UsageError(f"{what} needs generated code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
+            raise UsageError(
+                f"{what} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} joint forces by array")
 
 
-def _beyond(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:
+def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
-            (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
-            (len(runs.stretches) > 1, "a mask that changes"), (problem.directions, "an event"))
+            (runs.pattern is not None and runs.setpoints is not None, "feedback about a state that moves"),
+            (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"))
 
 
-def run_alone(problem: InitialValueProblem, runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float, rows,
-              method: str) -> dict:
+def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
+                    rows, method: str) -> dict:
     """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
-    `run_one_by_one`."""
-    if any(asked for asked, _ in _beyond(problem, runs, method)):
+    `run_sequentially`."""
+    if any(asked for asked, _ in _unsupported(problem, runs, method)):
         return {}
-    runs.alone = np.flatnonzero((moving.codes == DEPENDENT_EQUATIONS) & (moving.ended >= 0))
-    if not len(runs.alone):
+    runs.rerun_indices = np.flatnonzero((batch_states.codes == DEPENDENT_EQUATIONS) & (batch_states.ended >= 0))
+    if not len(runs.rerun_indices):
         return {}
-    moving.ended[runs.alone] = -1
-    return run_one_by_one(problem, runs, moving, found, dt, rows, runs.alone)
+    batch_states.ended[runs.rerun_indices] = -1
+    return run_sequentially(problem, runs, batch_states, found, dt, rows, runs.rerun_indices)
 
 
-def run_one_by_one(problem: InitialValueProblem, runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float, rows,
-                   which) -> dict:
-    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
-    reasons, driving = {}, runs.driven(0, runs.steps).series
-    for k in map(int, which):
-        own, kept, shown = _own(problem, runs, k), _RowCounter(), rows <= runs.last[k]
+def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
+                     rows, run_indices) -> dict:
+    """The runs `run_indices`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
+    reasons, driving = {}, runs.step_inputs(0, runs.steps).series
+    for k in map(int, run_indices):
+        own, kept, shown = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
             stretch = solve_segment(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
@@ -332,25 +338,28 @@ def run_one_by_one(problem: InitialValueProblem, runs: RolloutInputs, moving: Ba
                                     observer=kept)
             loops = stretch.statistics.loops
             if loops is not None and loops.singular:
-                runs.singular[k] = loops.singular_time
+                runs.singular_times[k] = loops.singular_time
         except ComputationError as error:
-            moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
+            batch_states.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[NEXT_OUTPUT]), np.count_nonzero(shown))
-        for x in (found.q, found.v, found.work, found.more):               # in one batch, it may have gone on for longer
+        for x in (found.q, found.v, found.supplied_energy, found.forces):      # in one batch, it may have gone on for longer
             x[k] = np.nan
-        found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]
-        if found.more.shape[2]:
-            found.more[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
+        for x, recorded in ((found.q, record.q), (found.v, record.v), (found.supplied_energy, record.supplied_energy)):
+            x[k, :count] = recorded[:count]
+        if found.forces.shape[2]:
+            found.forces[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
     return reasons
 
 
-def _own(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
+def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None:
         nv, gain = model.nv, np.zeros(2 * model.nv**2)
         gain[runs.pattern.reshape(-1)] = runs.gains[k]
-        q, v = runs.law[k, runs.gains.shape[1]:][:model.nq], runs.law[k, runs.gains.shape[1] + model.nq:][:nv]
+        q, v = runs.feedback_values[k,
+                                    runs.gains.shape[1]:][:model.nq], runs.feedback_values[k,
+                                                                                           runs.gains.shape[1] + model.nq:][:nv]
         laws = laws._replace(gain=gain, about_q=q, about_v=v)
     signals = SimpleNamespace(signal=np.arange(model.nv))
     return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

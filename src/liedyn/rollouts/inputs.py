@@ -30,9 +30,10 @@ from liedyn.io.scenarios.contact_schema import read_contacts
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import tree_of
 from liedyn.kernels.simulation.contact import Contacts
-from liedyn.simulation.contact_setup import bind_contacts, material_scale, weight_of
+from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
 
-CLOSED = 1e-6          # rad or lengths of the loop; of velocities, relative to the largest: states off by more are an error
+# rad or lengths of the loop; of velocities, relative to the largest: states off by more are an error
+MAX_CLOSURE_ERROR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class Feedback(Immutable):
 class ContactSettings(NamedTuple):
     """`contacts` of a rollout."""
 
-    bound: Contacts
+    contacts: Contacts
     names: tuple[str, ...]
     key: str               # what they were read from
 
@@ -97,21 +98,21 @@ class RolloutInputs:
     def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: ContactSettings | None = None,
                  a=None, prescribed=None):
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
-        q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
+        q0, v0 = as_array(to_numpy(q0), "q0", (model.nq,)), as_array(to_numpy(v0), "v0", (model.nv,))
         self.policy = tau if callable(tau) else None
-        tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
+        tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(to_numpy(tau), "tau", (model.nv,))
         tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
         if a is not None and prescribed is None:
             raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
-        a = np.zeros((1, model.nv)) if a is None else as_array(imported(a), "a", (model.nv,))
+        a = np.zeros((1, model.nv)) if a is None else as_array(to_numpy(a), "a", (model.nv,))
         a = a.reshape(1, -1) if a.ndim == 1 else a
         tau, a = np.where(self.masks.all(axis=0), 0.0, tau), np.where(self.masks.any(axis=0), a, 0.0)        # what is read
         named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2), ("a", a, 2)]
         if last is not None:
             named.append(("last", np.asarray(last), 0))
-        about = [] if feedback is None else _feedback(model, feedback, steps)
-        named += about
+        setpoints = [] if feedback is None else _feedback(model, feedback, steps)
+        named += setpoints
         robot = np.arange(len(variants)) if variants else np.zeros((), dtype=np.int64)
         try:
             lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), robot.shape)
@@ -119,7 +120,7 @@ class RolloutInputs:
             shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
             also = f", {len(variants)} variants" if variants else ""
             raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
-        for name, x, _ in about[1:]:
+        for name, x, _ in setpoints[1:]:
             _check_not_both(name, x, lead, steps)
         self.lead, self.count = lead, prod(lead)
         self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
@@ -130,21 +131,21 @@ class RolloutInputs:
         if model.nq > model.nv:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
         self.notes: list[str] = []                                      # about the initial states
-        self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
-        self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
-        self.singular: dict[int, float] = {}                            # when those passed a singular configuration
+        self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
+        self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        self.singular_times: dict[int, float] = {}                            # when those passed a singular configuration
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
-        self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
-        self.pattern = self.about = None
+        self.last = np.full(self.count, steps) if last is None else self._check_last(rows["last"])
+        self.pattern = self.setpoints = None
         if feedback is not None:
-            self._bind(rows)
+            self._bind_feedback(rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
         return vars(self) | {"policy": None}
 
-    def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
+    def _independent_equations(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
         """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
         constraints, UsageError for driven loops and where too much is prescribed."""
         driven = next((one.name for one in model.constraints if one.driven), None)
@@ -152,7 +153,7 @@ class RolloutInputs:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
         if not self.count:
             return
-        with self.each_robot() as robots:
+        with self.with_run_robots() as robots:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
             ranks = equation_rank(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
@@ -161,13 +162,13 @@ class RolloutInputs:
             off = np.abs(x) * equation_weights(model) / size
             worst = off.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
-            if worst[k] > CLOSED:
+            if worst[k] > MAX_CLOSURE_ERROR:
                 row = model.constraint_equation_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
-                                         f"{CLOSED:g} {relative}; use ld.{mend}")
+                                         f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
         self.notes += singular_state_warnings(model, self.q, ranks, what="run")
         begins: dict[bytes, tuple] = {}
-        for first, _, mask in self.stretches:
+        for first, _, mask in self.segments:
             begins.setdefault(mask.tobytes(), (first, mask))
         for first, mask in begins.values():
             _, free, driven = rows = independent_equations(model, self.q[0], mask)
@@ -177,55 +178,55 @@ class RolloutInputs:
                                  "(prescribe fewer)")
             yield mask, rows
 
-    def each_robot(self, which=slice(None)):
+    def with_run_robots(self, run_indices=slice(None)):
         """Within it functions of the model that it gives compute state k with the robot of run k, or of run which[k]."""
         if self.variants is None:
             return nullcontext(self.model)
         places, numbers = self.varying
-        return Variants.of_numbers(self.model, places, numbers[which]).in_place_of_the_model()
+        return Variants.of_numbers(self.model, places, numbers[run_indices]).in_place_of_the_model()
 
     @cached_property
-    def stretches(self) -> list[tuple[int, int, np.ndarray]]:
+    def segments(self) -> list[tuple[int, int, np.ndarray]]:
         """First step, the one after the last, and the mask (nv,) of what is prescribed."""
         borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
         return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
-    def _bind(self, rows) -> None:
+    def _bind_feedback(self, rows) -> None:
         gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
         self.pattern = (gain != 0.0).any(axis=0)
         fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
         integrate(self.model, fixed[0], np.zeros(self.model.nv))
         self.gains = gain[:, self.pattern]
-        self.law = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
-        self.about = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
-        for name, x in zip(("feedback.about_q", "feedback.about_v"), self.about or (), strict=False):
+        self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
+        self.setpoints = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
+        for name, x in zip(("feedback.about_q", "feedback.about_v"), self.setpoints or (), strict=False):
             self._check_steps(name, x)
 
     def _check_steps(self, name: str, x) -> None:
         if x.shape[1] not in (1, self.steps):
             raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
 
-    def _lasts(self, last) -> np.ndarray:
+    def _check_last(self, last) -> np.ndarray:
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
             numbers = last.size and last.dtype.kind in "iuf"
             found = f"{last.dtype} from {last.min()} to {last.max()}" if numbers else f"{last.dtype}"
             raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
-    def driven(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
+    def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
         """What changes in the steps first … until - 1 of one stretch: joint forces, which may be given as (N, 1, nv), or where
         prescribed accelerations, and what moves of the feedback."""
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
-        driving = _within(self.tau, first, until) if tau is None else tau
+        driving = _steps_of_series(self.tau, first, until) if tau is None else tau
         if mask.any():
-            driving = np.where(mask, *np.broadcast_arrays(_within(self.a, first, until), driving))
-        if self.about is None:
+            driving = np.where(mask, *np.broadcast_arrays(_steps_of_series(self.a, first, until), driving))
+        if self.setpoints is None:
             return StepInputs(np.arange(nv), np.require(driving, requirements="CW"))
-        at = self.first_gain + self.gains.shape[1]
+        at = self.first_gain_index + self.gains.shape[1]
         places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
-        about = [_within(x, first, until) for x in self.about]
-        length = max(x.shape[1] for x in (driving, *about))
-        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *about)]
+        setpoints = [_steps_of_series(x, first, until) for x in self.setpoints]
+        length = max(x.shape[1] for x in (driving, *setpoints))
+        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *setpoints)]
         return StepInputs(places, np.concatenate(series, axis=2))
 
     @property
@@ -242,25 +243,25 @@ class RolloutInputs:
         if self.variants is None:
             return np.ones(1)
         constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
-        weights = np.array([weight_of(self.model, own) for own in constants])
+        weights = np.array([robot_weight(self.model, own) for own in constants])
         return weights / (weights[0] or 1.0)               # without weight, no stiffness follows from it
 
     @property
-    def first_gain(self) -> int:
+    def first_gain_index(self) -> int:
         """Place of the feedback's numbers in the values."""
-        return self.model.nv + (0 if self.contacts is None else self.contacts.bound.material.size)
+        return self.model.nv + (0 if self.contacts is None else self.contacts.contacts.material.size)
 
     def values(self) -> np.ndarray:
         """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
         parts = [self.tau[:, 0]]
         if self.contacts is not None:
-            bound = self.contacts.bound
+            bound = self.contacts.contacts
             parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
         # of one column each, they are joined by columns
-        return np.ascontiguousarray(np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1))
+        return np.ascontiguousarray(np.concatenate(parts + ([] if self.pattern is None else [self.feedback_values]), axis=1))
 
 
-def _within(x: np.ndarray, first: int, until: int) -> np.ndarray:
+def _steps_of_series(x: np.ndarray, first: int, until: int) -> np.ndarray:
     """Steps first … until - 1 of a series (N, 1 or S, n)."""
     return x if x.shape[1] == 1 else x[:, first:until]
 
@@ -281,10 +282,10 @@ def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
     """Names and arrays of a feedback, and how many of their last axes are their own."""
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
-    gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
-    about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
+    gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
+    about_q = as_array(to_numpy(feedback.about_q), "feedback.about_q", (model.nq,))
     about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
-        imported(feedback.about_v), "feedback.about_v", (model.nv,))
+        to_numpy(feedback.about_v), "feedback.about_v", (model.nv,))
     moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
     if moves:
         about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
@@ -298,7 +299,7 @@ def _check_not_both(name: str, x, lead: tuple[int, ...], steps: int) -> None:
                          f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
 
 
-def imported(x):
+def to_numpy(x):
     """What other libraries hold, as NumPy sees it."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack__"):
         return x

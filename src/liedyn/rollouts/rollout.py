@@ -22,10 +22,10 @@ from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ShapeError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curves_at, shares
-from liedyn.joints.joint_model import tree_of
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
+from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.constraints.driver import LOOP_OPEN
-from liedyn.kernels.simulation.contact import MATERIAL, STIFFNESS
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, backpropagate_rollouts
@@ -33,24 +33,24 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array, reduced_inertias
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.rollouts.engine import (
-    NO_LINE,
+    NO_GENERATED_CODE,
     check_within_limits,
     checked_runs,
-    clocks_of,
-    contacts_of,
+    contact_motions,
+    drop_reported,
     from_states,
-    not_told,
-    prepared,
-    run_alone,
-    run_one_by_one,
-    run_side_by_side,
-    state_notes,
+    prepare_problem,
+    rerun_dependent,
+    run_sequentially,
+    run_vectorized,
+    state_warnings,
+    step_clocks,
     warnings_of,
 )
-from liedyn.rollouts.events import AGAIN, CONTRADICTED, STOPPED, Events, RolloutEventHandler, RolloutEvents
+from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, RolloutEventHandler, RolloutEvents
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
-from liedyn.simulation.contact_setup import ContactMotion, weight_gradient, weight_of
-from liedyn.simulation.run_checks import LEAST_TIME
+from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
+from liedyn.simulation.run_checks import MIN_CREEP_TIME
 
 # Derivatives of a cost through the steps of a rollout: the adjoint of what was computed, step by step -------------------
 
@@ -85,7 +85,7 @@ class RolloutAdjoint(Immutable):
         return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
-def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
+def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                parameters: tuple[str, ...]) -> RolloutAdjoint:
     """engines: a `BatchIntegrator` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
     `Rollout.adjoint`."""
@@ -96,15 +96,15 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
         places, numbers = given.varying
         rates = np.zeros((0, len(places)))
     else:
-        places, rates = _constants_of(model, parameters)
+        places, rates = _constant_tangents(model, parameters)
         numbers = np.broadcast_to(model.constants[places], (count, len(places)))
-    lines = [_line_of(engine, given, mask, method, tuple(map(int, places)))
-             for engine, (_, _, mask) in zip(engines, given.stretches, strict=True)]
+    lines = [_adjoint_step_of(engine, given, mask, method, tuple(map(int, places)))
+             for engine, (_, _, mask) in zip(engines, given.segments, strict=True)]
     q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
     tangent, d_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(v.shape)
                     for name, x in (("d_q", d_q), ("d_v", d_v)))
     ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
-    ended[given.alone] = True
+    ended[given.rerun_indices] = True
     last = np.where(ended, 0, given.last)
     rest, safe = model.neutral(), q
     if (last < steps).any():                                   # what comes after the end of a run does not count
@@ -118,33 +118,34 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
     parts, numbers = [], np.require(numbers, requirements="CW")
     compile_entry_point(backpropagate_rollouts)
-    for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
-        driven, own = given.driven(first, until), clocks[first:until + 1]
+    for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.segments[::-1], strict=True):
+        step_inputs, own = given.step_inputs(first, until), clocks[first:until + 1]
         if until < steps:                                      # what began with the state at its end has counted it
             d_q[:, until], d_v[:, until] = 0.0, 0.0
         states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]
-        by_series, curves = np.zeros((count, until - first, len(driven.places))), curves_at(
-            engine.problem.signals, engine.line.curves, own)
+        by_series, curves = np.zeros((count, until - first, len(step_inputs.places))), curve_coefficients(
+            engine.problem.signals, engine.batch_step.curves, own)
 
-        def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
+        def part(i, j, line=line, step_inputs=step_inputs, own=own, states=states, by_series=by_series, curves=curves,
+                 first=first):
             room = thread_workspace(RUNS_PER_BLOCK * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
-            return backpropagate_rollouts(line.address, simd_width(), own, curves, driven.places, driven.series, values,
+            return backpropagate_rollouts(line.address, simd_width(), own, curves, step_inputs.places, step_inputs.series, values,
                                           *states[:2], numbers,
                              last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
-        run_on_threads(part, shares(count))
+        run_on_threads(part, thread_borders(count))
         parts.append(by_series[..., :model.nv])
     by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
     masks = np.broadcast_to(given.masks, (steps, model.nv))
     found = [tangent_gradient(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
     if parameters and given.contacts is not None:
-        found[3] += _by_weight(given, by_values, places, rates, parameters)
+        found[3] += _weight_derivatives(given, by_values, places, rates, parameters)
     if masks.any():
         found[2] = np.where(masks, 0.0, by_driving)
         found.append(np.where(masks, by_driving, 0.0))
     if given.pattern is not None:
         gain = np.zeros((count, model.nv, 2 * model.nv))
-        gain[:, given.pattern] = by_values[:, given.first_gain:given.first_gain + given.gains.shape[1]]
+        gain[:, given.pattern] = by_values[:, given.first_gain_index:given.first_gain_index + given.gains.shape[1]]
         found.append(gain)
     for x in found:
         x[ended] = np.nan
@@ -153,22 +154,23 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     return RolloutAdjoint(q0, v0, tau, by_a, more[0] if more else None, by_parameters)
 
 
-def _by_weight(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
+def _weight_derivatives(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
     """(N, m) derivatives of the cost with respect to parameters, through the stiffness of contacts with `sink`, which is
-    proportional to the weight. places, rates (m, places): as of `_constants_of`."""
-    bound, model = given.contacts.bound, given.model
-    if not bound.weighed.any():
+    proportional to the weight. places, rates (m, places): as of `_constant_tangents`."""
+    bound, model = given.contacts.contacts, given.model
+    if not bound.scales_with_weight.any():
         return np.zeros((len(by_values), len(rates)))
     by_gravity = rates[:, places < 6].any(axis=1)
     if by_gravity.any() and not model.gravity.any():           # the weight is that of 9.81 m/s^2 there: discontinuous
         raise UsageError(f"the adjoint has no derivative by {parameters[int(np.argmax(by_gravity))]!r}: without gravity, the "
                          "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
-    by_k = (by_values[:, model.nv:given.first_gain] * bound.material).reshape(len(by_values), -1, MATERIAL)[..., STIFFNESS]
-    return np.outer(by_k[:, bound.weighed].sum(axis=1) / weight_of(model, model.constants),
+    by_k = (by_values[:, model.nv:given.first_gain_index] *
+            bound.material).reshape(len(by_values), -1, MATERIAL_SIZE)[..., STIFFNESS]
+    return np.outer(by_k[:, bound.scales_with_weight].sum(axis=1) / robot_weight(model, model.constants),
                     rates @ weight_gradient(model)[places])
 
 
-def _line_of(engine, given, mask, method: str, places):
+def _adjoint_step_of(engine, given, mask, method: str, places):
     line = compile_adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
@@ -184,12 +186,12 @@ def _cotangent(name: str, x, shape) -> np.ndarray:
         raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {shape}: each step and the end") from None
 
 
-def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _constant_tangents(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Places in the constants of a model that the parameters change, and by how much each (parameters, places)."""
     n, nv = model.n_bodies, model.nv
-    tree, dense = tree_of.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
+    tree, dense = tree_views.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
-        found, rates = parameter_tangent(model, name), tree_of.py_func(model.index, dense[row])
+        found, rates = parameter_tangent(model, name), tree_views.py_func(model.index, dense[row])
         changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, of what moves joints, of inertias, of coordinates
         here = found.at < changes.size
         changes[found.at[here]] = found.values[here]
@@ -212,9 +214,9 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
            DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",
-           AGAIN: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
-           CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
-_REASONS = 3             # that are printed
+           ZENO: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
+           INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or what is prescribed"}
+_MAX_REASONS = 3             # that are printed
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -248,15 +250,16 @@ class Rollout(Immutable):
     reasons: dict[int, str]
     events: RolloutEvents | None
     stopped_at: Array
-    _back: Callable[..., RolloutAdjoint] = field(compare=False)
-    _no_way_back: str = field(compare=False)
-    _touch: Callable[..., ContactMotion] | None = field(compare=False)
-    _doubts: Callable[..., tuple[str, ...]] = field(compare=False)
+    _compute_adjoint: Callable[..., RolloutAdjoint] = field(compare=False)
+    _adjoint_error: str = field(compare=False)
+    _contact_motion: Callable[..., ContactMotion] | None = field(compare=False)
+    _compute_warnings: Callable[..., tuple[str, ...]] = field(compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
         found = {"contacts": self.contacts, "notes": self.notes}
-        return vars(self) | found | {"_touch": None, "_doubts": None} | ({"_back": None} if self._no_way_back else {})
+        return vars(self) | found | {"_contact_motion": None,
+                                     "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -276,15 +279,15 @@ class Rollout(Immutable):
         UsageError
             If states in between were not kept, for a policy, and for robots without generated code.
         """
-        if self._no_way_back:
-            raise UsageError(f"the adjoint {self._no_way_back}")
-        return self._back(self, d_q, d_v, tuple(parameters))
+        if self._adjoint_error:
+            raise UsageError(f"the adjoint {self._adjoint_error}")
+        return self._compute_adjoint(self, d_q, d_v, tuple(parameters))
 
     @cached_property
     def contacts(self) -> ContactMotion | None:
         """Normal forces, depths and slips (…, R, m) of m contacts, centre of pressure (…, R, 3); NaN after the end of a run.
         Computed from the states when it is asked for. None without `contacts`."""
-        return self._touch and self._touch(self.q, self.v)
+        return self._contact_motion and self._contact_motion(self.q, self.v)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -292,7 +295,7 @@ class Rollout(Immutable):
         forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
         coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
         for."""
-        return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
+        return self._compute_warnings(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
     def complete(self) -> Mask:
@@ -301,17 +304,17 @@ class Rollout(Immutable):
 
     def __repr__(self) -> str:
         stopped, bad = np.count_nonzero(np.isfinite(self.stopped_at)), np.count_nonzero(~self.complete)
-        ended = _reasons_in_words(self.reasons)
+        ended = _reason_lines(self.reasons)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
                 f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
                 + "".join(f"\n  {line}" for line in (*ended, *(f"note: {note}" for note in self.notes))))
 
 
-def _reasons_in_words(reasons: Mapping[int, str]) -> list[str]:
+def _reason_lines(reasons: Mapping[int, str]) -> list[str]:
     """A line for each reason, the most frequent first."""
     counts = Counter(reasons.values()).most_common()
-    lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_REASONS]]
-    rest = counts[_REASONS:]
+    lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_MAX_REASONS]]
+    rest = counts[_MAX_REASONS:]
     more = f"{sum(count for _, count in rest)} runs ended early for {len(rest)} other reasons"
     return [*lines, *([more] if rest else [])]
 
@@ -400,52 +403,54 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
     places, numbers = runs.varying
     asked = Events.read(events, model, dt, steps)
-    ready = [prepared(runs, mask, passive, method, places, asked) for _, _, mask in runs.stretches]
+    ready = [prepare_problem(runs, mask, passive, method, places, asked) for _, _, mask in runs.segments]
     engines = [BatchIntegrator(problem, line, numbers) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_out([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
-    found = BatchOutputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces
-                            else 0)
-    moving = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
+    found = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
+                                  if forces else 0)
+    batch_states = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
     handler = RolloutEventHandler(asked, runs) if asked else None
     reasons: dict[int, str] = {}
     if together:
-        run_side_by_side(engines, runs, moving, found, dt, rows, handler)
-        alone = run_alone(problem, runs, moving, found, dt, rows, method)
-        moving.ended[moving.codes == STOPPED] = -1
-        reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
+        run_vectorized(engines, runs, batch_states, found, dt, rows, handler)
+        alone = rerun_dependent(problem, runs, batch_states, found, dt, rows, method)
+        batch_states.ended[batch_states.codes == STOPPED] = -1
+        reasons = alone | {int(k): REASONS[int(batch_states.codes[k])] for k in np.flatnonzero(batch_states.ended >= 0)
+                           if k not in alone}
     elif runs.count:
         check_within_limits(problem, runs, method)
-        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
-    ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
-    q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
+        reasons = run_sequentially(problem, runs, batch_states, found, dt, rows, range(runs.count))
+    ended = np.where(batch_states.ended >= 0, batch_states.ended * dt, np.nan).reshape(runs.lead)
+    q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.forces))
     q, v = copy_to_out((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = partial(_adjoint, runs, passive, method, dt)
-    missing = (f"needs generated code, which {NO_LINE.format(method)}" if not together else
+    missing = (f"needs generated code, which {NO_GENERATED_CODE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
-    touch = touching and partial(contacts_of, problem, runs)
-    doubts = partial(warnings_of, (*asked.notes, *handler.notes(moving)) if asked else (), problem, runs, dt, method)
+    touch = touching and partial(contact_motions, problem, runs)
+    doubts = partial(warnings_of, (*asked.notes, *handler.notes(batch_states)) if asked else (), problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
     alike = checked_runs(runs, problem, dt, method)
-    long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
-    notes = result.notes if not alike else (*runs.notes, *(state_notes(problem, runs, result.t, q) if long else ()))
-    warn(not_told(model, notes))
+    long = result.t[-1] > MIN_CREEP_TIME                           # a policy or a gradient descent asks for many short rollouts
+    notes = result.notes if not alike else (*runs.notes, *(state_warnings(problem, runs, result.t, q) if long else ()))
+    warn(drop_reported(model, notes))
     if not alike and all(map(from_states, notes)):
-        checked_runs(runs, problem, dt, method, clean=True)
+        checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
 
 
 def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
-    """asked: the last arguments of `adjoint_of`. What it needs of the rollout is kept with the model, or made again."""
+    """asked: the last arguments of `compute_adjoint`. What it needs of the rollout is kept with the model, or made again."""
     places, numbers = runs.varying
-    engines = [BatchIntegrator(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
-    return adjoint_of(engines, runs, clocks_of(runs.steps, dt), method, *asked)
+    engines = [BatchIntegrator(*prepare_problem(runs, mask, passive, method, places, None), numbers) for _, _,
+               mask in runs.segments]
+    return compute_adjoint(engines, runs, step_clocks(runs.steps, dt), method, *asked)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,8 +18,8 @@ from liedyn.errors import NameLookupError
 from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
 
-USUAL = ("dynamics", "simulate")
-COUNT = 9                           # of a batch: eight states in one batch and one more
+DEFAULT_GROUPS = ("dynamics", "simulate")
+BATCH_SIZE = 9                           # of a batch: eight states in one batch and one more
 
 # Compiled code is the same for every robot; these are as small as can be.
 TREE = """
@@ -68,9 +68,9 @@ GROUPS = {
         "constraint_wrenches", "closure_wrenches", "constrained_inverse_dynamics", "constrained_forward_derivatives",
         "constrained_hybrid_derivatives", "constrained_inverse_derivatives", "balance_derivatives", "mobility"),
 }
-VERSIONS = {"coriolis_matrix": ({"method": "recursive"}, {"method": "christoffel"})}
+VARIANTS = {"coriolis_matrix": ({"method": "recursive"}, {"method": "christoffel"})}
 METHODS = ("rk4", "dopri5", "rodas5p")
-OF_ONE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
+SINGLE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
 def _groups(what, robot) -> list[str]:
     if what is None:
         loops = robot is not None and ld.load(robot).nc > 0
-        return [*USUAL, *(["loops"] if loops else [])]
+        return [*DEFAULT_GROUPS, *(["loops"] if loops else [])]
     asked = [what] if isinstance(what, str) else list(what)
     for name in asked:
         if name != "all" and name not in GROUPS:
@@ -174,20 +174,20 @@ def _steps(group: str, folder: Path):
     if loops:
         yield group, "assemble", partial(ld.assemble, model, guess)
     for name in GROUPS[group]:
-        yield group, name, partial(_call, getattr(ld, name), model, guess, ((),) if name in OF_ONE_STATE else ((), (COUNT,)))
+        yield group, name, partial(_call, getattr(ld, name), model, guess, ((),) if name in SINGLE_STATE else ((), (BATCH_SIZE,)))
     if loops or group == "simulate":
         for method in METHODS:
             yield group, f"run_scenario, {method}", partial(_run, path, model, guess, method)
 
 
-def _call(function, model, guess, leads) -> None:
+def _call(function, model, guess, batch_shapes) -> None:
     """With its positional arguments and, where it has one, a direction dq."""
     q = ld.assemble(model, guess).q if model.nc else guess
-    for lead in leads:
+    for lead in batch_shapes:
         known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
         given = {name: known[name] for name, one in inspect.signature(function).parameters.items()
                  if one.default is one.empty or name == "dq"}
-        for version in VERSIONS.get(function.__name__, ({},)):
+        for version in VARIANTS.get(function.__name__, ({},)):
             function(**given, **version)
 
 

@@ -21,7 +21,7 @@ from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import bind
+from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.prescribed_poses import motion_signals
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
@@ -34,7 +34,7 @@ _CONTRADICTION = 1e-9       # of what remains of the couplings, relative to the 
                             # few operations is 1e-15, and a contradiction of this size is left to the closing of loops
 
 
-def coupled_position(model: Model, q: np.ndarray, kept: tuple[np.ndarray, ...], drive) -> np.ndarray:
+def solve_coupled_position(model: Model, q: np.ndarray, fixed_masks: tuple[np.ndarray, ...], constraint_motion) -> np.ndarray:
     """The configuration (nq,) in which followers follow and couplings hold.
 
     kept: masks (nv,) of coordinates that must not move. The first with which the couplings can hold is used; q is returned
@@ -43,18 +43,21 @@ def coupled_position(model: Model, q: np.ndarray, kept: tuple[np.ndarray, ...], 
     rows = _coupling_rows(model)
     if not rows:
         return q
-    C = constraint_jacobian(model, q, drive=drive)[rows]
-    step = _step(model, C, constraint_residual(model, q, drive=drive)[rows], kept, np.abs(q).max(initial=1.0))
+    C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
+    step = _coupling_step(model, C, constraint_residual(model, q, constraint_motion=constraint_motion)[rows], fixed_masks,
+                          np.abs(q).max(initial=1.0))
     return q if step is None else integrate(model, q, step)
 
 
-def coupled_velocity(model: Model, q: np.ndarray, v: np.ndarray, kept: tuple[np.ndarray, ...], drive) -> np.ndarray:
-    """As `coupled_position`, the velocity (nv,)."""
+def solve_coupled_velocity(model: Model, q: np.ndarray, v: np.ndarray, fixed_masks: tuple[np.ndarray, ...],
+                           constraint_motion) -> np.ndarray:
+    """As `solve_coupled_position`, the velocity (nv,)."""
     rows = _coupling_rows(model)
     if not rows:
         return v
-    C = constraint_jacobian(model, q, drive=drive)[rows]
-    step = _step(model, C, constraint_velocity(model, q, v, drive=drive)[rows], kept, np.abs(v).max(initial=1.0))
+    C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
+    step = _coupling_step(model, C, constraint_velocity(model, q, v, constraint_motion=constraint_motion)[rows], fixed_masks,
+                          np.abs(v).max(initial=1.0))
     return v if step is None else v + step
 
 
@@ -69,12 +72,12 @@ def _followers(model: Model) -> list[int]:
     return [first[one.name] if one.name in mimics else -1 for one in model.constraints if one.type == "coupling"]
 
 
-def _step(model: Model, C, residual, kept: tuple[np.ndarray, ...], size: float) -> np.ndarray | None:
+def _coupling_step(model: Model, C, residual, fixed_masks: tuple[np.ndarray, ...], size: float) -> np.ndarray | None:
     """The step x (nv,) with C x = -residual, zero where the residual is zero; None where the kept coordinates exclude it."""
     if not residual.any():
         return None
     followers, unit = np.array(_followers(model)), coordinate_scales(model)
-    for mask in kept:
+    for mask in fixed_masks:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
         F, others = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
         # followers by their drivers: x_F = -S x_others - s
@@ -92,12 +95,12 @@ def _step(model: Model, C, residual, kept: tuple[np.ndarray, ...], size: float) 
 
 # driven loops -----------------------------------------------------------------------------------------------------------
 
-_ROUNDING = 1e-9            # a state that is moved less is not worth a word
-_CLOSED = 1e-9              # of velocities, relative to the largest and to 1 rad/s, in lengths of their loop
-_AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
+_ROUNDING = 1e-9                           # a state that is moved less is not worth a word
+_VELOCITY_TOLERANCE = 1e-9                 # of velocities, relative to the largest and to 1 rad/s, in lengths of their loop
+_NEIGHBOUR_DISTANCES = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
 
 
-def tie(scenario: Scenario, model, table: SignalCompiler) -> ConstraintOptions | None:
+def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> ConstraintOptions | None:
     """How the constraints act in the scenario, with the signals of driven loops put into the table.
 
     Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
@@ -112,15 +115,15 @@ def tie(scenario: Scenario, model, table: SignalCompiler) -> ConstraintOptions |
             raise ScenarioError("the robot has no constraints", place=scenario.stabilization.place,
                                 expected="loops, couplings or a mimic in its file")
         return None
-    rules = bind(scenario.drives, driven, "driven loop")
+    rules = bind_rules(scenario.drives, driven, "driven loop")
     signals = [k for name in driven
-               for k in motion_signals(table, f"closure {name}", rules[name].value if name in rules else Motion())]
-    kept = scenario.stabilization
-    return ConstraintOptions(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
-                kept.frequency if kept.method == "baumgarte" else 0.0)
+               for k in motion_signals(compiler, f"closure {name}", rules[name].value if name in rules else Motion())]
+    stabilization = scenario.stabilization
+    return ConstraintOptions(np.array(signals, dtype=np.int64), stabilization.tolerance if stabilization.method == "projection"
+                             else 0.0, stabilization.frequency if stabilization.method == "baumgarte" else 0.0)
 
 
-def drives_of(model, numbers: np.ndarray):
+def constraint_motions(model, numbers: np.ndarray):
     """{name: (T, V, dV)} as the functions of constraints take it, of the kernels' numbers (..., 24 driven)."""
     drives = {}
     for k, one in enumerate(one for one in model.constraints if one.driven):
@@ -132,43 +135,48 @@ def drives_of(model, numbers: np.ndarray):
     return drives or None
 
 
-def drives_at(problem: InitialValueProblem, t: float):
+def constraint_motions_at(problem: InitialValueProblem, t: float):
     """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
-    if problem.ties is None or not len(problem.ties.signals):
+    if problem.constraints is None or not len(problem.constraints.signals):
         return None
-    ties, work = problem.loop_plant(), problem.work()
+    constraints, work = problem.constrained_system(), problem.workspace()
     with np.errstate(all="ignore"):
-        traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(problem.signals, ties, np.float64(t), work)
+        traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(problem.signals, constraints, np.float64(t),
+                                                                                  work)
     if work.flag[0] >= 0.0:
         k = int(work.flag[0])
-        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])
-    return drives_of(problem.model, ties.drive)
+        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_locations[k])
+    return constraint_motions(problem.model, constraints.constraint_motion)
 
 
-def closed_state(scenario: Scenario, problem: InitialValueProblem, given_q, given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_q,
+                        given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """The initial state on the constraints, and what is to be noted.
 
     Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
     Raises ScenarioError for constraints that cannot be closed and for a start in a singular configuration.
     """
     model, place = problem.model, Place(scenario.source, None, "initial")
-    fixed, drive = problem.schedule.level == POSITION, drives_at(problem, 0.0)
-    held = fixed | (problem.schedule.level == VELOCITY)
+    fixed, constraint_motion = problem.schedule.level == POSITION, constraint_motions_at(problem, 0.0)
+    fixed_v = fixed | (problem.schedule.level == VELOCITY)
     if not scenario.assemble:
-        return problem.q, problem.v, _open_note(model, problem, drive)
-    q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
-    if np.abs(constraint_residual(model, q, drive=drive) * equation_weights(model)).max() > problem.ties.tolerance:
-        q = _closed_position(model, q, fixed, given_q | fixed, drive, place)           # others are as closed as the run's own
-    _check_rank(model, q, drive, place)
-    v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
-    v = _closed_velocity(model, q, v, held, given_v | held, drive, place)
-    return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
+        return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
+    q = solve_coupled_position(model, problem.q, (given_q | fixed, fixed), constraint_motion)
+    if np.abs(constraint_residual(model, q, constraint_motion=constraint_motion) *
+              equation_weights(model)).max() > problem.constraints.tolerance:
+        # others are as closed as the run's own
+        q = _close_position(model, q, fixed, given_q | fixed, constraint_motion, place)
+    _check_rank(model, q, constraint_motion, place)
+    v = solve_coupled_velocity(model, q, problem.v, (given_v | fixed_v, fixed_v), constraint_motion)
+    v = _close_velocity(model, q, v, fixed_v, given_v | fixed_v, constraint_motion, place)
+    return q, v, _projection_warnings(model, difference(model, problem.q, q), v - problem.v)
 
 
-def _open_note(model, problem: InitialValueProblem, drive) -> list[str]:
+def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> list[str]:
     notes = []
-    for what, x, per in (("constraint", constraint_residual(model, problem.q, drive=drive), ""),
-                         ("velocity of constraint", constraint_velocity(model, problem.q, problem.v, drive=drive), "/s")):
+    for what, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
+                         ("velocity of constraint",
+                          constraint_velocity(model, problem.q, problem.v, constraint_motion=constraint_motion), "/s")):
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
@@ -180,10 +188,10 @@ def _open_note(model, problem: InitialValueProblem, drive) -> list[str]:
 
 # position ------------------------------------------------------------------------------------------------------------
 
-def _closed_position(model, q, fixed, given, drive, place: Place):
-    for kept in ([given] if _free_enough(model, q, given, drive) else []) + [fixed]:
+def _close_position(model, q, fixed, given, constraint_motion, place: Place):
+    for fixed_mask in ([given] if _can_close(model, q, given, constraint_motion) else []) + [fixed]:
         try:
-            return _close(model, q, kept, drive)
+            return _close(model, q, fixed_mask, constraint_motion)
         except ComputationError as error:
             reason = error
     names = [model.v_names[i] for i in np.flatnonzero(fixed)]
@@ -192,50 +200,50 @@ def _closed_position(model, q, fixed, given, drive, place: Place):
                                                                                       "closed configuration") from reason
 
 
-def _free_enough(model, q, kept, drive) -> bool:
-    """Whether the other coordinates can close the constraints while those that are kept stay."""
-    A = constraint_jacobian(model, q, drive=drive)
-    return equation_rank(model, np.where(kept, 0.0, A)) == equation_rank(model, A)
+def _can_close(model, q, fixed_mask, constraint_motion) -> bool:
+    """Whether the other coordinates can close the constraints while those that are fixed_mask stay."""
+    A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
+    return equation_rank(model, np.where(fixed_mask, 0.0, A)) == equation_rank(model, A)
 
 
-def _close(model, q, kept, drive):
+def _close(model, q, fixed_mask, constraint_motion):
     """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
     the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
-    within = BranchSearch(model, kept, drive)
+    within = BranchSearch(model, fixed_mask, constraint_motion)
     with suppress(ComputationError):
-        near = project_configuration(model, q, prescribed=kept, drive=drive)
+        near = project_configuration(model, q, prescribed=fixed_mask, constraint_motion=constraint_motion)
         if within.distance(near, q) <= MAX_NEAR_DISTANCE:
             return near
     try:
         found = within.find(q)
     except ComputationError as reason:
         try:
-            found = BranchSearch(model, kept, drive, limits=False).find(q)
+            found = BranchSearch(model, fixed_mask, constraint_motion, limits=False).find(q)
         except ComputationError:
             raise reason from None
-    return project_configuration(model, found[0].q, prescribed=kept, drive=drive)
+    return project_configuration(model, found[0].q, prescribed=fixed_mask, constraint_motion=constraint_motion)
 
 
-def _check_rank(model, q, drive, place: Place) -> None:
+def _check_rank(model, q, constraint_motion, place: Place) -> None:
     """At a singular configuration the motion branches: which way it goes on is not determined."""
-    A = constraint_jacobian(model, q, drive=drive)
+    A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T
     rng = np.random.default_rng(0)
-    for away in _AWAY if len(free) else ():
+    for away in _NEIGHBOUR_DISTANCES if len(free) else ():
         x = rng.standard_normal(len(free)) @ free
         x *= away / np.linalg.norm(x / coordinate_scales(model))
         try:
-            near = project_configuration(model, integrate(model, q, x), drive=drive)
+            near = project_configuration(model, integrate(model, q, x), constraint_motion=constraint_motion)
         except ComputationError:
             continue
-        around = equation_rank(model, constraint_jacobian(model, near, drive=drive))
+        around = equation_rank(model, constraint_jacobian(model, near, constraint_motion=constraint_motion))
         if around > rank:
             raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
-                                found=f"{rank} independent rows of {_least_independent(model, A)}",
+                                found=f"{rank} independent rows of {_most_dependent(model, A)}",
                                 expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
 
 
-def _least_independent(model, A) -> str:
+def _most_dependent(model, A) -> str:
     """The constraint that takes most part in a relation among the rows."""
     left = np.linalg.svd(scaled_equations(model, A))[0][:, equation_rank(model, A):]
     r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
@@ -244,22 +252,23 @@ def _least_independent(model, A) -> str:
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
-def _closed_velocity(model, q, v, held, given, drive, place: Place):
+def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place):
     off = None
-    for kept in (given, held):
-        after = project_velocity_unchecked(model, q, v, prescribed=kept, drive=drive)
-        off = np.abs(constraint_velocity(model, q, after, drive=drive))
-        if (equation_weights(model) * off).max() <= _CLOSED * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
+    for fixed_mask in (given, fixed_v):
+        after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
+        off = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
+        if (equation_weights(model) *
+            off).max() <= _VELOCITY_TOLERANCE * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
             return after
     r = int(np.argmax(equation_weights(model) * off))
-    names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
+    names = [model.v_names[i] for i in np.flatnonzero(fixed_v)] or [one.name for one in model.constraints if one.driven]
     raise ScenarioError(f"the prescribed motion contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
                         place=place,
                         found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
                         hint="prescribe fewer joints, or consistent motions")
 
 
-def _moved_notes(model, dq, dv) -> list[str]:
+def _projection_warnings(model, dq, dv) -> list[str]:
     """Every coordinate that moved, and by how much."""
     notes = []
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):

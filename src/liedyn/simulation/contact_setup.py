@@ -14,26 +14,42 @@ from liedyn.errors import ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
 from liedyn.io.scenarios.scenario import Contact, Event, Material, Pair, Shape
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.simulation.contact import CREEP, FRICTION, GROUND, MATERIAL, PLANE, SPHERE, STIFFNESS, Contacts
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.simulation.contact import (
+    FRICTION,
+    GROUND,
+    MATERIAL_SIZE,
+    PLANE,
+    REGULARIZATION_SPEED,
+    SPHERE,
+    STIFFNESS,
+    Contacts,
+)
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
-from liedyn.simulation.name_binding import bind, find, joined, matching, path_to, unknown
+from liedyn.simulation.name_binding import (
+    bind_rules,
+    body_path,
+    concatenate_paths,
+    find_index,
+    matching_names,
+    unknown_name_error,
+)
 
-_STANDARD = 9.81         # m/s^2: for the weight of a robot without gravity
-_THROWN = 30.0           # of the weight: the force of no contact that a scenario means to begin with
+_STANDARD_GRAVITY = 9.81         # m/s^2: for the weight of a robot without gravity
+_MAX_START_FORCE = 30.0          # of the weight: the force of no contact that a scenario means to begin with
 
 
 @dataclass(frozen=True, eq=False)
 class ContactMotion(Immutable):
     """Of m contacts at N output times.
 
-    names    link, and its corner and the plane where there are several; of a pair both links, with their corners
-    force    (N, m) normal forces [N]
-    depth    (N, m) [m], below zero where nothing touches
-    slip     (N, m) [m/s] of the point of contact along the plane
-    centre   (N, 3) centre of pressure on all planes of the world, world; NaN where nothing touches
-    friction, creep   (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
+    names            link, and its corner and the plane where there are several; of a pair both links, with their corners
+    force            (N, m) normal forces [N]
+    depth            (N, m) [m], below zero where nothing touches
+    slip             (N, m) [m/s] of the point of contact along the plane
+    centre           (N, 3) centre of pressure on all planes of the world, world; NaN where nothing touches
+    friction, creep  (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
     """
 
     names: tuple[str, ...]
@@ -76,9 +92,9 @@ def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) 
             raise ScenarioError(f"event {waiting[0].name}: the scenario has no contacts", place=waiting[0].when.place,
                                 found=waiting[0].when.text, expected="the key contacts")
         return None, ()
-    rows, share = _rows(contact, model)
-    group, member = joined([_contacts_of(event, rows, model) for event in waiting])
-    return _arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
+    rows, share = _contact_rows(contact, model)
+    group, member = concatenate_paths([_event_contacts(event, rows, model) for event in waiting])
+    return _contact_arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
 
 
 class _Row(NamedTuple):
@@ -94,35 +110,35 @@ class _Row(NamedTuple):
     normal: np.ndarray
     height: float
     material: Material
-    weighed: bool
+    scales_with_weight: bool
 
 
-def _rows(contact: Contact, model) -> tuple[list[_Row], float]:
-    touching, weight = _touching(contact, model), _weight(model)
+def _contact_rows(contact: Contact, model) -> tuple[list[_Row], float]:
+    touching, weight = _contact_shapes(contact, model), _weight(model)
     share = weight / sum(shape.carrying for shapes in touching.values() for shape in shapes)
     parts = {link: [(shape, at) for shape in shapes for at in _corners(shape)] for link, shapes in touching.items()}
-    rows = _on_planes(contact, model, parts, share)
+    rows = _plane_contacts(contact, model, parts, share)
     for pair in contact.pairs:
-        rows += _of_pair(contact, model, pair, parts, share, {(row.link, row.other) for row in rows if row.kind == SPHERE})
+        rows += _pair_contacts(contact, model, pair, parts, share, {(row.link, row.other) for row in rows if row.kind == SPHERE})
     if not rows:
         raise ScenarioError("no moving link touches anything", place=contact.place)
     return rows, share
 
 
-def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
+def _event_contacts(event: Event, rows: list[_Row], model) -> list[int]:
     """Numbers of the contacts that an event waits for."""
     touch, place = event.touch, event.when.place
-    links = matching(touch.link, model.link_names)
+    links = matching_names(touch.link, model.link_names)
     if not links and touch.link in [row.what for row in rows]:
         raise ScenarioError(f"{touch.link} is a plane", place=place, found=event.when.text,
                             expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
-        raise unknown(touch.link, model.link_names, "link", place)
+        raise unknown_name_error(touch.link, model.link_names, "link", place)
     found = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
     if touch.other is not None:
-        others, planes = {touch.other, *matching(touch.other, model.link_names)}, [row.what for row in rows]
+        others, planes = {touch.other, *matching_names(touch.other, model.link_names)}, [row.what for row in rows]
         if len(others) == 1 and touch.other not in (*planes, *model.link_names):
-            raise unknown(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
+            raise unknown_name_error(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
@@ -132,13 +148,13 @@ def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
     return found
 
 
-def _on_planes(contact: Contact, model, parts, share: float) -> list[_Row]:
+def _plane_contacts(contact: Contact, model, parts, share: float) -> list[_Row]:
     rows = []
     for link, corners in parts.items():
         for number, (shape, at) in enumerate(corners, 1):
             for plane in contact.planes:
-                carrier = plane.link and find(plane.link, model.link_names, "link", plane.place)
-                if _body(model, link) == (_body(model, model.link_names[carrier]) if plane.link else 0):
+                carrier = plane.link and find_index(plane.link, model.link_names, "link", plane.place)
+                if _body_index(model, link) == (_body_index(model, model.link_names[carrier]) if plane.link else 0):
                     continue
                 normal = np.array(plane.normal) / math.hypot(*plane.normal)
                 name = [link, *([str(number)] if len(corners) > 1 else []), *([plane.name] if len(contact.planes) > 1 else [])]
@@ -147,13 +163,13 @@ def _on_planes(contact: Contact, model, parts, share: float) -> list[_Row]:
     return rows
 
 
-def _of_pair(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
+def _pair_contacts(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
     """Spheres and points of the one link against spheres of the other."""
     rows = []
     if pair.links[0] == pair.links[1] and pair.links[0] in model.link_names:
         raise ScenarioError(f"the link {pair.links[0]} cannot touch itself", place=pair.place, expected="two links")
-    for a, b in product(*(_with_shapes(name, model, parts, pair.place) for name in pair.links)):
-        if _body(model, a) == _body(model, b) or {(a, b), (b, a)} & known:
+    for a, b in product(*(_links_with_shapes(name, model, parts, pair.place) for name in pair.links)):
+        if _body_index(model, a) == _body_index(model, b) or {(a, b), (b, a)} & known:
             continue
         known = known | {(a, b)}
         for (n, (one, at)), (m, (other, there)) in product(enumerate(parts[a], 1), enumerate(parts[b], 1)):
@@ -168,22 +184,22 @@ def _of_pair(contact: Contact, model, pair: Pair, parts, share: float, known) ->
     return rows
 
 
-def _with_shapes(name: str, model, parts, place) -> list[str]:
-    found = matching(name, model.link_names)
+def _links_with_shapes(name: str, model, parts, place) -> list[str]:
+    found = matching_names(name, model.link_names)
     if not found:
-        raise unknown(name, model.link_names, "link", place)
+        raise unknown_name_error(name, model.link_names, "link", place)
     with_shape = [link for link in found if link in parts]
     if not with_shape:
         raise ScenarioError(f"the link {name} of a pair has no shape", place=place, expected="a shape of it in contacts.links")
     return with_shape
 
 
-def _touching(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
+def _contact_shapes(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
     """Shapes by link, in the order of the model's links. Those that are fixed to the world touch only what moves against it."""
     out = {}
-    paired = {link for pair in contact.pairs for name in pair.links for link in matching(name, model.link_names)}
-    for link, rule in bind(contact.links, model.link_names, "link").items():
-        if _body(model, link) or link in paired or any(plane.link for plane in contact.planes):
+    paired = {link for pair in contact.pairs for name in pair.links for link in matching_names(name, model.link_names)}
+    for link, rule in bind_rules(contact.links, model.link_names, "link").items():
+        if _body_index(model, link) or link in paired or any(plane.link for plane in contact.planes):
             out[link] = rule.value
         elif rule.pattern == link:
             raise ScenarioError(f"the link {link} is fixed to the world, and so are the planes", place=rule.place)
@@ -192,7 +208,7 @@ def _touching(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
     return out
 
 
-def _body(model, link: str) -> int:
+def _body_index(model, link: str) -> int:
     return int(model.link_body[model.link_index(link)])
 
 
@@ -218,43 +234,44 @@ def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material,
     return replace(material, stiffness=share / material.sink**material.exponent), True
 
 
-def weight_of(model, constants) -> float:
+def robot_weight(model, constants) -> float:
     """Weight [N] of what moves, of a robot with the structure of `model` and its own constants."""
-    tree = tree_of.py_func(model.index, constants)
-    return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD)
+    tree = tree_views.py_func(model.index, constants)
+    return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD_GRAVITY)
 
 
 def weight_gradient(model) -> np.ndarray:
-    """Derivative of `weight_of` with respect to the constants of the model, those of gravity only where there is gravity."""
+    """Derivative of `robot_weight` with respect to the constants of the model, those of gravity only where there is gravity."""
     gradient = np.zeros(model.constants.size)
-    tree, rates = (tree_of.py_func(model.index, x) for x in (model.constants, gradient))
+    tree, rates = (tree_views.py_func(model.index, x) for x in (model.constants, gradient))
     g = float(np.linalg.norm(tree.dV0[3:]))
-    rates.I[10::10] = g or _STANDARD
+    rates.I[10::10] = g or _STANDARD_GRAVITY
     rates.dV0[3:] = math.fsum(tree.I[10::10]) * tree.dV0[3:] / (g or 1.0)
     return gradient
 
 
-def scaled_by_weight(contacts: Contacts, ratio: float) -> Contacts:
+def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
     """The contacts of a robot that weighs `ratio` times as much: those with `sink` are as many times stiffer."""
     return contacts._replace(material=contacts.material * material_scale(contacts, ratio), share=contacts.share * ratio)
 
 
 def material_scale(contacts: Contacts, ratio) -> np.ndarray:
-    """(..., MATERIAL m) factors of the numbers of materials for weights that are ratio (...) times those they were bound with."""
-    scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL))
-    scale[..., STIFFNESS] = np.where(contacts.weighed, np.asarray(ratio)[..., None], 1.0)
-    return scale.reshape(*np.shape(ratio), MATERIAL * len(contacts.link))
+    """(..., MATERIAL_SIZE m) factors of the numbers of materials for weights that are ratio (...) times those they were bound
+    with."""
+    scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL_SIZE))
+    scale[..., STIFFNESS] = np.where(contacts.scales_with_weight, np.asarray(ratio)[..., None], 1.0)
+    return scale.reshape(*np.shape(ratio), MATERIAL_SIZE * len(contacts.link))
 
 
 def _weight(model) -> float:
-    return weight_of(model, model.constants)
+    return robot_weight(model, model.constants)
 
 
-def _arrays(rows, model, share: float) -> Contacts:
-    _, link, centre, radius, kind, other, _, normal, height, material, weighed = zip(*rows, strict=True)
+def _contact_arrays(rows, model, share: float) -> Contacts:
+    _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
     links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
-    first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in joined(side))
+    first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in concatenate_paths(side))
     numbers, m = [np.array(x, dtype=float).reshape(-1) for x in (centre, radius, normal, height)], len(links)
     return Contacts(
         links, np.zeros(m, dtype=np.int64), first, path, numbers[0], numbers[1], np.array(kind, dtype=np.int64), others,
@@ -263,25 +280,25 @@ def _arrays(rows, model, share: float) -> Contacts:
         np.array([one.smooth is not None for one in material]),
         np.array([(one.stiffness, one.damping, one.friction, one.creep, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
-        np.full(m, share), np.array(weighed), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
+        np.full(m, share), np.array(scales_with_weight), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
 
 
 def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
     """Bodies from the ground to that of link a; or to those of a and b from below the last body that carries both."""
-    on_a, on_b = (path_to(model, k) for k in (a, b))
+    on_a, on_b = (body_path(model, k) for k in (a, b))
     if kind == GROUND:
         return on_a, []
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(on_a, on_b, strict=False)))
     return on_a[common:], on_b[common:]
 
 
-def deep_notes(problem, names) -> list[str]:
+def deep_contact_warnings(problem, names) -> list[str]:
     """A note on the contact that pushes most at the start, where it will throw the robot."""
     if problem.contacts is None:
         return []
     at, weight = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
     k = int(np.argmax(at.force[0]))
-    if not (weight > 0.0 and at.force[0, k] > _THROWN * weight):
+    if not (weight > 0.0 and at.force[0, k] > _MAX_START_FORCE * weight):
         return []
     return [f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} times the weight "
             "of the robot: start higher (initial.q), or make it softer (contacts.sink)"]
@@ -296,10 +313,10 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (force[:, :, None] * found.point_world).sum(axis=1) / force.sum(axis=1, keepdims=True)
     return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre,
-                         *friction_of(problem.contacts))
+                         *friction_parameters(problem.contacts))
 
 
-def friction_of(contacts) -> tuple[np.ndarray, np.ndarray]:
+def friction_parameters(contacts) -> tuple[np.ndarray, np.ndarray]:
     """(m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
-    material = contacts.material.reshape(-1, MATERIAL)
-    return material[:, FRICTION], material[:, CREEP]
+    material = contacts.material.reshape(-1, MATERIAL_SIZE)
+    return material[:, FRICTION], material[:, REGULARIZATION_SPEED]

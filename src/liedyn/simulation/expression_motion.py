@@ -16,19 +16,19 @@ from liedyn.kernels.simulation.signals import (
     MAX,
     MEASURED,
     MIN,
-    NUMBERS,
-    OF_STATE,
+    NUMBERS_PER_POINT,
     ORDER,
     POLYNOMIAL,
     POSITION,
     RATE,
     SIGN,
+    STATE_OPERATIONS,
     STATE_V,
     STEP,
 )
 from liedyn.model.description import ONE_DOF
-from liedyn.simulation.control.law_derivatives import jet_along, number_of_state
-from liedyn.simulation.name_binding import measured_at
+from liedyn.simulation.control.law_derivatives import program_jet, state_value
+from liedyn.simulation.name_binding import with_measured_values
 
 
 class ExpressionMotion(NamedTuple):
@@ -49,38 +49,38 @@ class ExpressionMotion(NamedTuple):
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
     """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
     model, signals = problem.model.spanning_tree(), problem.signals
-    words = _free_words(signal_instructions(signals, k))
+    words = _smooth_instructions(signal_instructions(signals, k))
     if (words & 255 == MEASURED).any():
-        signals = measured_at(problem.model, signals, q, v)
+        signals = with_measured_values(problem.model, signals, q, v)
         if tau is not None:
             signals.measured[:model.nv] = tau
-    read = sorted({word for word in words.tolist() if word & 255 in OF_STATE})
-    values = {word: number_of_state(signals, word, q, v) for word in read}
+    read = sorted({word for word in words.tolist() if word & 255 in STATE_OPERATIONS})
+    values = {word: state_value(signals, word, q, v) for word in read}
     size = was = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
     for word, e in zip(read, np.eye(len(read)), strict=True):
-        slope = jet_along(signals, words, values, e, 0.0, t)[1]
+        slope = program_jet(signals, words, values, e, 0.0, t)[1]
         if np.isfinite(slope):
-            terms = _terms(model, signals, word, values[word], q)
-            least = max(_characteristic(model, word), _of_curve(problem, word))
+            terms = _term_size(model, signals, word, values[word], q)
+            least = max(_characteristic_size(model, word), _curve_term_size(problem, word))
             size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, least)
     bound = float(rounding_bound(was))
     if a is None:
-        value, _, _ = jet_along(signals, words, values, np.zeros(len(read)), 0.0, t)
+        value, _, _ = program_jet(signals, words, values, np.zeros(len(read)), 0.0, t)
         return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
-    rates, curvatures = np.array([_rates(model, signals, word, q, v, a) for word in read]).reshape(-1, 2).T
-    value, rate, curvature = jet_along(signals, words, values, np.nan_to_num(rates), 1.0, t, np.nan_to_num(curvatures))
+    rates, curvatures = np.array([_state_value_rates(model, signals, word, q, v, a) for word in read]).reshape(-1, 2).T
+    value, rate, curvature = program_jet(signals, words, values, np.nan_to_num(rates), 1.0, t, np.nan_to_num(curvatures))
     known_rate, known_curvature = not np.isnan(rates).any(), not np.isnan(curvatures).any()
     return ExpressionMotion(value, rate if known_rate else np.nan, curvature if known_rate and known_curvature else np.nan, bound,
                             float(size))
 
 
-def _free_words(words: np.ndarray) -> np.ndarray:
+def _smooth_instructions(words: np.ndarray) -> np.ndarray:
     """Without the sign of the whole that an event's program ends with, and without switches that are held on a side."""
     words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
     return np.where(np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)), words & 255, words)
 
 
-def _rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
+def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
     """The first two time derivatives of a number of the state; NaN: not known."""
     operation, i = word & 255, word >> 8
     if operation == STATE_V:
@@ -89,7 +89,7 @@ def _rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
         return _coordinate_rates(model, i % RATE, q, v, a)
     if i < model.nv:
         return np.nan, np.nan
-    (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
+    (j, component), points = divmod(i - model.nv, NUMBERS_PER_POINT), signals.points
     link, p = model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R = link_poses(model, q)[points.link[j], :3, :3]
     V, dV = link_twist(model, q, v, link, frame="local"), link_acceleration(model, q, v, a, link, frame="local")
@@ -112,12 +112,12 @@ def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
     if free and k < 3:
         R = _rotation(quaternion)
         return (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
-    dq = _turned(quaternion, w)
+    dq = _quaternion_rate(quaternion, w)
     k -= 3 * free
-    return dq[k], (_turned(dq, w) + _turned(quaternion, dw))[k]
+    return dq[k], (_quaternion_rate(dq, w) + _quaternion_rate(quaternion, dw))[k]
 
 
-def _turned(quaternion, w) -> np.ndarray:
+def _quaternion_rate(quaternion, w) -> np.ndarray:
     """1/2 q (w, 0): the rate of a quaternion x y z w of a body that turns at w in its own axes."""
     x, s = quaternion[:3], quaternion[3]
     return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
@@ -129,16 +129,16 @@ def _rotation(quaternion) -> np.ndarray:
     return np.eye(3) + 2.0 * (s * X + X @ X)
 
 
-def _terms(model, signals, word: int, value: float, q) -> float:
+def _term_size(model, signals, word: int, value: float, q) -> float:
     """The size of the terms that a number of the state is computed from: positions of links are sums of lever arms."""
     operation, i = word & 255, word >> 8
-    if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS >= 3:
+    if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS_PER_POINT >= 3:
         return abs(value)
-    j = (i - model.nv) // NUMBERS
+    j = (i - model.nv) // NUMBERS_PER_POINT
     return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
 
 
-def _of_curve(problem, word: int) -> float:
+def _curve_term_size(problem, word: int) -> float:
     """The largest terms of the polynomials that prescribe a number of the state; 0: none do."""
     operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
     if operation == MEASURED:
@@ -161,13 +161,13 @@ def _of_curve(problem, word: int) -> float:
     return problem.__dict__[key]
 
 
-def _characteristic(model, word: int) -> float:
+def _characteristic_size(model, word: int) -> float:
     """The characteristic size of a number of the state."""
     operation, i, scales = word & 255, word >> 8, model_scales(model)
     if operation == STATE_V:
-        return scales.of(f"{model.v_units[i]}/s")
+        return scales.unit_scale(f"{model.v_units[i]}/s")
     if operation != MEASURED:
-        return scales.of(model.q_units[i % RATE] or "1")
+        return scales.unit_scale(model.q_units[i % RATE] or "1")
     if i < model.nv:
-        return scales.of_forces([model.v_units[i]])[0]
-    return scales.of(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS // 3])
+        return scales.force_scales([model.v_units[i]])[0]
+    return scales.unit_scale(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS_PER_POINT // 3])

@@ -8,15 +8,15 @@ import numpy as np
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.model import Model
 
-BOUND = 1e-6             # of relative differences; those of sound derivatives are about 1e-10
-_TRUST = 10.0            # differences may be off by so many times what they seem to be: the surest of many is often lucky
+MAX_EXCESS = 1e-6             # of relative differences; those of sound derivatives are about 1e-10
+_SAFETY_FACTOR = 10.0         # differences may be off by so many times what they seem to be: the surest of many is often lucky
 _LEVELS = 7
 _ROUNDING = 2e-16
-_ILL = 1e6               # a condition beyond which the peaks of an inverse are narrower than the usual steps
-_APART = 1e-8            # of the first step: so close together, f is a straight line but for its rounding
+_ILL_CONDITIONED = 1e6        # a condition beyond which the peaks of an inverse are narrower than the usual steps
+_NOISE_STEP = 1e-8            # of the first step: so close together, f is a straight line but for its rounding
 
 
 class DerivativeComparison(NamedTuple):
@@ -33,19 +33,19 @@ class DerivativeComparison(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        return self.excess <= BOUND
+        return self.excess <= MAX_EXCESS
 
     def __str__(self) -> str:
-        return f"{self.off:.1e}" + (f" (differences are good to {self.doubt:.0e} only)" if self.doubt > BOUND else "")
+        return f"{self.off:.1e}" + (f" (differences are good to {self.doubt:.0e} only)" if self.doubt > MAX_EXCESS else "")
 
 
-def compare(ours: np.ndarray, theirs: np.ndarray, doubt: np.ndarray, size) -> DerivativeComparison:
+def compare(computed: np.ndarray, reference: np.ndarray, doubt: np.ndarray, size) -> DerivativeComparison:
     """size: a number or an array, that of the entries. Not-a-number is never sound."""
-    off, doubt = np.abs(ours - theirs) / size, _TRUST * doubt / size
+    off, doubt = np.abs(computed - reference) / size, _SAFETY_FACTOR * doubt / size
     return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
 
 
-def slope(f, h: float, levels: int = _LEVELS, middle=None) -> tuple[np.ndarray, np.ndarray]:
+def extrapolated_derivative(f, h: float, levels: int = _LEVELS, center_value=None) -> tuple[np.ndarray, np.ndarray]:
     """f'(0) by central differences of steps h, h/2, …, extrapolated: of each entry the value that is surest, and how far it may
     be off (Ridders 1982, with the rounding of f: differences of a short step may agree by chance).
 
@@ -55,13 +55,13 @@ def slope(f, h: float, levels: int = _LEVELS, middle=None) -> tuple[np.ndarray, 
         s = h / 2**level
         up, down = f(s), f(-s)
         if level in (0, levels - 1):
-            noise = np.maximum(noise, _noise(f, s, up, _APART * h))
+            noise = np.maximum(noise, _noise(f, s, up, _NOISE_STEP * h))
         rounding = np.maximum(_ROUNDING * np.maximum(np.abs(up), np.abs(down)), noise).max(axis=-1, keepdims=True) / s
         before, odd, even = odd, _neville(odd, (up - down) / (2 * s)), _neville(even, (up + down) / 2)
         for j, previous in enumerate(before):
             doubt = np.maximum(np.abs(odd[j + 1] - odd[j]), np.abs(odd[j + 1] - previous)) + rounding
-            if middle is not None:
-                doubt = doubt + np.abs(even[j + 1] - middle) / s
+            if center_value is not None:
+                doubt = doubt + np.abs(even[j + 1] - center_value) / s
             best, error = np.where(doubt < error, odd[j + 1], best), np.minimum(doubt, error)
     return best, error
 
@@ -79,17 +79,17 @@ def _noise(f, s: float, last: np.ndarray, d: float) -> np.ndarray:
     return np.abs(last - 2 * f(s - d) + f(s - 2 * d)) / 2
 
 
-def surest_slope(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def best_derivative(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """`slope` from several first steps; one that leads to a body without inertia does not count. Raises ComputationError.
 
     condition: of the matrix that f inverts. Where it is large, f has peaks about as wide as its root is large."""
-    best, error, failure, middle = 0.0, np.inf, None, None
-    if condition > _ILL:
-        narrow = (_ILL / condition) ** 0.5
-        steps, middle = [*steps, *(narrow * h for h in steps)], f(0.0)
+    best, error, failure, center_value = 0.0, np.inf, None, None
+    if condition > _ILL_CONDITIONED:
+        narrow = (_ILL_CONDITIONED / condition) ** 0.5
+        steps, center_value = [*steps, *(narrow * h for h in steps)], f(0.0)
     for h in steps:
         try:
-            found, doubt = slope(f, h, middle=middle)
+            found, doubt = extrapolated_derivative(f, h, center_value=center_value)
         except ComputationError as problem:
             failure = problem
             continue
@@ -99,19 +99,19 @@ def surest_slope(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarr
     return best, error
 
 
-def own_error(condition, derivative: np.ndarray) -> np.ndarray:
+def rounding_error(condition, derivative: np.ndarray) -> np.ndarray:
     """What a derivative (…, rows, columns) owes to rounding, however it is computed, where it inverts matrices (…, 1, 1) of
     this condition; a tenth of it, since `compare` allows ten times the doubt."""
     return 0.1 * _ROUNDING * condition * np.abs(derivative).max(axis=(-2, -1), keepdims=True, initial=0.0)
 
 
-def rough(model: Model, coordinate: str) -> bool:
+def has_friction(model: Model, coordinate: str) -> bool:
     """Whether Coulomb friction acts on a coordinate, which bends within `FRICTION_SPEED`."""
-    friction = tree_of.py_func(model.index, model.constants).friction
+    friction = tree_views.py_func(model.index, model.constants).friction
     return bool(friction[model.v_names.index(coordinate)])
 
 
-def condition_of(model: Model, q, free) -> np.ndarray:
+def mass_matrix_condition(model: Model, q, free) -> np.ndarray:
     """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted: in radians and
     characteristic lengths."""
     if not free.any():

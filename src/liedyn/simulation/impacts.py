@@ -20,18 +20,19 @@ from liedyn.dynamics.kinematics import energy, jacobian, link_poses
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.segment import evaluated
-from liedyn.integrators.zero_crossings import resolvable, rounding_bound
-from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.integrators.segment import evaluate_state
+from liedyn.integrators.zero_crossings import is_resolvable, rounding_bound
+from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.joint_stops import JointStop
 
-_ROUNDED = 1e-12             # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
-_CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
-_NOTHING = 1e-12             # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
-REST_AFTER = 3               # impacts of a joint that come at once: it rests
-_AT_ONCE = 5e-13             # of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.resolvable`
-_ROUNDING = 16               # spacings of the position: the way there and back is less
+_ENTRY_TOLERANCE = 1e-12         # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
+_CONTRADICTION_TOLERANCE = 1e-8  # relative to what is asked for: what rows may miss
+_VELOCITY_TOLERANCE = 1e-12      # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
+IMPACTS_BEFORE_REST = 3          # impacts of a joint that come at once: it rests
+# of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.is_resolvable`
+_SHORTEST_FLIGHT = 5e-13
+_POSITION_SPACINGS = 16        # spacings of the position: the way there and back is less
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,36 +46,36 @@ class Jump:
     contradicted: np.ndarray
 
 
-def jump(model, q, v, rows, b) -> Jump:
+def velocity_jump(model, q, v, rows, b) -> Jump:
     """Velocity after rows (k, nv) of it have become b (k,). Raises ComputationError where rows contradict each other."""
-    found = jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
+    found = velocity_jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
     if found.contradicted:
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
     return found
 
 
-def jumps(model, q, v, rows, b) -> Jump:
+def velocity_jumps(model, q, v, rows, b) -> Jump:
     """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
     M = mass_matrix(model.spanning_tree(), q)
     size = equation_scales(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
-    along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
-    response = G @ along
-    inverse = np.linalg.pinv(response, rcond=DEPENDENT, hermitian=True)
-    miss = b - _times(G, v)
-    p = _times(inverse, miss)
-    p += _times(inverse, miss - _times(response, p))           # once more: it takes rounding away
-    impulse = _times(np.swapaxes(G, -1, -2), p)
-    after = v + _times(along, p)
-    scale = np.maximum(_largest(miss), _largest(b))
-    missed = _largest(_times(G, after) - b)
+    M_inv_rows = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    response = G @ M_inv_rows
+    inverse = np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True)
+    miss = b - _matvec(G, v)
+    p = _matvec(inverse, miss)
+    p += _matvec(inverse, miss - _matvec(response, p))           # once more: it takes rounding away
+    impulse = _matvec(np.swapaxes(G, -1, -2), p)
+    after = v + _matvec(M_inv_rows, p)
+    scale = np.maximum(_max_abs(miss), _max_abs(b))
+    missed = _max_abs(_matvec(G, after) - b)
     energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
-    slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * coordinate_scales(model)**2).max(axis=-1))
-    contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(energy, slow)
-    return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
+    unit_energy = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * coordinate_scales(model)**2).max(axis=-1))
+    contradicted = missed > _CONTRADICTION_TOLERANCE * scale + _VELOCITY_TOLERANCE * np.maximum(energy, unit_energy)
+    return Jump(after, impulse, p * _matvec(G, after + v) / 2, contradicted)
 
 
-def point_rows(model, q, link: str, point, normal) -> np.ndarray:
+def normal_velocity_rows(model, q, link: str, point, normal) -> np.ndarray:
     """(…, nv): the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree; zero where a
     coordinate moves the point across the normal but for rounding."""
     J = jacobian(model, q, link, frame="local_world_aligned")
@@ -84,22 +85,22 @@ def point_rows(model, q, link: str, point, normal) -> np.ndarray:
     rows, sizes = (wrench @ J)[..., 0, :], (np.abs(wrench) @ np.abs(J))[..., 0, :]
     place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are differences of these
     sizes = sizes + np.linalg.norm(n) * place[..., None] * np.linalg.norm(J[..., :3, :], axis=-2)
-    return np.where(np.abs(rows) <= _ROUNDED * sizes, 0.0, rows)
+    return np.where(np.abs(rows) <= _ENTRY_TOLERANCE * sizes, 0.0, rows)
 
 
-def equation_scales(along, rows):
+def equation_scales(M_inv_rows, rows):
     """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
 
     Rows are not rounding throughout: those of constraints are then zero (`rank.clear_rounding`)."""
-    square = np.einsum("...ki,...ik->...k", rows, along)
+    square = np.einsum("...ki,...ik->...k", rows, M_inv_rows)
     return np.sqrt(np.where(square > 0.0, square, 1.0))
 
 
-def _times(A, x):
+def _matvec(A, x):
     return (A @ x[..., None])[..., 0]
 
 
-def _largest(x):
+def _max_abs(x):
     return np.abs(x).max(axis=-1, initial=0.0)
 
 
@@ -107,11 +108,12 @@ def follows_at_once(since, speed, position, duration):
     """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in the time of a run of this
     duration, or in position."""
     with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
-        near = np.abs(speed) * since <= _ROUNDING * np.spacing(np.abs(position))
-    return (since <= _AT_ONCE * duration) | (near & (since < np.inf))
+        near = np.abs(speed) * since <= _POSITION_SPACINGS * np.spacing(np.abs(position))
+    return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
-# The state at the moment of an event, and how impulses change it (`jumps`) ----------------------------------------------
+# The state at the moment of an event, and how impulses change it (`velocity_jumps`)
+# ----------------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class EventState:
@@ -135,28 +137,28 @@ class EventState:
         return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
-def preserved_velocities(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `moved`, and
+def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `exempt`, and
     constraints but for those rows that are `closing`."""
-    prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
-    rows = np.eye(len(moment.v))[prescribed]
-    if moment.model.nc:
-        A = clear_rounding(moment.model, constraint_jacobian(moment.model, moment.q))
+    prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in exempt]
+    rows = np.eye(len(state.v))[prescribed]
+    if state.model.nc:
+        A = clear_rounding(state.model, constraint_jacobian(state.model, state.q))
         rows = np.vstack([rows, np.delete(A, closing, axis=0)])
-    return rows, rows @ moment.v
+    return rows, rows @ state.v
 
 
-def impelled(moment: EventState, problem, rows, b, moved=(), closing=()) -> tuple[EventState, float]:
+def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float]:
     """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
-    others, values = preserved_velocities(moment, problem, moved, closing)
-    found = jump(moment.model, moment.q, moment.v, np.vstack([rows, others]), np.concatenate([b, values]))
-    after = replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + float(found.work.sum()))
+    others, values = preserved_velocities(state, problem, exempt, closing)
+    found = velocity_jump(state.model, state.q, state.v, np.vstack([rows, others]), np.concatenate([b, values]))
+    after = replace(state, v=found.v, impulse=state.impulse + found.impulse, work=state.work + float(found.work.sum()))
     return after, float(found.work[:len(rows)].sum())
 
 
-def after_collision(moment: EventState, problem, rows, b, moved=(), closing=()) -> EventState:
+def after_collision(state: EventState, problem, rows, b, exempt=(), closing=()) -> EventState:
     """The same where what the impulses along the rows take is lost."""
-    after, work = impelled(moment, problem, rows, b, moved, closing)
+    after, work = after_impulses(state, problem, rows, b, exempt, closing)
     return replace(after, lost=after.lost - work)
 
 
@@ -175,14 +177,15 @@ def after_collision(moment: EventState, problem, rows, b, moved=(), closing=()) 
 # constraints keep their velocities and accelerations: M^-1 is that of what they leave free. Both are linear complementarity
 # problems with a positive semidefinite matrix, solved as least squares with bounds.
 
-_AT = 1e-12              # of the limit, and of 1 rad or the characteristic length: a coordinate at its limit
-_BEYOND = 1e-9           # of the same: no longer at it
-STILL = 1e-12           # of the largest speed: no speed
-_PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
-_SINGULAR = 1e-7         # of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
-_MANY, _STOPS_AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
+_LIMIT_TOLERANCE = 1e-12          # of the limit, and of 1 rad or the characteristic length: a coordinate at its limit
+_BEYOND_TOLERANCE = 1e-9          # of the same: no longer at it
+SPEED_TOLERANCE = 1e-12           # of the largest speed: no speed
+_ACCELERATION_TOLERANCE = 1e-12   # of the largest acceleration: no acceleration away from a stop
+# of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
+_EIGENVALUE_TOLERANCE = 1e-7
+_MAX_IMPACTS, _MAX_IMPACTS_SPAN = 100, 5e-10     # so does one with so many impacts within this share of the run
 _DRIVEN_BACK, _DRIVEN_BACK_WITHIN = 100, 1e-4        # so often within this share of the run: it does not end
-_TURNS = 100             # of impacts at one time, before those that are left have no rebound
+_MAX_ROUNDS = 100             # of impacts at one time, before those that are left have no rebound
 
 
 class HardStops:
@@ -190,8 +193,8 @@ class HardStops:
 
     def __init__(self, stops: tuple[JointStop, ...], model, duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
-        self._rounded = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
-        self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
+        self._velocity_rounding = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
+        self._times = {stop: deque(maxlen=_MAX_IMPACTS) for stop in self.stops}                # of impacts
         self._leaving: tuple[str, ...] = ()                    # coordinates that the last impact has left at rest, and not held
         self._left: deque[float] = deque(maxlen=_DRIVEN_BACK)  # times since when it is these
 
@@ -209,140 +212,141 @@ class HardStops:
                                    f"sign(v), "
                                    "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
-    def about(self) -> list:
+    def state_dict(self) -> list:
         """All that further impacts depend on, as plain values."""
         return [list(times) for times in self._times.values()]
 
-    def go_on(self, about: list) -> None:
+    def load_state_dict(self, about: list) -> None:
         """From what `about` said."""
         for stop, times in zip(self.stops, about, strict=True):
             self._times[stop].extend(times)
 
     def check_start(self, problem) -> None:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
-        self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
+        self._check_within_limits([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def settle(self, moment: EventState, t: float, problem: InitialValueProblem, resting, hits, speed: float | None):
+    def resolve_impacts(self, state: EventState, t: float, problem: InitialValueProblem, resting, hits, speed: float | None):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
         speed     the largest of a coordinate before what has happened; None: that of the moment
         """
-        speed = np.abs(moment.v).max(initial=0.0) if speed is None else speed
+        speed = np.abs(state.v).max(initial=0.0) if speed is None else speed
         known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
-        resting = [stop for stop in resting if self.is_at(stop, moment.q, _BEYOND)]
+        resting = [stop for stop in resting if self.is_at(stop, state.q, _BEYOND_TOLERANCE)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
         held = tuple(stop for stop in resting if stop not in acting)                           # until it is released
-        at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, moment.q)]
-        self._refuse_beyond([stop for stop in acting if stop in self.stops and stop not in at], moment.q, t)
+        at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, state.q)]
+        self._check_within_limits([stop for stop in acting if stop in self.stops and stop not in at], state.q, t)
         if not at:
-            return moment, held
-        q, came, ends = moment.q.copy(), moment.v, set()
-        slow = self._slow(speed)
+            return state, held
+        q, came, ends = state.q.copy(), state.v, set()
+        zero_speeds = self._zero_speeds(speed)
         for stop in at:
             q[stop.q] = stop.limit
-            if stop in resting and -stop.side * came[stop.coordinate] >= -slow[stop.coordinate]:
+            if stop in resting and -stop.side * came[stop.coordinate] >= -zero_speeds[stop.coordinate]:
                 ends.add(stop)
-            if stop in hits and self._comes_to_an_end(stop, came, t):
+            if stop in hits and self._is_last_impact(stop, came, t):
                 ends.add(stop)
-        moment = replace(moment, q=q)
-        away, mobility, before = _separation_speeds(at, came), inverse_mass_of_free_motions(moment, problem), moment
+        state = replace(state, q=q)
+        away, mobility, before = _separation_speeds(at, came), inverse_mass_of_free_motions(state, problem), state
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
-            moment = _after_repeated_impacts(before, problem, at, ends, mobility, slow)
-            short = set(self._too_short(at, moment, t, problem, mobility, slow))
+            state = _after_repeated_impacts(before, problem, at, ends, mobility, zero_speeds)
+            short = set(self._short_flights(at, state, t, problem, mobility, zero_speeds))
             if short <= ends:
                 break
             ends |= short
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
-        rest = [stop for stop, u in zip(at, _separation_speeds(at, moment.v), strict=True) if stop in ends
+        rest = [stop for stop, u in zip(at, _separation_speeds(at, state.v), strict=True) if stop in ends
                 and (u <= 0.0 or stop in short)]
-        moment = _clear_rounding(moment, at, [*grazing, *rest], slow)
-        still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
-        pushing = self._pushing(moment, t, problem, still, mobility)
+        state = _clear_rounding(state, at, [*grazing, *rest], zero_speeds)
+        still = [stop for stop in at if state.v[stop.coordinate] == 0.0]
+        pushing = self._pushing_stops(state, t, problem, still, mobility)
         self._note_leaving([stop for stop in still if stop in hits and stop not in pushing], t)
-        return moment, (*pushing, *held)
+        return state, (*pushing, *held)
 
-    def holding(self, stops, moment: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
+    def supporting_stops(self, stops, state: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
         """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
-        slow = self._slow(np.abs(moment.v).max(initial=0.0))
-        still = [stop for stop in stops if self.is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
-                 and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
-        return self._pushing(moment, t, problem, still, inverse_mass_of_free_motions(moment, problem)) if still else ()
+        zero_speeds = self._zero_speeds(np.abs(state.v).max(initial=0.0))
+        still = [stop for stop in stops if self.is_at(stop, state.q, _BEYOND_TOLERANCE)
+                 and not problem.prescribed[stop.coordinate] and abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]]
+        return self._pushing_stops(state, t, problem, still, inverse_mass_of_free_motions(state, problem)) if still else ()
 
-    def _slow(self, speed: float) -> np.ndarray:
+    def _zero_speeds(self, speed: float) -> np.ndarray:
         """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
-        return np.maximum(self._rounded, STILL * speed)
+        return np.maximum(self._velocity_rounding, SPEED_TOLERANCE * speed)
 
-    def is_at(self, stop: JointStop, q, but_for: float = _AT) -> bool:
-        return abs(q[stop.q] - stop.limit) <= but_for * stop.size
+    def is_at(self, stop: JointStop, q, tolerance: float = _LIMIT_TOLERANCE) -> bool:
+        return abs(q[stop.q] - stop.limit) <= tolerance * stop.size
 
-    def _refuse_beyond(self, stops, q, t: float) -> None:
+    def _check_within_limits(self, stops, q, t: float) -> None:
         for stop in stops:
-            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * stop.size:
+            if stop.side * (q[stop.q] - stop.limit) > _BEYOND_TOLERANCE * stop.size:
                 side = "above" if stop.side > 0 else "below"
                 raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
                                     "hard stop", place=self.place,
                                     expected="a position within its limits, or mode: compliant")
 
-    def _comes_to_an_end(self, stop: JointStop, v, t: float) -> bool:
+    def _is_last_impact(self, stop: JointStop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
         times = self._times[stop]
         times.append(t)
-        many = len(times) == _MANY and t - times[0] <= _STOPS_AT_ONCE * self.duration
+        many = len(times) == _MAX_IMPACTS and t - times[0] <= _MAX_IMPACTS_SPAN * self.duration
         return many or stop.side * v[stop.coordinate] <= 0.0
 
-    def _too_short(self, at, moment: EventState, t: float, problem, mobility, slow) -> list[JointStop]:
+    def _short_flights(self, at, state: EventState, t: float, problem, mobility, zero_speeds) -> list[JointStop]:
         """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
         still at others are held by them."""
-        away = _separation_speeds(at, moment.v)
+        away = _separation_speeds(at, state.v)
         if not (away > 0.0).any():
             return []
-        a = evaluated(problem, t, moment.q, moment.v).a
-        G = limit_normals([stop for stop in at if abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]], len(a))
+        a = evaluate_state(problem, t, state.q, state.v).a
+        G = limit_normals([stop for stop in at if abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]], len(a))
         back = _separation_speeds(at, a + mobility @ G.T @ solve_lcp(G @ mobility @ G.T, G @ a))
         bounds = rounding_bound([stop.size for stop in at])
-        found = resolvable(away, back, bounds, self.duration)
+        found = is_resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
-    def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[JointStop, ...]:
+    def _pushing_stops(self, state, t: float, problem, still, mobility) -> tuple[JointStop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
         if not still:
             return ()
-        G, free = limit_normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
+        G, free = limit_normals(still, len(state.v)), evaluate_state(problem, t, state.q, state.v).a
         response, away = G @ mobility @ G.T, G @ free
         f = solve_lcp(response, away)
         left = response @ f + away
         return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
-                     if push > 0.0 or x <= _PUSHES * np.abs(free).max())
+                     if push > 0.0 or x <= _ACCELERATION_TOLERANCE * np.abs(free).max())
 
 
-def _after_repeated_impacts(moment: EventState, problem: InitialValueProblem, stops, ends, mobility, slow) -> EventState:
+def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, stops, ends, mobility, zero_speeds) -> EventState:
     """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
-    G, e = limit_normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
-    bounds = slow[[stop.coordinate for stop in stops]]
-    for turn in range(_TURNS):
-        away = G @ moment.v
+    G, e = limit_normals(stops, len(state.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
+    bounds = zero_speeds[[stop.coordinate for stop in stops]]
+    for turn in range(_MAX_ROUNDS):
+        away = G @ state.v
         if turn and (away >= -bounds).all():
-            return moment
+            return state
         here = away <= bounds
-        moment = after_impacts(moment, problem, G[here], e[here], mobility)
-    return after_impacts(moment, problem, G, np.zeros(len(e)), mobility)
+        state = after_impacts(state, problem, G[here], e[here], mobility)
+    return after_impacts(state, problem, G, np.zeros(len(e)), mobility)
 
 
-def after_impacts(moment: EventState, problem: InitialValueProblem, G, e, mobility=None, moved=()) -> EventState:
-    """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
-    mobility, away = inverse_mass_of_free_motions(moment, problem, moved) if mobility is None else mobility, G @ moment.v
+def after_impacts(state: EventState, problem: InitialValueProblem, G, e, mobility=None, exempt=()) -> EventState:
+    """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `exempt` may be
+    prescribed."""
+    mobility, away = inverse_mass_of_free_motions(state, problem, exempt) if mobility is None else mobility, G @ state.v
     p = solve_lcp(G @ mobility @ G.T, (1.0 + e) * away)
-    return after_collision(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
+    return after_collision(state, problem, G[p > 0.0], (-e * away)[p > 0.0], exempt) if (p > 0.0).any() else state
 
 
-def _clear_rounding(moment, at, resting, slow):
+def _clear_rounding(state, at, resting, zero_speeds):
     """Velocities that are zero but for rounding become zero."""
-    v = moment.v.copy()
+    v = state.v.copy()
     for stop in at:
-        if stop in resting or abs(v[stop.coordinate]) <= slow[stop.coordinate]:
+        if stop in resting or abs(v[stop.coordinate]) <= zero_speeds[stop.coordinate]:
             v[stop.coordinate] = 0.0
-    return replace(moment, v=v)
+    return replace(state, v=v)
 
 
 def limit_normals(stops, nv: int) -> np.ndarray:
@@ -356,13 +360,13 @@ def _separation_speeds(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def inverse_mass_of_free_motions(moment: EventState, problem: InitialValueProblem, moved=()) -> np.ndarray:
-    """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
-    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.spanning_tree(), moment.q)), preserved_velocities(moment, problem, moved)
+def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem, exempt=()) -> np.ndarray:
+    """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `exempt`, and constraints leave."""
+    W, (K, _) = np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)), preserved_velocities(state, problem, exempt)
     if not len(K):
         return W
     K = K / equation_scales(W @ K.T, K)[:, None]
-    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=DEPENDENT)[0]
+    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=RANK_TOLERANCE)[0]
 
 
 def solve_lcp(A, b) -> np.ndarray:
@@ -374,6 +378,6 @@ def solve_lcp(A, b) -> np.ndarray:
     size = np.sqrt(np.maximum(np.diag(A), 1e-300))
     w, U = np.linalg.eigh(A / np.outer(size, size))
     root = np.sqrt(np.maximum(w, 0.0))
-    part = root > _SINGULAR
+    part = root > _EIGENVALUE_TOLERANCE
     c = (U[:, part].T @ (b / size)) / root[part]
     return nnls(root[part, None] * U[:, part].T, -c)[0] / size

@@ -32,29 +32,36 @@ from liedyn.io.scenarios.scenario import (
 from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, InputSchedule, Signals
 from liedyn.model.model import Model
-from liedyn.simulation.constraint_setup import closed_state, tie
+from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
-from liedyn.simulation.control.elastic_joint_control import bind_control, start
+from liedyn.simulation.control.elastic_joint_control import bind_control, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
-from liedyn.simulation.control.law_derivatives import law_slopes
+from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.sampled_control import compile_sampled
-from liedyn.simulation.joint_stops import JointStop, bind_stops, stops_of
-from liedyn.simulation.limits import start_notes
+from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
+from liedyn.simulation.limits import start_warnings
 from liedyn.simulation.name_binding import (
-    bind,
-    coordinates,
-    coordinates_of,
-    find,
-    of_coordinate,
+    bind_rules,
+    coordinate_value,
+    find_index,
+    joint_mask,
+    normalize_quaternions,
     phase_rules,
-    unit_quaternions,
+    v_to_q_indices,
     write_values,
 )
-from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
+from liedyn.simulation.prescribed_poses import PoseTable, prescribed_motions, prescribed_state
 from liedyn.simulation.signals.expression import sign_of_difference
-from liedyn.simulation.signals.signal_compiler import SAME_TIME, SignalCompiler, SignalPurpose, merge_times, merge_windows, snap
-from liedyn.simulation.signals.switching_times import MOST, switches_of_state
-from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, passed_over
+from liedyn.simulation.signals.signal_compiler import (
+    SAME_TIME,
+    SignalCompiler,
+    SignalPurpose,
+    merge_times,
+    merge_windows,
+    snap_to_breaks,
+)
+from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_of_state
+from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, unused_columns
 
 # The state in which a recorded motion ended, as initial state of another one --------------------------------------------
 
@@ -66,15 +73,15 @@ def initial_state_from_file(given: StartFrom | None, model: Model) -> tuple[dict
     if given is None:
         return {}, {}
     trajectory = read_trajectory(given.file, events=True)
-    others = [name for name in passed_over(model, trajectory) if name.startswith(("q.", "v."))]
+    others = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
     if others:
         raise ScenarioError(f"the motion in {given.file} is of another robot", place=given.place, found=", ".join(others),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
-    return (_last(given, model, trajectory, "q", "positions", model.q_index),
-            _last(given, model, trajectory, "v", "velocities", model.v_index))
+    return (_last_row(given, model, trajectory, "q", "positions", model.q_index),
+            _last_row(given, model, trajectory, "v", "velocities", model.v_index))
 
 
-def _last(given: StartFrom, model: Model, trajectory, kind: str, what: str, index) -> dict[str, Rule]:
+def _last_row(given: StartFrom, model: Model, trajectory, kind: str, what: str, index) -> dict[str, Rule]:
     try:
         values = bind_columns(model, trajectory, kind)
     except TrajectoryError as error:
@@ -89,8 +96,9 @@ def _last(given: StartFrom, model: Model, trajectory, kind: str, what: str, inde
 # schedule ---------------------------------------------------------------------------------------------------------------
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
-_AGREE = 1e-6                    # relative, as `Followed.off` says: an initial value against the prescribed motion; people round
-_STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
+# relative, as `PrescribedPose.mismatch` says: an initial value against the prescribed motion; people round
+_MOTION_TOLERANCE = 1e-6
+_MIN_STEPS_WITH_EVENTS = 100      # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 
 
 class CompiledSchedule(NamedTuple):
@@ -107,11 +115,11 @@ class CompiledSchedule(NamedTuple):
 
 
 def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[JointStop, ...] | None = None,
-                     resting: tuple[JointStop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None,
-                     ramps: bool = False) -> CompiledSchedule:
+                     resting: tuple[JointStop, ...] = (), *, initial: bool | None = None, controlled: np.ndarray | None = None,
+                     first_order_hold: bool = False) -> CompiledSchedule:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
     at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
-    joints rest at. held, ramps: see `bind_laws`.
+    joints rest at. controlled, ramps: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
@@ -120,58 +128,61 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     if scenario.sampling is not None:
         return CompiledSchedule(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
     duration, events = scenario.duration, tuple(event.name for event in scenario.events)
-    table = SignalCompiler(model, duration, coordinates(model), bool(scenario.phases), events)
+    compiler = SignalCompiler(model, duration, v_to_q_indices(model), bool(scenario.phases), events)
     if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
-    drives, wrenches = _drives(rules, model, table), _wrenches(scenario, model, table)
-    ties = tie(scenario, model, table)
+    actuation, wrenches = _bind_actuation(rules, model, compiler), _bind_wrenches(scenario, model, compiler)
+    constraints = bind_constraints(scenario, model, compiler)
     contacts, contact_names = bind_contacts(scenario.contacts, model, scenario.events)
-    law = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives, rules, held, ramps)
+    law = bind_control(scenario, model, compiler, actuation["level"])
+    laws = bind_laws(scenario, model, compiler, actuation, rules, controlled, first_order_hold)
     watched = [event for event in scenario.events if event.when]
-    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table, model)
-    watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
+    at_limits = bind_stops(limit_stops(scenario, model) if stops is None else stops, actuation["level"], resting, compiler, model)
+    watch = np.array([*(-1 if event.touch else _bind_event(event, compiler) for event in watched), *at_limits.event_signals],
+                     dtype=np.int64)
     if contacts is not None:
         touching = np.arange(len(contacts.group) - 1)
-        contacts = contacts._replace(switch=table.reserve(len(touching)) + touching)
+        contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
 
-    def bound(begun: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
-        origins = table.origins(begun)
-        windows, doubts = table.switches(origins)
-        times = merge_times(np.concatenate([*(wrenches[edge] for edge in _EDGES), table.knots(origins)]), duration)
+    def bound(start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
+        origins = compiler.origins(start_times)
+        windows, doubts = compiler.switches(origins)
+        times = merge_times(np.concatenate([*(wrenches[edge] for edge in _FORCE_TIMES), compiler.knots(origins)]), duration)
         breaks, before = merge_windows(times, windows, duration)
-        acting = wrenches | {edge: snap(wrenches[edge], breaks, duration) for edge in _EDGES}
-        return InputSchedule(**drives, **acting, breaks=breaks, before=before, watch=watch), table.arrays(breaks, origins), doubts
+        acting = wrenches | {edge: snap_to_breaks(wrenches[edge], breaks, duration) for edge in _FORCE_TIMES}
+        return InputSchedule(**actuation, **acting, breaks=breaks, before=before,
+                             watch=watch), compiler.arrays(breaks, origins), doubts
 
     schedule, signals, doubts = bound({PHASE_START: 0.0})
-    problem = InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(model.nv), table.stack_size, table.names,
-                                  table.places,
-                      scenario.passive, ties, law, _largest_step(duration, doubts, watched or at_limits.stops), law_slopes,
-                      (*(event.direction for event in watched), *at_limits.directions), contacts, laws, tuple(table.clocks),
-                      lambda begun: bound(begun)[:2], None, at_limits.sizes, at_limits.stops, at_limits.loads)
+    problem = InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(model.nv), compiler.stack_size,
+                                  compiler.names, compiler.locations, scenario.passive, constraints, law,
+                                  _max_step(duration, doubts, watched or at_limits.stops), law_jacobians,
+                                  (*(event.direction for event in watched), *at_limits.directions), contacts, laws,
+                                  tuple(compiler.clocks), lambda start_times: bound(start_times)[:2], None, at_limits.sizes,
+                                  at_limits.stops, at_limits.loads)
     if not initial:
-        return CompiledSchedule(problem, contact_names, (*table.notes, *doubts))
-    problem, notes = _begun(scenario, problem)
+        return CompiledSchedule(problem, contact_names, (*compiler.warnings, *doubts))
+    problem, notes = _with_initial_state(scenario, problem)
     return CompiledSchedule(problem, contact_names,
-                    (*scenario.notes, *notes, *table.notes, *doubts, *start_notes(model, problem.q)))
+                    (*scenario.notes, *notes, *compiler.warnings, *doubts, *start_warnings(model, problem.q)))
 
 
 # drives -------------------------------------------------------------------------------------------------------------
 
-def _drives(rules: dict[str, Rule], model, table: SignalCompiler) -> dict[str, np.ndarray]:
+def _bind_actuation(rules: dict[str, Rule], model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
-              "ki": np.full(model.nv, np.nan), "q_of_v": table.q_of_v}
-    poses = PoseTable(model, table)
+              "ki": np.full(model.nv, np.nan), "q_of_v": compiler.q_of_v}
+    poses = PoseTable(model, compiler)
     for name in model.joint_names:
         rule = rules.get(name)
-        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses)
+        _bind_joint_actuation(arrays, name, rule.value if rule else nothing, model.v_index(name), compiler, poses)
     integral = np.flatnonzero(~np.isnan(arrays["ki"]))
     return arrays | {"poses": poses.poses, "integral": integral, "ki": arrays["ki"][integral]}
 
 
-def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalCompiler,
+def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, compiler: SignalCompiler,
                  poses: PoseTable) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
@@ -189,22 +200,22 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
         if isinstance(drive, Prescribe):
             arrays["level"][i] = _LEVELS[drive.level]
             given = _component(drive.signals, k, n, name, drive.place, motion=True)
-            arrays["signal"][i] = table.add(given, table.joint_use(drive.level, i))
+            arrays["signal"][i] = compiler.add(given, compiler.joint_purpose(drive.level, i))
             continue
         if isinstance(drive, Pd):
             for key in ("kp", "kd", *(("ki",) if drive.ki is not None else ())):
-                arrays[key][i] = of_coordinate(getattr(drive, key), k, n, name, drive.place, f"{key} values")
+                arrays[key][i] = coordinate_value(getattr(drive, key), k, n, name, drive.place, f"{key} values")
             target = _component(drive.target, k, n, name, drive.place)
-            arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
+            arrays["target"][i] = compiler.add_target(target, compiler.joint_purpose("target", i), arrays["kd"][i] != 0.0)
         force = drive.feedforward if isinstance(drive, Pd) else drive.signals
-        arrays["signal"][i] = table.add(_component(force, k, n, name, drive.place), table.joint_use("torque", i))
+        arrays["signal"][i] = compiler.add(_component(force, k, n, name, drive.place), compiler.joint_purpose("torque", i))
 
 
 def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, place: Place, motion: bool = False) -> Signal:
     """The signal of coordinate k of n. A single one serves all for a force; for a motion only where that says the same
     for each: rest, or each coordinate's own column."""
     if isinstance(signals, tuple):
-        return of_coordinate(signals, k, n, name, place, "signals")
+        return coordinate_value(signals, k, n, name, place, "signals")
     curve = signals.curve if isinstance(signals, RelativeTime) else signals
     same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
     if motion and n > 1 and not same:
@@ -213,62 +224,64 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     return signals
 
 
-def _largest_step(duration: float, doubts, watched) -> float:
+def _max_step(duration: float, doubts, watched) -> float:
     """Of adaptive methods."""
-    return duration / MOST if doubts else duration / _STEPS_WITH_EVENTS if watched else math.inf
+    return duration / MAX_SWITCHES if doubts else duration / _MIN_STEPS_WITH_EVENTS if watched else math.inf
 
 
 # events -------------------------------------------------------------------------------------------------------------
-def _watch(event: Event, table: SignalCompiler) -> int:
+def _bind_event(event: Event, compiler: SignalCompiler) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = SignalPurpose(f"event {event.name}", forces=True)
-    lowered = table.lower(event.when, use)
-    watched = None if isinstance(lowered, float) else sign_of_difference(lowered, event.value)
+    purpose = SignalPurpose(f"event {event.name}", forces=True)
+    compiled = compiler.compile(event.when, purpose)
+    watched = None if isinstance(compiled, float) else sign_of_difference(compiled, event.value)
     if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
                             found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
-    return table.put(watched, use, event.when.place)
+    return compiler.add_program(watched, purpose, event.when.place)
 
 
 # external wrenches --------------------------------------------------------------------------------------------------
 
-_EDGES = "force_from", "force_until"
-_OF_WRENCH = dict.fromkeys(("force_link", "force_world", "force_signal"), np.int64) | dict.fromkeys(
-    ("force_basis", "force_point", *_EDGES), float)
+_FORCE_TIMES = "force_from", "force_until"
+_WRENCH_FIELDS = dict.fromkeys(("force_link", "force_world", "force_signal"), np.int64) | dict.fromkeys(
+    ("force_basis", "force_point", *_FORCE_TIMES), float)
 
 
-def _wrenches(scenario: Scenario, model, table: SignalCompiler) -> dict[str, np.ndarray]:
+def _bind_wrenches(scenario: Scenario, model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
     """Entries basis · signal on links. A constant wrench is one entry, others one for each component."""
     rows = [row for number, force in enumerate(scenario.forces, 1)
-            for row in _of_force(force, f"external force {number} on link {force.link}", model, table)]
+            for row in _force_entries(force, f"external force {number} on link {force.link}", model, compiler)]
     actuators = {actuator.name: actuator for actuator in model.description.actuators}
-    for name, rule in bind(scenario.actuators, tuple(actuators), "actuator").items():
+    for name, rule in bind_rules(scenario.actuators, tuple(actuators), "actuator").items():
         actuator = actuators[name]
         axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
         moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
-        index = table.add(rule.value, SignalPurpose(f"thrust of actuator {name}", unit="N"))
-        link, force = find(actuator.link, model.link_names, "link", actuator.place), ExternalForce(actuator.link, "local", ())
-        rows.append(_entry(link, force, np.concatenate([moment, axis]), index, table.duration))
-    return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _OF_WRENCH.items()}
+        index = compiler.add(rule.value, SignalPurpose(f"thrust of actuator {name}", unit="N"))
+        link, force = find_index(actuator.link, model.link_names, "link",
+                                 actuator.place), ExternalForce(actuator.link, "local", ())
+        rows.append(_wrench_entry(link, force, np.concatenate([moment, axis]), index, compiler.duration))
+    return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _WRENCH_FIELDS.items()}
 
 
-def _of_force(force: ExternalForce, name: str, model, table: SignalCompiler) -> list[dict]:
-    link = find(force.link, model.link_names, "link", force.place)
-    window = (max(0.0, force.start), min(table.duration, force.end))
+def _force_entries(force: ExternalForce, name: str, model, compiler: SignalCompiler) -> list[dict]:
+    link = find_index(force.link, model.link_names, "link", force.place)
+    window = (max(0.0, force.start), min(compiler.duration, force.end))
     constant, rows = np.zeros(6), []
     for k, given in enumerate(force.wrench):
-        use = SignalPurpose(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
-        lowered = table.lower(given, use)
-        if isinstance(lowered, float):
-            constant[k] = lowered
+        purpose = SignalPurpose(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
+        compiled = compiler.compile(given, purpose)
+        if isinstance(compiled, float):
+            constant[k] = compiled
         else:
-            rows.append(_entry(link, force, np.eye(6)[k], table.put(lowered, use, given.place), table.duration))
+            rows.append(_wrench_entry(link, force, np.eye(6)[k], compiler.add_program(compiled, purpose, given.place),
+                                      compiler.duration))
     if constant.any():
-        rows.append(_entry(link, force, constant, table.put(1.0, SignalPurpose(name)), table.duration))
+        rows.append(_wrench_entry(link, force, constant, compiler.add_program(1.0, SignalPurpose(name)), compiler.duration))
     return rows
 
 
-def _entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, duration: float) -> dict:
+def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, duration: float) -> dict:
     world, point = force.frame == "local_world_aligned", np.array(force.point)
     if not world:                                          # about the link's origin: m + p x f
         wrench, point = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]]), np.zeros(3)
@@ -279,40 +292,40 @@ def _entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, dura
 
 # initial state ------------------------------------------------------------------------------------------------------
 
-def _begun(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[str]]:
+def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[str]]:
     """With the initial state, and notes about it."""
     model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:
-        start(problem, q, v)
+        start_on_reference(problem, q, v)
     if problem.joint_laws is not None:
-        _start_on_motions(problem, q, v)
+        _start_on_references(problem, q, v)
     ended_q, ended_v = initial_state_from_file(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
-    notes = unit_quaternions(q, rules_q, model)
-    here, there = (q, v), prescribed_at(problem, 0.0, q, v)
-    for one in following(problem):                             # starts where its motion does
-        for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.off(here, there),
+    notes = normalize_quaternions(q, rules_q, model)
+    here, there = (q, v), prescribed_state(problem, 0.0, q, v)
+    for one in prescribed_motions(problem):                             # starts where its motion does
+        for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.mismatch(here, there),
                                                       (True, one.is_pose), strict=True):
             rule = rules.get(one.joint)
-            if rule and off > _AGREE:
+            if rule and off > _MOTION_TOLERANCE:
                 raise ScenarioError("the initial value contradicts the prescribed motion: "
                                     f"{one.name} is prescribed{' at position level' * level}", place=rule.place,
                                     found=list(rule.value) if one.is_pose else float(x[part.start]),
-                                    expected=f"{one.told(begins[part])}, or no value")
+                                    expected=f"{one.format(begins[part])}, or no value")
             x[part] = begins[part]
-    if problem.ties is not None:
-        q, v, more = closed_state(scenario, problem, *(coordinates_of(rules, model) for rules in (rules_q, rules_v)))
+    if problem.constraints is not None:
+        q, v, more = close_initial_state(scenario, problem, *(joint_mask(rules, model) for rules in (rules_q, rules_v)))
         notes += more
     return replace(problem, q=q, v=v), notes
 
 
-def _start_on_motions(problem: InitialValueProblem, q, v) -> None:
+def _start_on_references(problem: InitialValueProblem, q, v) -> None:
     """Write the positions and velocities of the motions that computed torque follows."""
     laws = problem.joint_laws
     for k in np.flatnonzero(laws.driven & (laws.signal >= 0)):
         x, dx, ddx = read_signal(problem.signals, laws.signal[k], 0.0, q, v)
         if not np.isfinite([x, dx, ddx]).all():
             raise ScenarioError(f"the {problem.signal_names[laws.signal[k]]} does not have two finite derivatives at t = 0",
-                                place=problem.signal_places[laws.signal[k]])
+                                place=problem.signal_locations[laws.signal[k]])
         q[problem.schedule.q_of_v[k]], v[k] = x, dx

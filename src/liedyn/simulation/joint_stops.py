@@ -14,9 +14,9 @@ import numpy as np
 
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ScenarioError
-from liedyn.integrators.contact_forces import pressed_stops
+from liedyn.integrators.contact_forces import evaluate_stops
 from liedyn.integrators.diagnosis import mass_matrix_by_columns
-from liedyn.integrators.segment import RightHandSide, evaluated
+from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
@@ -25,8 +25,8 @@ from liedyn.simulation.signals.expression import SignalProgram, sign_of_differen
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 _SINK = {"rad": 0.01, "m": 0.001}
-_STANDARD = 9.81         # m/s^2: for the load of a robot without gravity
-_DEEP = 3.0              # of the depth under the load: what a note is made of
+_STANDARD_GRAVITY = 9.81         # m/s^2: for the load of a robot without gravity
+_MAX_DEPTH_RATIO = 3.0           # of the depth under the load: what a note is made of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class JointStop:
     limit: float
     hard: bool
     restitution: float = 0.0
-    reach: float = 1.0
+    unit_scale: float = 1.0
     stiffness: float = 0.0
     damping: float = 0.0
     load: float = 0.0
@@ -55,10 +55,10 @@ class JointStop:
     @property
     def size(self) -> float:
         """Of what the distance of the coordinate from the limit is made of."""
-        return max(self.reach, abs(self.limit))
+        return max(self.unit_scale, abs(self.limit))
 
 
-def stops_of(scenario: Scenario, model) -> tuple[JointStop, ...]:
+def limit_stops(scenario: Scenario, model) -> tuple[JointStop, ...]:
     """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
     given = scenario.limits
     if given is None:
@@ -78,14 +78,14 @@ def stops_of(scenario: Scenario, model) -> tuple[JointStop, ...]:
                 values = _compliance(given, model, joint, k, float(inertia[k]))
             found += [JointStop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard,
                                 given.restitution,
-                           model_scales(model).of(model.v_units[k]), **values)
+                           model_scales(model).unit_scale(model.v_units[k]), **values)
                       for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
     return tuple(found)
 
 
 def _compliance(given, model, joint, k: int, inertia: float) -> dict[str, float]:
     effort, mass = float(model.effort_limit[k]), _mass_behind(model, joint)
-    gravity = float(np.linalg.norm(model.gravity)) or _STANDARD
+    gravity = float(np.linalg.norm(model.gravity)) or _STANDARD_GRAVITY
     load = effort if 0.0 < effort < math.inf else gravity * math.sqrt(mass * inertia) or gravity * inertia
     sink = given.sink or _SINK[model.v_units[k]]
     stiffness = given.stiffness or load / sink
@@ -103,32 +103,32 @@ def _mass_behind(model, joint) -> float:
 
 
 # events of hard stops -------------------------------------------------------------------------------------------------
-_AT, _OFF = "limit of ", " off its limit"
+_LIMIT_PREFIX, _RELEASE_SUFFIX = "limit of ", " off its limit"
 
 
 def impact_name(stops) -> str:
     """Of the event in which coordinates reach stops at one time."""
-    return _AT + _names(stops)
+    return _LIMIT_PREFIX + _names(stops)
 
 
 def release_name(stops) -> str:
     """Of the event in which coordinates leave stops that they rested at."""
-    return _names(stops) + _OFF
+    return _names(stops) + _RELEASE_SUFFIX
 
 
 def _names(stops) -> str:
     return " and ".join(dict.fromkeys(stop.name for stop in stops))
 
 
-def stop_events(stops) -> list[str]:
+def stop_event_names(stops) -> list[str]:
     """Names of events of hard stops, one coordinate each."""
     each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
     return [*map(impact_name, each), *map(release_name, each)]
 
 
-def is_event(name: str, event: str) -> bool:
+def matches_event(name: str, event: str) -> bool:
     """Whether an event that happened is this one, also together with other coordinates at their stops."""
-    for before, after in ((_AT, ""), ("", _OFF)):
+    for before, after in ((_LIMIT_PREFIX, ""), ("", _RELEASE_SUFFIX)):
         if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
             one, several = (x[len(before):len(x) - len(after)] for x in (event, name))
             return one == several or one in several.split(" and ")
@@ -148,7 +148,7 @@ class BoundStops(NamedTuple):
     """
 
     stops: Stops | None
-    watch: tuple[int, ...]
+    event_signals: tuple[int, ...]
     directions: tuple[int, ...]
     sizes: tuple[float, ...]
     loads: np.ndarray
@@ -166,39 +166,40 @@ def stops_by_state(stops: tuple[JointStop, ...], level,
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
-def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], table: SignalCompiler, model) -> BoundStops:
+def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], compiler: SignalCompiler,
+               model) -> BoundStops:
     """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = stops_by_state(stops, level, resting)
-    watch = tuple(table.put(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit),
-                            SignalPurpose(f"limit of {stop.name}"))
-                  for stop in hard)
+    event_signals = tuple(compiler.add_program(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1),
+                                                                  stop.limit), SignalPurpose(f"limit of {stop.name}"))
+                          for stop in hard)
     numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
     found = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
-                  _integers(table.reserve(2, f"stop of {stop.name}") for stop in compliant),
-                  _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
+                  _integers(compiler.reserve_switches(2, f"stop of {stop.name}") for stop in compliant),
+                  _integers(stop.coordinate for stop in resting), _integers(compiler.reserve_switches(1) for _ in resting),
                   np.zeros(len(level)))
     sizes = [stop.size for stop in hard]
-    sizes += model_scales(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
-    return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
-                      tuple(sizes), np.array([stop.load for stop in compliant]))
+    sizes += model_scales(model).force_scales(model.v_units[stop.coordinate] for stop in resting).tolist()
+    return BoundStops(found if compliant or hard or resting else None, event_signals,
+                      tuple(stop.side for stop in (*hard, *resting)), tuple(sizes), np.array([stop.load for stop in compliant]))
 
 
 # what a motion shows of them --------------------------------------------------------------------------------------------
-def stop_notes(parts) -> list[str]:
+def stop_warnings(segments) -> list[str]:
     """Compliant stops that yield much more than they should. parts: the stretches of the run."""
     worst: dict[str, tuple[float, float, str, float]] = {}
-    for part in parts:
-        p, record = part.problem, part.record
+    for segment in segments:
+        p, record = segment.problem, segment.record
         if p.stops is None or not len(p.stops.coordinate):
             continue
-        depth = pressed_stops(p, record.q, record.v).depth
+        depth = evaluate_stops(p, record.q, record.v).depth
         row = depth.argmax(axis=0)
         for j, k in enumerate(p.stops.coordinate):
             stiffness = p.stops.numbers.reshape(-1, 3)[j, 1]
-            sink, name, found = p.stop_loads[j] / stiffness, part.model.v_names[k], float(depth[row[j], j])
-            if found > _DEEP * sink and found > worst.get(name, (0.0,))[0]:
-                worst[name] = found, float(record.t[row[j]]), part.model.v_units[k], sink
+            sink, name, found = p.stop_loads[j] / stiffness, segment.model.v_names[k], float(depth[row[j], j])
+            if found > _MAX_DEPTH_RATIO * sink and found > worst.get(name, (0.0,))[0]:
+                worst[name] = found, float(record.t[row[j]]), segment.model.v_units[k], sink
     return [f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint presses it in by "
             f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
 
@@ -208,13 +209,13 @@ def stop_forces(problem, record) -> np.ndarray:
     out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:
         return out
-    force = pressed_stops(problem, record.q, record.v).force
+    force = evaluate_stops(problem, record.q, record.v).force
     for j, k in enumerate(stops.coordinate):
         out[:, k] -= stops.side[j] * force[:, j]
     if len(stops.held):
-        sides, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.READING::code.SWITCH]
+        rhs, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.SWITCH_VALUE::code.SWITCH_SIZE]
         last = np.nextafter(record.t[-1], -np.inf)             # the last instant belongs to what came before it
         for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
-            evaluated(problem, t, q, v, sides)
-            out[i, stops.held] = reading[stops.held_switch]
+            evaluate_state(problem, t, q, v, rhs)
+            out[i, stops.held] = reading[stops.resting_switch]
     return out

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.name_binding import v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
-_MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
+_SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how notes begin
-_AT_START = 1e-6         # of the limits: initial values; people round
-_NAMED = 3               # coordinates in a note; run.json has them all
+_START_TOLERANCE = 1e-6      # of the limits: initial values; people round
+_MAX_NAMES = 3               # coordinates in a note; run.json has them all
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
     mean them so. Ball and free joints have no limits.
     """
-    found, q_of_v, speed, effort = [], coordinates(model), *rate_limits(model)
+    found, q_of_v, speed, effort = [], v_to_q_indices(model), *velocity_and_force_limits(model)
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
                 ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
         if q_of_v[k] >= 0 and model.lower[k] < model.upper[k]:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
-        found += [excess for row in rows if (excess := _excess(t, model.v_names[k], *row))]
+        found += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]
     return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
 
 
-def rate_limits(model) -> tuple[np.ndarray, np.ndarray]:
+def velocity_and_force_limits(model) -> tuple[np.ndarray, np.ndarray]:
     """(nv,) limits of velocities and efforts; infinite without."""
     speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
     return speed, effort
@@ -68,17 +68,17 @@ def rate_limits(model) -> tuple[np.ndarray, np.ndarray]:
 def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
     """(n,) whether `limits_exceeded` may find something in runs q (n, R, nq), v, tau (n, R, nv). tau: None if there are no
     effort limits."""
-    speed, effort = rate_limits(model)
-    places = coordinates(model)
+    speed, effort = velocity_and_force_limits(model)
+    places = v_to_q_indices(model)
     k = np.flatnonzero((places >= 0) & (model.lower < model.upper))
     beyond = ((q[..., places[k]] < model.lower[k]) | (q[..., places[k]] > model.upper[k])).any(axis=(1, 2))
     beyond |= (np.abs(v) > speed).any(axis=(1, 2))
     return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
 
 
-def positions_beyond_limits(model, t, q) -> list[str]:
+def position_limit_warnings(model, t, q) -> list[str]:
     """A line on the coordinates that leave their position limits, in runs q (n, R, nq) at t (R,); NaN after the end of a run."""
-    found, beyond, places = [], np.zeros(len(q), dtype=bool), coordinates(model)
+    found, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
     for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
         x, lower, upper = q[..., places[k]], model.lower[k], model.upper[k]
         slack = _ROUNDING * max(abs(limit) for limit in (lower, upper) if np.isfinite(limit))
@@ -89,19 +89,19 @@ def positions_beyond_limits(model, t, q) -> list[str]:
             continue
         run = int(np.argmax(farthest))
         whole = np.isfinite(x[run])
-        excess = _excess(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
+        excess = _limit_violation(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
         if excess is not None:                                             # else it is rounding
             found.append((excess, run))
             beyond |= farthest > 0.0
     if not found:
         return []
     found.sort(key=lambda one: -abs(one[0].worst - one[0].limit) / max(abs(one[0].limit), 1.0))
-    named = ", ".join(f"{excess} in run {run}" for excess, run in found[:_NAMED])
-    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{excess} in run {run}" for excess, run in found[:_MAX_NAMES])
+    more = f", and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
     return [f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): {named}{more}"]
 
 
-def merged(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
+def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
     """Of some rows, and of others."""
     found = {(excess.kind, excess.coordinate): excess for excess in one}
     for later in other:
@@ -114,7 +114,7 @@ def merged(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tu
     return tuple(found.values())
 
 
-def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> LimitViolation | None:
+def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> LimitViolation | None:
     """How x (N,) leaves [lower, upper]; None where it does not."""
     slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
     beyond = np.maximum(lower - slack - x, x - upper - slack)
@@ -125,41 +125,41 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
                   float(upper if x[worst] > upper else lower))
 
 
-def start_notes(model, q: np.ndarray) -> list[str]:
+def start_warnings(model, q: np.ndarray) -> list[str]:
     """A line on coordinates that start at q (nq,) beyond their limits."""
     found = []
-    for k, place in enumerate(coordinates(model)):
+    for k, place in enumerate(v_to_q_indices(model)):
         if place < 0 or not model.lower[k] < model.upper[k]:
             continue
         x, lower, upper = q[place], model.lower[k], model.upper[k]
-        slack = _AT_START * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
+        slack = _START_TOLERANCE * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
             found.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return [f"{EXCEEDED[0]}: {'; '.join(found[:_NAMED])}{more}"] if found else []
+    more = f"; and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
+    return [f"{EXCEEDED[0]}: {'; '.join(found[:_MAX_NAMES])}{more}"] if found else []
 
 
-def limit_notes(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> list[str]:
+def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> list[str]:
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
     exceeded: by joints that forces move; fixed: by joints while they are prescribed or locked, on which limits never act;
     stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at the start."""
     notes = []
     for kind in KINDS:
-        mend = "; limits.joints leaves them out" if stopped and kind == "position" else _MEND[kind]
+        mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
         why = "" if recorded else f" (they do not act on the motion{mend})"
         free = [one for one in exceeded if not (kind == "position" and one.coordinate in stopped)]
-        groups = ((merged(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
+        groups = ((merge_violations(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
         for group, reason in groups:
             found = [one for one in group if one.kind == kind and (recorded or kind != "position" or one.at != 0.0)]
             if found:
-                notes.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_worst_of(found)}")
+                notes.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
     return notes
 
 
-def _worst_of(group: list[LimitViolation]) -> str:
+def _describe_worst(group: list[LimitViolation]) -> str:
     """The farthest of one kind."""
     least = 1.0 if group[0].kind == "position" else 1e-300
     group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), least))
-    more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-    return ", ".join(map(str, group[:_NAMED])) + more
+    more = f", and {len(group) - _MAX_NAMES} more" if len(group) > _MAX_NAMES else ""
+    return ", ".join(map(str, group[:_MAX_NAMES])) + more

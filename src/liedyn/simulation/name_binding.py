@@ -12,11 +12,11 @@ from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.errors import Place, ScenarioError, TrajectoryError, UsageError, nearest
 from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
-from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS, Points, Signals
+from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
 from liedyn.model.spatial import skew
 
 
-def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
+def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
     """The rule that holds for each name: its own, else that of the longest pattern that matches, "*" last.
 
     Raises ScenarioError for a pattern that matches nothing (but "*") and for two equally long ones that match one name.
@@ -36,7 +36,7 @@ def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence
 def bind_joints(rules: Sequence[Rule], model, names: Sequence[str] | None = None) -> dict[str, Rule]:
     """`bind` to these joints, by default all that move."""
     fixed = [joint.name for joint in model.description.joints if joint.name not in model.joint_names]
-    return bind(rules, model.joint_names if names is None else names, "joint", fixed)
+    return bind_rules(rules, model.joint_names if names is None else names, "joint", fixed)
 
 
 def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
@@ -52,36 +52,36 @@ def continuous_pid(scenario: Scenario) -> Pd | None:
     return next(laws, None) if scenario.sampling is None else None
 
 
-def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
+def find_index(name: str, names: Sequence[str], what: str, place: Place) -> int:
     """Index of a name; ScenarioError listing close ones."""
     if name not in names:
-        raise unknown(name, names, what, place)
+        raise unknown_name_error(name, names, what, place)
     return list(names).index(name)
 
 
-def matching(pattern: str, names: Sequence[str]) -> list[str]:
+def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
     """The names that a pattern speaks of: the one that it is, whatever signs are in it, else those that match it."""
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 
-def named(patterns: str | Sequence[str], names: Sequence[str], refusal: Callable[[str], str]) -> list[str]:
+def select_names(patterns: str | Sequence[str], names: Sequence[str], message: Callable[[str], str]) -> list[str]:
     """The names that patterns, one or several, speak of: in the order of the patterns, each once. refusal(pattern): what the
     UsageError says of one that matches nothing."""
     found: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        hits = matching(pattern, names)
+        hits = matching_names(pattern, names)
         if not hits:
-            raise UsageError(refusal(pattern))
+            raise UsageError(message(pattern))
         found.update(dict.fromkeys(hits))
     return list(found)
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def format_names(names: Sequence[str], most: int) -> str:
     """So many of the names, for a message."""
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
-def unknown(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
+def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
     """The error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
@@ -96,24 +96,24 @@ def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) 
         return [(rule.pattern, float("inf"))]
     if rule.pattern == "*":
         return [(name, 0.0) for name in names]
-    hits = [(name, float(len(rule.pattern))) for name in matching(rule.pattern, names)]
+    hits = [(name, float(len(rule.pattern))) for name in matching_names(rule.pattern, names)]
     if hits:
         return hits
     if rule.pattern in fixed:
         raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)
     is_pattern = any(sign in rule.pattern for sign in "*?[")
-    raise unknown(rule.pattern, names, what, rule.place, "the pattern matches no" if is_pattern else "no such")
+    raise unknown_name_error(rule.pattern, names, what, rule.place, "the pattern matches no" if is_pattern else "no such")
 
 
 # Values of joints that a scenario or a recording gives: an initial state, one that a law is about, angles that wrap -----
 
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 _TURN = 2.0 * math.pi
-_WRAPPED = 0.5                   # rad: a change between rows that is as close to full turns is a wrap of the angle
+_WRAP_TOLERANCE = 0.5            # rad: a change between rows that is as close to full turns is a wrap of the angle
 _ROUNDING = 1e-12                # of a norm: a change that is not worth a word
 
 
-def coordinates(model) -> np.ndarray:
+def v_to_q_indices(model) -> np.ndarray:
     """(nv,) index in q of each velocity coordinate; -1 for those of ball and free joints, which have none of their own."""
     q_of_v = np.full(model.nv, -1, dtype=np.int64)
     for joint in model.joints:
@@ -122,12 +122,12 @@ def coordinates(model) -> np.ndarray:
     return q_of_v
 
 
-def coordinates_of(names, model) -> np.ndarray:
+def joint_mask(names, model) -> np.ndarray:
     """(nv,) bool: those of these joints."""
     return np.array([joint.name in names for joint in model.joints for _ in range(joint.v.start, joint.v.stop)], dtype=bool)
 
 
-def of_coordinate(given, k: int, n: int, name: str, place: Place, what: str):
+def coordinate_value(given, k: int, n: int, name: str, place: Place, what: str):
     """What is given for coordinate k of the n of joint `name`: one for all, or a tuple of n. what: these are, for messages."""
     if not isinstance(given, tuple):
         return given
@@ -137,9 +137,9 @@ def of_coordinate(given, k: int, n: int, name: str, place: Place, what: str):
     return given[k]
 
 
-def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
-    """Write the values of joints, those of `ended` where `rules` give none; the rule by joint."""
-    bound = (ended or {}) | bind_joints(rules, model)
+def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, default_rules: dict | None = None) -> dict[str, Rule]:
+    """Write the values of joints, those of `default_rules` where `rules` give none; the rule by joint."""
+    bound = (default_rules or {}) | bind_joints(rules, model)
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:
@@ -149,12 +149,12 @@ def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ende
     return bound
 
 
-def unwrapped_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
+def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
     """Samples x (N,) of an angle [rad] without jumps by full turns, and how many jumps there were. TrajectoryError where the
     limits exclude the other turns; limits that are equal are none."""
     steps = np.diff(x)
     turns = np.round(steps / _TURN)
-    turns[np.abs(steps - _TURN * turns) > _WRAPPED] = 0.0
+    turns[np.abs(steps - _TURN * turns) > _WRAP_TOLERANCE] = 0.0
     if not turns.any():
         return x, 0
     out = x - _TURN * np.r_[0.0, np.cumsum(turns)]
@@ -167,16 +167,16 @@ def unwrapped_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tup
     return out, int(np.count_nonzero(turns))
 
 
-def unit_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
+def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
     """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns notes."""
     found = []
     for joint in model.joints:
         if joint.name in rules and joint.screws is None:
-            found += _unit_quaternion(q[joint.q], joint.name, rules[joint.name].place)
+            found += _normalize_quaternion(q[joint.q], joint.name, rules[joint.name].place)
     return found
 
 
-def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
+def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
     """In a ball or free joint's coordinates."""
     quaternion = part[-4:]
     norm = math.hypot(*quaternion)                             # does not overflow
@@ -190,7 +190,7 @@ def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
 
 # What expressions read besides coordinates: points of links, at a given state, and their derivatives by it --------------
 
-def path_to(model, link: int) -> list[int]:
+def body_path(model, link: int) -> list[int]:
     """Bodies from the ground to that of a link."""
     parent, path, body = model.index[8:8 + model.n_bodies], [], int(model.link_body[link])
     while body > 0:
@@ -199,32 +199,32 @@ def path_to(model, link: int) -> list[int]:
     return path[::-1]
 
 
-def joined(paths) -> tuple[np.ndarray, np.ndarray]:
+def concatenate_paths(paths) -> tuple[np.ndarray, np.ndarray]:
     """Where each begins in all of them, consecutively; and these."""
     return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
 
 
-def points_of(model, keys) -> Points:
+def make_points(model, keys) -> Points:
     """keys: link and place on it, of each point."""
     links = np.array([link for link, _ in keys], dtype=np.int64)
-    return Points(links, *joined([path_to(model, link) for link in links]),
+    return Points(links, *concatenate_paths([body_path(model, link) for link in links]),
                   np.array([at for _, at in keys], dtype=float).reshape(-1))
 
 
-def measured_at(model, signals: Signals, q, v) -> Signals:
+def with_measured_values(model, signals: Signals, q, v) -> Signals:
     """The signals, where the points of links are those of a state. Joint forces are not known here."""
     if not signals.measured.size:
         return signals
     measured, kernels = np.zeros(signals.measured.size), traced_module("kernels.simulation.signals")
-    tree = traced_module("joints.joint_model").tree_of(model.index, model.constants)
-    kernels.look_at_points(signals.points, tree, np.asarray(q, dtype=float), np.asarray(v, dtype=float), measured)
+    tree = traced_module("joints.joint_model").tree_views(model.index, model.constants)
+    kernels.measure_points(signals.points, tree, np.asarray(q, dtype=float), np.asarray(v, dtype=float), measured)
     return signals._replace(measured=measured)
 
 
-def measured_slope(model, signals: Signals, i: int, q, v) -> np.ndarray:
+def measured_gradient(model, signals: Signals, i: int, q, v) -> np.ndarray:
     """(2 nv,) derivative by [dq; dv] of number i of what is measured, of a point:
     d(R u) = R (du + dphi x u), where the link turns by dphi = J_w dq."""
-    (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
+    (j, component), points = divmod(i - model.nv, NUMBERS_PER_POINT), signals.points
     model, link, p = model.spanning_tree(), model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R, V = link_pose(model, q, link)[:3, :3], link_twist(model, q, v, link)
     J, dV = twist_jacobian(model, q, v, link)
@@ -237,5 +237,5 @@ def measured_slope(model, signals: Signals, i: int, q, v) -> np.ndarray:
 
 def measured_name(model, signals: Signals, i: int) -> str:
     """For messages."""
-    j, component = divmod(i - model.nv, NUMBERS)
+    j, component = divmod(i - model.nv, NUMBERS_PER_POINT)
     return f"{COMPONENTS[component]}({model.link_names[signals.points.link[j]]})"

@@ -16,29 +16,30 @@ from liedyn.io.scenarios.scenario import EFFORT, METHODS, WITHOUT_EVENTS, Prescr
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
-from liedyn.simulation.contact_setup import deep_notes
-from liedyn.simulation.control.joint_control import with_rotors
-from liedyn.simulation.joint_stops import stops_of
-from liedyn.simulation.limits import rate_limits
-from liedyn.simulation.name_binding import bind, continuous_pid
+from liedyn.simulation.contact_setup import deep_contact_warnings
+from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.joint_stops import limit_stops
+from liedyn.simulation.limits import velocity_and_force_limits
+from liedyn.simulation.name_binding import bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
 
 # Whether the result of a run will fit into memory and onto the disk: estimated before it starts -------------------------
 
-_IN_MEMORY = 80          # bytes a number of a result that stays in memory: the record, its checks, columns made of it
-_A_ROW, _SOME = 40, 64_000_000      # bytes where the rows go to disk: of a row its time, and copies of that; some rows
-_ON_DISK = 28            # bytes a number: 20 of the CSV, 8 of the rows while the run is not finished
-_ENOUGH = 100e6          # bytes: less than this needs no looking
+_BYTES_IN_MEMORY = 80          # bytes a number of a result that stays in memory: the record, its checks, columns made of it
+# bytes where the rows go to disk: of a row its time, and copies of that; some rows
+_BYTES_PER_ROW, _BYTES_OF_BUFFERS = 40, 64_000_000
+_BYTES_ON_DISK = 28            # bytes a number: 20 of the CSV, 8 of the rows while the run is not finished
+_MIN_CHECKED_BYTES = 100e6     # bytes: less than this needs no looking
 
 
-def check_room(problem: InitialValueProblem, rows: int, folder: str | os.PathLike | None = None) -> None:
+def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.PathLike | None = None) -> None:
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
     will be. Without a folder the rows stay in memory. Raises ComputationError with the estimate."""
-    memory, disk = size_of_result(problem, rows, folder is not None)
-    _raise_too_long(memory, available_memory(), rows, "memory")
+    memory, disk = result_size(problem, rows, folder is not None)
+    _check_fits(memory, available_memory(), rows, "memory")
     if folder is not None:
         free, place = free_disk(folder)
-        _raise_too_long(disk, free, rows, f"disk in {place}")
+        _check_fits(disk, free, rows, f"disk in {place}")
 
 
 def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
@@ -47,29 +48,29 @@ def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
     return shutil.disk_usage(place).free, place
 
 
-def size_of_result(problem: InitialValueProblem, rows: int, to_disk: bool) -> tuple[int, int]:
+def result_size(problem: InitialValueProblem, rows: int, to_disk: bool) -> tuple[int, int]:
     """Bytes that a result of so many rows takes in memory and on disk, about."""
-    numbers = rows * numbers_of_a_row(problem)
-    memory = numbers * _IN_MEMORY
-    return min(memory, rows * _A_ROW + _SOME) if to_disk else memory, numbers * _ON_DISK
+    numbers = rows * row_size(problem)
+    memory = numbers * _BYTES_IN_MEMORY
+    return min(memory, rows * _BYTES_PER_ROW + _BYTES_OF_BUFFERS) if to_disk else memory, numbers * _BYTES_ON_DISK
 
 
-def numbers_of_a_row(problem: InitialValueProblem) -> int:
+def row_size(problem: InitialValueProblem) -> int:
     """Time, state, accelerations, forces, wrenches, contacts, stops, energies, multipliers."""
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
-    stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + len(problem.guards)
-    tied = model.nc if problem.ties is not None else 0
+    stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + len(problem.hard_stop_scales)
+    tied = model.nc if problem.constraints is not None else 0
     return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + tied + 6
 
 
 def available_memory() -> float:
     """Bytes that a process may still take, as far as the system tells: infinite where it does not."""
-    limit, used = _figure("/sys/fs/cgroup/memory.max"), _figure("/sys/fs/cgroup/memory.current")
-    return min(_figure("/proc/meminfo", "MemAvailable:", 1024.0), limit - used if used < limit else limit)
+    limit, used = _system_value("/sys/fs/cgroup/memory.max"), _system_value("/sys/fs/cgroup/memory.current")
+    return min(_system_value("/proc/meminfo", "MemAvailable:", 1024.0), limit - used if used < limit else limit)
 
 
-def _figure(path: str, key: str = "", unit: float = 1.0) -> float:
+def _system_value(path: str, key: str = "", unit: float = 1.0) -> float:
     """The number behind `key` in a file of the system; infinite where there is none."""
     try:
         words = Path(path).read_text(encoding="ascii").split()
@@ -78,8 +79,8 @@ def _figure(path: str, key: str = "", unit: float = 1.0) -> float:
         return float("inf")                                    # also for the word max
 
 
-def _raise_too_long(needed: float, free: float, rows: int, what: str) -> None:
-    if needed > max(free, _ENOUGH):
+def _check_fits(needed: float, free: float, rows: int, what: str) -> None:
+    if needed > max(free, _MIN_CHECKED_BYTES):
         raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {what}; {free / 1e9:.3g} GB are "
                                "free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
 
@@ -96,20 +97,20 @@ if TYPE_CHECKING:
 class PreparedRun:
     """A run that could start.
 
-    scenario  with the integrator that is used
-    problem   for `integrators.solve`
-    notes     what is doubtful, one line each
-    chosen    why another integrator than the default is used, one line each
-    timeline  what follows the phases and events; None without
-    contact_names   of what may touch
+    scenario       with the integrator that is used
+    problem        for `integrators.solve`
+    notes          what is doubtful, one line each
+    chosen         why another integrator than the default is used, one line each
+    timeline       what follows the phases and events; None without
+    contact_names  of what may touch
     """
 
     scenario: Scenario
     model: Model
     problem: InitialValueProblem
-    notes: tuple[str, ...]
-    chosen: tuple[str, ...]
-    timeline: HybridSimulation | None
+    warnings: tuple[str, ...]
+    integrator_reasons: tuple[str, ...]
+    hybrid_simulation: HybridSimulation | None
     contact_names: tuple[str, ...] = ()
 
     @property
@@ -130,23 +131,25 @@ class PreparedRun:
     def report(self, folder: str | os.PathLike | None = None) -> dict:
         """What a run would do, as plain values."""
         scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
-        memory, disk = size_of_result(self.problem, self.rows, folder is not None)
-        rules = bind(scenario.joints, model.joint_names, "joint")
+        memory, disk = result_size(self.problem, self.rows, folder is not None)
+        rules = bind_rules(scenario.joints, model.joint_names, "joint")
         prescribed = [name for name, rule in rules.items() if isinstance(rule.value, Prescribe)]
         options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}
-        why = self.chosen[0] if self.chosen else "named in the scenario" if integrator.named else "the default"
+        why = "named in the scenario" if integrator.named else "the default"
+        if self.integrator_reasons:
+            why = self.integrator_reasons[0]
         return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
-                          "constraint_rows": model.nc, "findings": len(model.findings)},
+                          "constraint_rows": model.nc, "findings": len(model.warnings)},
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
                            "free": [name for name in model.joint_names if name not in rules],
                            "law": scenario.control and scenario.control.law},
                 "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
-                "notes": list(self.notes)}
+                "notes": list(self.warnings)}
 
 
-def timeline_of(scenario: Scenario, model, problem):
+def make_hybrid_simulation(scenario: Scenario, model, problem):
     """What follows the phases, events, samples and hard stops of a scenario; None without."""
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
@@ -164,7 +167,7 @@ def check_supports_events(scenario: Scenario) -> None:
                             expected="another integrator.method")
 
 
-def _called(scenario: Scenario, controller) -> Scenario:
+def _with_controller(scenario: Scenario, controller) -> Scenario:
     """With a function of the user that is called at samples."""
     if not callable(controller):
         raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
@@ -188,16 +191,16 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
                             expected="compliant stops, limits: stop")
 
 
-def _without_effect(scenario: Scenario, model: Model) -> list[str]:
+def _no_effect_warnings(scenario: Scenario, model: Model) -> list[str]:
     """Notes on keys that change nothing in this run."""
     notes = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
              for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
-    saturated = bind(scenario.saturate, model.joint_names, "joint")
+    saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
     by_robot = [k for name, rule in saturated.items() if rule.value == EFFORT
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]
-    if by_robot and not np.isfinite(rate_limits(model)[1][by_robot]).any():
+    if by_robot and not np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any():
         notes.append("saturate has no effect: the robot file has no effort limits for these joints")
-    if scenario.limits is not None and not stops_of(scenario, model):
+    if scenario.limits is not None and not limit_stops(scenario, model):
         notes.append("limits has no effect: the robot file has no position limits for these joints")
     return notes
 
@@ -208,31 +211,32 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     model: instead of that of the scenario."""
     scenario = scenario_of(path, overrides, force_long)
     if controller is not None:
-        scenario = _called(scenario, controller)
+        scenario = _with_controller(scenario, controller)
     if model is not None:
         scenario = replace(scenario, robot=model.name)
     else:
         model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
-    return prepare_with(scenario, model, force_long, folder)
+    return prepare_run(scenario, model, force_long, folder)
 
 
-def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> PreparedRun:
+def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> PreparedRun:
     """`prepare` of a scenario that is read, and its robot."""
-    model = with_rotors(scenario, model)
+    model = add_rotor_inertias(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
     from liedyn.simulation.input_schedule import compile_schedule
     first = with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, first)
-    integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    integrator, integrator_reasons = choose_integrator(scenario, problem, scenario.output_step)
     check_supports_integrals(scenario, integrator.method)
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_no_events
         check_no_events(problem, integrator.place)
     if not force_long:
-        check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+        check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    notes = (*warnings, *_without_effect(scenario, model), *deep_notes(problem, contact_names))
-    return PreparedRun(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)
+    notes = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
+    return PreparedRun(scenario, model, problem, notes, tuple(integrator_reasons),
+                       make_hybrid_simulation(scenario, model, problem), contact_names)
 
 
 class SingleSegment:
@@ -243,15 +247,15 @@ class SingleSegment:
 
     def run(self, times: np.ndarray, options, progress, rows: RunRecorder) -> Statistics:
         from liedyn.integrators.solve import solve
-        rows.begin(self.problem)
+        rows.open_segment(self.problem)
         record, statistics = solve(self.problem, times, options, progress, rows)
-        rows.end(record)
+        rows.close_segment(record)
         return statistics
 
-    def so_far(self, cut: Statistics) -> Statistics:
-        return cut
+    def partial_statistics(self, partial: Statistics) -> Statistics:
+        return partial
 
-    def about(self) -> dict:
+    def state_dict(self) -> dict:
         return {}
 
 

@@ -14,7 +14,14 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe, Waypoints
 from liedyn.kernels.simulation.signals import ORDER, POSITION, VELOCITY, Poses
 from liedyn.model.model import Model
-from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler, SignalPurpose, finite, held_at_ends, spline
+from liedyn.simulation.signals.signal_compiler import (
+    Curve,
+    SignalCompiler,
+    SignalPurpose,
+    extend_constant,
+    make_finite_curve,
+    spline,
+)
 
 # A curve of rotations through waypoints whose angular velocity and acceleration are continuous --------------------------
 
@@ -28,10 +35,10 @@ from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler, Sig
 # with r_i = log(R_i^T R_{i+1}), J_i the right Jacobian of exp there, and N_i the part of the angular acceleration at the end of
 # piece i that is quadratic in the rate.
 
-TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
-_ITERATIONS = 500
-_SETTLED = 32e-16                # of the largest rate: rounding of the banded equations
-_NEAR = 1e-2                     # rad^2: below it series, whose next term is less than 1e-16; above it closed forms lose 1e-14
+MAX_TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
+_MAX_ITERATIONS = 500
+_RATE_TOLERANCE = 32e-16  # of the largest rate: rounding of the banded equations
+_SERIES_LIMIT = 1e-2      # rad^2: below it series, whose next term is less than 1e-16; above it closed forms lose 1e-14
 
 
 class SplineNotSolvedError(ValueError):
@@ -44,40 +51,40 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     t (n,) increasing, quaternions (n, 4) x y z w, first and last: angular velocities in the body at the ends [rad/s].
     Raises Unsettled.
     """
-    u = _without_jumps(np.array(quaternions, dtype=float))
-    r, h = _turns(u[:-1], u[1:]), np.diff(t)[:, None]
-    w = _rates(r, h, np.array(first, dtype=float), np.array(last, dtype=float))
+    u = _align_signs(np.array(quaternions, dtype=float))
+    r, h = _rotation_vectors(u[:-1], u[1:]), np.diff(t)[:, None]
+    w = _waypoint_rates(r, h, np.array(first, dtype=float), np.array(last, dtype=float))
     dx0, dx1 = w[:-1], np.linalg.solve(_jacobian(r), w[1:, :, None])[..., 0]
     # cubic from 0 to r with these rates at the ends
     coefficients = np.stack([np.zeros_like(r), dx0, (3 * r / h - 2 * dx0 - dx1) / h, (dx0 + dx1 - 2 * r / h) / h**2], axis=-1)
     return u, coefficients
 
 
-def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, held: bool) -> list[Curve]:
+def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, constant_ends: bool) -> list[Curve]:
     """The three of x and the four of U. held: constant before and after the waypoints, which are knots then; else the first and
     the last piece go on."""
     pieces = np.zeros((7, len(t) - 1, ORDER))
     pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
-    curves = [Curve(t[:-1].copy(), one, t if held else np.empty(0)) for one in pieces]
+    curves = [Curve(t[:-1].copy(), one, t if constant_ends else np.empty(0)) for one in pieces]
     ends = np.vstack([np.zeros((3, 2)), u[[0, -1]].T])
-    return [held_at_ends(curve, t, x) for curve, x in zip(curves, ends, strict=True)] if held else curves
+    return [extend_constant(curve, t, x) for curve, x in zip(curves, ends, strict=True)] if constant_ends else curves
 
 
 def rate_at_start(t, quaternions) -> np.ndarray:
     """Angular velocity in the body at the first of a few samples: by the polynomial through their rotation vectors from there.
     At the last, of the samples in reverse order."""
-    x = _turns(np.repeat(quaternions[:1], len(t), axis=0), quaternions)
+    x = _rotation_vectors(np.repeat(quaternions[:1], len(t), axis=0), quaternions)
     return np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0]
 
 
 def largest_turn(quaternions) -> tuple[int, float]:
     """Between which waypoint and the next the rotation turns most, and how far [rad]."""
-    angle = np.linalg.norm(_turns(quaternions[:-1], quaternions[1:]), axis=1)
+    angle = np.linalg.norm(_rotation_vectors(quaternions[:-1], quaternions[1:]), axis=1)
     return int(np.argmax(angle)), float(angle.max(initial=0.0))
 
 
 # rates at the waypoints ---------------------------------------------------------------------------------------------------
-def _rates(r, h, first, last) -> np.ndarray:
+def _waypoint_rates(r, h, first, last) -> np.ndarray:
     """(n, 3): by iteration over the quadratic part."""
     from scipy.linalg import solve_banded
 
@@ -89,24 +96,24 @@ def _rates(r, h, first, last) -> np.ndarray:
     J_inv = np.linalg.inv(J)
     blocks = {-1: 2 * J[1:n] / h[1:n, None], 0: 4 * (1 / h[:-1] + 1 / h[1:])[..., None] * eye,
               1: 2 * J_inv[1:n] / h[1:n, None]}
-    banded = _banded(blocks, n)
+    banded = _banded_matrix(blocks, n)
     steady = 6 * (r[:-1] / h[:-1]**2 + r[1:] / h[1:]**2)
     steady[0] -= 2 * J[0] @ first / h[0]
     steady[-1] -= 2 * J_inv[n] @ last / h[n]
     fastest = np.abs(r / h).max()
-    for _ in range(_ITERATIONS):
+    for _ in range(_MAX_ITERATIONS):
         b = steady - _quadratic(r[:-1], np.einsum("nij,nj->ni", J_inv[:-1], w[1:-1]))
         found = solve_banded((5, 5), banded, b.ravel()).reshape(n, 3)
         change = np.abs(found - w[1:-1]).max()
         w[1:-1] = found
-        if change <= _SETTLED * max(fastest, np.abs(found).max()):
+        if change <= _RATE_TOLERANCE * max(fastest, np.abs(found).max()):
             return w
         if not np.isfinite(change):
             break
     raise SplineNotSolvedError
 
 
-def _banded(blocks, n: int) -> np.ndarray:
+def _banded_matrix(blocks, n: int) -> np.ndarray:
     """Blocks of 3 x 3 on three diagonals as `scipy.linalg.solve_banded` takes them."""
     A = np.zeros((11, 3 * n))
     for offset, stack in blocks.items():
@@ -118,7 +125,7 @@ def _banded(blocks, n: int) -> np.ndarray:
 def _quadratic(x, dx) -> np.ndarray:
     """dw less J ddx where x moves with dx: see `lie.so3.rotation_vector_motion`."""
     tt = np.sum(x * x, axis=1)
-    _, c, slope_b, slope_c = _functions(tt)
+    _, c, slope_b, slope_c = _exp_coefficients(tt)
     y = np.cross(x, dx)
     rate = 2 * np.sum(x * dx, axis=1)
     return c[:, None] * np.cross(dx, y) + rate[:, None] * (slope_c[:, None] * np.cross(x, y) - slope_b[:, None] * y)
@@ -126,7 +133,7 @@ def _quadratic(x, dx) -> np.ndarray:
 
 def _jacobian(x) -> np.ndarray:
     """Right Jacobian of exp, (n, 3, 3)."""
-    b, c, _, _ = _functions(np.sum(x * x, axis=1))
+    b, c, _, _ = _exp_coefficients(np.sum(x * x, axis=1))
     hat = _hat(x)
     return np.eye(3) - b[:, None, None] * hat + c[:, None, None] * hat @ hat
 
@@ -138,9 +145,9 @@ def _hat(x) -> np.ndarray:
     return out
 
 
-def _functions(tt):
+def _exp_coefficients(tt):
     """(1 - cos t)/t^2, (t - sin t)/t^3 and their derivatives with respect to tt = t^2."""
-    near, t2 = tt < _NEAR, np.where(tt < _NEAR, 1.0, tt)
+    near, t2 = tt < _SERIES_LIMIT, np.where(tt < _SERIES_LIMIT, 1.0, tt)
     t = np.sqrt(t2)
     s, b, c = np.sin(t) / t, 2 * (np.sin(t / 2) / t)**2, (t - np.sin(t)) / (t * t2)
     far = b, c, (s - 2 * b) / (2 * t2), (b - 3 * c) / (2 * t2)
@@ -149,13 +156,13 @@ def _functions(tt):
     return tuple(np.where(near, x, y) for x, y in zip(series, far, strict=True))
 
 
-def _turns(u, r) -> np.ndarray:
+def _rotation_vectors(u, r) -> np.ndarray:
     """(n, 3) rotation vectors that lead from the rotations u to r, by the shorter way."""
     from scipy.spatial.transform import Rotation
     return (Rotation.from_quat(u).inv() * Rotation.from_quat(r)).as_rotvec()
 
 
-def _without_jumps(u) -> np.ndarray:
+def _align_signs(u) -> np.ndarray:
     """Quaternions of the same sign, each as the one before."""
     turned = np.r_[u[0, 3] < 0.0, np.sum(u[:-1] * u[1:], axis=1) < 0.0]
     return u * np.where(np.cumsum(turned) % 2 == 1, -1.0, 1.0)[:, None]
@@ -165,15 +172,15 @@ def _without_jumps(u) -> np.ndarray:
 
 _AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 _UNUSED = -1
-_END = 4                 # rows from which the rate at the end of a recorded motion is taken
+_END_ROWS = 4            # rows from which the rate at the end of a recorded motion is taken
 _UNIT_NORM = 1e-6        # a quaternion printed with seven digits is meant to be a unit one
 
 
 class PoseTable:
     """Collects prescribed poses; `poses` gives them as the kernels read them."""
 
-    def __init__(self, model, table: SignalCompiler):
-        self.model, self.table = model, table
+    def __init__(self, model, compiler: SignalCompiler):
+        self.model, self.compiler = model, compiler
         self.rows: list[tuple[int, int, bool, bool]] = []
         self.signals: list[int] = []
 
@@ -184,10 +191,10 @@ class PoseTable:
             numbers = self._waypoints(name, given, free)
         elif isinstance(given, Motion):
             if given.xyz and not free:
-                raise _no_position(name, given.xyz[0].place)
-            numbers = motion_signals(self.table, name, given)
+                raise _no_position_error(name, given.xyz[0].place)
+            numbers = motion_signals(self.compiler, name, given)
         elif isinstance(given, Column) and given.name is None:
-            numbers = self._recorded(name, given, free)
+            numbers = self._recorded_pose(name, given, free)
         else:
             raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
                                 place=drive.place, expected="waypoints, or rpy with three signals"
@@ -198,7 +205,7 @@ class PoseTable:
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
         """A pose that is no joint's."""
         waypoints = isinstance(given, Waypoints)
-        self._append(0, 0, True, self._waypoints(name, given, True) if waypoints else motion_signals(self.table, name, given))
+        self._append(0, 0, True, self._waypoints(name, given, True) if waypoints else motion_signals(self.compiler, name, given))
 
     def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
         self.rows.append((q, v, free, len(numbers) == 10))
@@ -213,20 +220,21 @@ class PoseTable:
         turns = np.array([one.turn for one in points])
         place = next((one.place for one in points if one.xyz), None)
         if place is not None and not free:
-            raise _no_position(name, place)
+            raise _no_position_error(name, place)
         t = np.array([one.t for one in points])
-        turn = _turning(name, given.place, t, turns, held=True)
-        position = [finite(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
-        return [self._put(curve, _use(axis, name), given)
+        turn = _pose_rotation(name, given.place, t, turns, constant_ends=True)
+        position = [make_finite_curve(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points])
+                    for k in range(3)]
+        return [self._add_curve(curve, _pose_purpose(axis, name), given)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 
-    def _recorded(self, name: str, given: Column, free: bool) -> list[int]:
+    def _recorded_pose(self, name: str, given: Column, free: bool) -> list[int]:
         """By all rows of a CSV."""
         q = self.model.q_index(name)
         names = self.model.q_names[q]
         t, turns = np.empty(0), []
         for column in names[-4:]:
-            t, x, _ = self.table.samples(replace(given, name=f"q.{column}"), _use("quaternion", name))
+            t, x, _ = self.compiler.samples(replace(given, name=f"q.{column}"), _pose_purpose("quaternion", name))
             turns.append(x)
         u = np.column_stack(turns)
         norm = np.linalg.norm(u, axis=1)
@@ -234,49 +242,50 @@ class PoseTable:
         if not abs(norm[k] - 1.0) <= _UNIT_NORM:
             raise ScenarioError(f"the quaternion of {name} in {given.file} is not of unit norm at t = {t[k]:g} s",
                                 place=given.place, found=float(norm[k]), expected="norm 1")
-        turn = _turning(name, given.place, t, u / norm[:, None], held=False)
-        position = [self.table.add(replace(given, name=f"q.{column}"), _use(axis, name))
+        turn = _pose_rotation(name, given.place, t, u / norm[:, None], constant_ends=False)
+        position = [self.compiler.add(replace(given, name=f"q.{column}"), _pose_purpose(axis, name))
                     for axis, column in zip(_AXES, names[:3], strict=False)] if free else [_UNUSED] * 3
-        return [*position, *(self._put(curve, _use(axis, name), given)
+        return [*position, *(self._add_curve(curve, _pose_purpose(axis, name), given)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
-    def _put(self, curve: Curve, use: SignalPurpose, given) -> int:
+    def _add_curve(self, curve: Curve, purpose: SignalPurpose, given) -> int:
         if not np.isfinite(curve.coefficients).all():
             raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
-        return self.table.put(curve, use, given.place)
+        return self.compiler.add_program(curve, purpose, given.place)
 
 
-def motion_signals(table: SignalCompiler, name: str, given: Motion) -> list[int]:
+def motion_signals(compiler: SignalCompiler, name: str, given: Motion) -> list[int]:
     """x y z roll pitch yaw of what has this name."""
     zero = (Constant(0.0, given.place),) * 3
     for signal in (*given.xyz, *given.rpy):
         if isinstance(signal, Column) and signal.name is None:
             raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")
-    return [table.add(signal, _use(axis, name))
+    return [compiler.add(signal, _pose_purpose(axis, name))
             for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
 
 
-def _use(axis: str, name: str) -> SignalPurpose:
+def _pose_purpose(axis: str, name: str) -> SignalPurpose:
     unit = "m" if axis in "xyz" else "rad" if axis in _AXES else ""
     return SignalPurpose(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
 
 
-def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
+def _pose_rotation(name: str, place, t, turns, constant_ends: bool) -> list[Curve]:
     k, angle = largest_turn(turns)
-    if angle > TURN:
+    if angle > MAX_TURN:
         raise ScenarioError(f"{name} turns by {angle:.4g} rad from t = {t[k]:g} s to the next pose at t = {t[k + 1]:g} s",
-                            place=place, expected=f"at most {TURN:g} rad, since it takes the shorter way",
+                            place=place, expected=f"at most {MAX_TURN:g} rad, since it takes the shorter way",
                             hint="add a pose between them")
-    ends = ((0.0,) * 3,) * 2 if held else tuple(rate_at_start(*(x[::way][:_END] for x in (t, turns))) for way in (1, -1))
+    ends = ((0.0,) * 3,) * 2 if constant_ends else tuple(rate_at_start(*(x[::way][:_END_ROWS] for x in (t, turns)))
+                                                         for way in (1, -1))
     try:
         with np.errstate(all="ignore"):
-            return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
+            return rotation_curves(t, *rotation_spline(t, turns, *ends), constant_ends)
     except ValueError:                                         # unsettled, or not finite where times are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
                             expected="poses that turn less from one to the next, or times farther apart") from None
 
 
-def _no_position(name: str, place) -> ScenarioError:
+def _no_position_error(name: str, place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
@@ -294,30 +303,31 @@ class PrescribedPose(NamedTuple):
     is_pose: bool
     model: Model
 
-    def off(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+    def mismatch(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
         """The largest differences of positions and of velocities, each relative to the largest number of its unit and to the
         characteristic one. A quaternion and its negative are the same."""
         q, begins, scales = here[0][self.q].copy(), there[0][self.q], model_scales(self.model)
         if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
             q[-4:] *= -1.0
         rates = [f"{unit}/s" for unit in self.model.v_units[self.v]]
-        return _gap(q, begins, self.model.q_units[self.q], scales), _gap(here[1][self.v], there[1][self.v], rates, scales)
+        return _relative_difference(q, begins, self.model.q_units[self.q],
+                                    scales), _relative_difference(here[1][self.v], there[1][self.v], rates, scales)
 
-    def told(self, x: np.ndarray) -> str:
+    def format(self, x: np.ndarray) -> str:
         """Coordinates, for messages."""
         numbers = ", ".join(f"{number:.9g}" for number in x)
         return f"[{numbers}]" if self.is_pose else numbers
 
 
-def _gap(here, there, units, scales: Scales) -> float:
+def _relative_difference(here, there, units, scales: Scales) -> float:
     gap, units = 0.0, np.array(units)
     for unit in set(units):
         same = units == unit
-        gap = max(gap, float(np.abs(here - there)[same].max() / np.abs(there[same]).max(initial=scales.of(unit))))
+        gap = max(gap, float(np.abs(here - there)[same].max() / np.abs(there[same]).max(initial=scales.unit_scale(unit))))
     return gap
 
 
-def following(problem: InitialValueProblem) -> list[PrescribedPose]:
+def prescribed_motions(problem: InitialValueProblem) -> list[PrescribedPose]:
     """What is prescribed at position or velocity level."""
     found, schedule = [], problem.schedule
     for joint in problem.model.joints:
@@ -332,26 +342,26 @@ def following(problem: InitialValueProblem) -> list[PrescribedPose]:
     return found
 
 
-def prescribed_at(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def prescribed_state(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
     """q and v at t, with what is prescribed on its motion. Raises ScenarioError where a signal is not finite."""
     schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
-    q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.work()
+    q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.workspace()
     work.q[:], work.v[:] = q, v
-    for one in following(problem):
+    for one in prescribed_motions(problem):
         if not one.is_pose:
-            x, dx = _finite(problem, schedule.signal[one.v.start], t, work, 2)
+            x, dx = _finite_signal(problem, schedule.signal[one.v.start], t, work, 2)
             q[one.q], v[one.v] = x, x if schedule.level[one.v] == VELOCITY else dx
     for k in poses.signal[poses.signal >= 0]:
-        _finite(problem, k, t, work, 3)
+        _finite_signal(problem, k, t, work, 3)
     with np.errstate(all="ignore"):
         traced_module("kernels.simulation.signals").prescribe_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
     return q, v
 
 
-def _finite(problem: InitialValueProblem, k: int, t: float, work, count: int) -> tuple[float, ...]:
+def _finite_signal(problem: InitialValueProblem, k: int, t: float, work, count: int) -> tuple[float, ...]:
     """Signal k and its derivatives, `count` numbers."""
     jet = read_signal(problem.signals, k, t, work.q, work.v)[:count]
     if not np.isfinite(jet).all():
-        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k],
+        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_locations[k],
                             found=f"{jet[0]}, derivative{'s' * (count > 2)} {' and '.join(map(str, jet[1:]))}")
     return jet

@@ -25,14 +25,14 @@ from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
 from liedyn.public_calls import check_names
 from liedyn.robot_files import findings_note, load
 from liedyn.simulation.contact_setup import ContactMotion
-from liedyn.simulation.control.joint_control import armatures_of, bind_motors, motor_columns, motor_notes
+from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
-from liedyn.simulation.joint_stops import stop_notes, stops_of
-from liedyn.simulation.limits import LimitViolation, limit_notes
-from liedyn.simulation.name_binding import matching, phase_rules
+from liedyn.simulation.joint_stops import limit_stops, stop_warnings
+from liedyn.simulation.limits import LimitViolation, limit_warnings
+from liedyn.simulation.name_binding import matching_names, phase_rules
 from liedyn.simulation.preparation import SingleSegment, output_times, prepare
-from liedyn.simulation.run_checks import inaccuracy
-from liedyn.simulation.trajectory_columns import columns_of, constraint_columns, energy_columns
+from liedyn.simulation.run_checks import inaccuracy_warnings
+from liedyn.simulation.trajectory_columns import constraint_columns, energy_columns, motion_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 LOADING = f"loading the compiled code ({FIRST_RUN_MESSAGE}: {FIRST_RUN_TIME})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
-_UNIT, _RESIDUAL = 1e-12, 1e-9
+_NORM_TOLERANCE, _RESIDUAL_TOLERANCE = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +111,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
         also = "".join(f", {len(x)} {name if len(x) > 1 else name[:-1]} (run.{name})"
                        for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
-                f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
+                f"nq {m.nq}, nv {m.nv}{ended}\n  {self._check_summary}{also}\n"
                 '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')
 
     @property
@@ -129,7 +129,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
     @property
     def armatures(self) -> dict[str, float]:
         """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
-        return armatures_of(self.scenario, self.model)
+        return motor_armatures(self.scenario, self.model)
 
     @read_only_property
     def power(self) -> dict[str, Array]:
@@ -142,7 +142,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
     @read_only_property
     def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
-        columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        columns = motion_columns(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
@@ -153,8 +153,8 @@ of the run     status    complete; diverged or interrupted: the rows before that
         if self.contacts is not None:
             columns += self.contacts.columns
         if self.stops is not None:
-            forces = columns_of(self.model, tau=self.stops)
-            stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
+            forces = motion_columns(self.model, tau=self.stops)
+            stopped = sorted({stop.coordinate for stop in limit_stops(self.scenario, self.model)})
             columns += [(f"stop.{self.model.v_names[k]}", *forces[k][1:]) for k in stopped]
         return columns + energy_columns(self.kinetic, self.potential, self.work)
 
@@ -202,10 +202,10 @@ of the run     status    complete; diverged or interrupted: the rows before that
     def summary(self) -> str:
         """The run and its self-check in a line."""
         return (f"{self.model.name}: {self.t[-1]:g} s in {self.statistics.steps} steps ({self.scenario.integrator.method}), "
-                f"{self.timing['simulate']:.2f} s of computing; {self._checked}")
+                f"{self.timing['simulate']:.2f} s of computing; {self._check_summary}")
 
     @property
-    def _checked(self) -> str:
+    def _check_summary(self) -> str:
         c = self.check
         closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
         followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
@@ -291,98 +291,100 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
     began = time.perf_counter() - loading
     with progress.stage(LOADING):
         scenario, problem = prepared.scenario, prepared.problem
-        from liedyn.integrators.diagnosis import options_of
+        from liedyn.integrators.diagnosis import integrator_options
         from liedyn.integrators.solve import solve
-        from liedyn.simulation.run_recorder import RunRecorder, identity, listening, meaningful, resume
-        options = options_of(scenario.integrator)
+        from liedyn.simulation.run_recorder import RunRecorder, accepting_signals, finite_segments, identity, resume
+        options = integrator_options(scenario.integrator)
         own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
         start = time.perf_counter()
-        motion = prepared.timeline or SingleSegment(problem)
+        motion = prepared.hybrid_simulation or SingleSegment(problem)
         rows = RunRecorder(prepared.model, problem, disk)
         before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
-        rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
+        rows.metadata = lambda: own | motion.state_dict() | {"seconds": before + time.perf_counter() - start}
     with progress.stage("simulating"):
         ended = None
         try:
-            with listening(disk):
+            with accepting_signals(disk):
                 statistics = motion.run(output_times(scenario), options, progress.update, rows)
         except (ComputationError, ScenarioError, Interrupted) as error:
-            ended, statistics = error, motion.so_far(rows.cut())
+            ended, statistics = error, motion.partial_statistics(rows.abort_segment())
         stop = time.perf_counter()
     timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
 
-    def others(parts) -> str:
+    def others(segments) -> str:
         if not trials:
             return ""
         from liedyn.simulation.trials import try_integrators
-        with listening(disk):
-            return try_integrators(prepared, parts, progress, disk)
+        with accepting_signals(disk):
+            return try_integrators(prepared, segments, progress, disk)
 
     with progress.stage("checking the result"):
         if ended is None:
-            return _result(prepared, rows, rows.parts(), statistics, timing, others)
-        parts = rows.parts()
+            return _result(prepared, rows, rows.segments(), statistics, timing, others)
+        segments = rows.segments()
         if not isinstance(ended, Interrupted):
-            parts = meaningful(parts)
+            segments = finite_segments(segments)
         if isinstance(ended, ComputationError):
-            ended.args = (f"{ended}{others(parts)}" if ended.depends_on_method else str(ended),)
-        ended.result = _result_before(ended, prepared, rows, parts, statistics, timing)
+            ended.args = (f"{ended}{others(segments)}" if ended.depends_on_method else str(ended),)
+        ended.result = _partial_result(ended, prepared, rows, segments, statistics, timing)
         try:
             raise ended
         finally:
             ended = None                     # its traceback holds this frame: the result would stay until garbage is collected
 
 
-def _result_before(ended, prepared, rows, parts, statistics, timing) -> Result | None:
+def _partial_result(ended, prepared, rows, segments, statistics, timing) -> Result | None:
     """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
     status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
     try:
-        return _result(prepared, rows, parts, statistics, timing, lambda parts: "", status, str(ended)) if parts else None
+        return _result(prepared, rows, segments, statistics, timing, lambda segments: "", status,
+                       str(ended)) if segments else None
     except LiedynError:                                        # a motion that means nothing: the error stands
         return None
 
 
-def _result(prepared, rows, parts, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
+def _result(prepared, rows, segments, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
     """others: parts -> what other integrators make of a run whose result is doubtful, "" for nothing."""
-    from liedyn.integrators.diagnosis import unstable_steps
-    from liedyn.simulation.control.joint_control import saturation_notes
-    from liedyn.simulation.control.task_space_control import task_notes
-    from liedyn.simulation.event_actions import jump_notes
+    from liedyn.integrators.diagnosis import find_unstable_steps
+    from liedyn.simulation.control.joint_control import saturation_warnings
+    from liedyn.simulation.control.task_space_control import task_space_warnings
+    from liedyn.simulation.event_actions import jump_warnings
     from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
-    scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
-    record = rows.whole(parts)
-    found = SelfCheck(scenario, model, problem, rows, parts, prepared.contact_names)
+    scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
+    record = rows.full_run_record(segments)
+    found = SelfCheck(scenario, model, problem, rows, segments, prepared.contact_names)
     check, loop_notes = found.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     tied = found.reactions is not None
     loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
-    prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    inaccurate = [*unstable_steps(scenario.integrator, parts), *inaccuracy(check["energy_balance_relative"])]
-    jumps = jump_notes(parts)
+    prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
+    inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
+    jumps = jump_warnings(segments)
     if inaccurate and not jumps:                               # which no integrator mends
-        inaccurate[-1] += others(parts)
-    notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
-             *_doubts(check), *jumps, *inaccurate, *found.creep.notes(),
-             *limit_notes(*found.exceeded, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
-             *saturation_notes(parts, model, found.stops), *task_notes(parts),
-             *motor_notes(bind_motors(scenario, model), parts, found.stops)]
+        inaccurate[-1] += others(segments)
+    notes = [*prepared.warnings, *prepared.integrator_reasons,
+             *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_notes, *statistics.notes,
+             *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
+             *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
+             *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
+             *motor_warnings(bind_motors(scenario, model), segments, found.stops)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
-                  found.potential, record.work, prescribed, check, statistics, tuple(dict.fromkeys(notes)), timing, *loops,
-                  found.tracking, found.limits, tuple(timeline.occurrences) if timeline else (), found.contacts, found.stops,
-                  status, reason)
+                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(dict.fromkeys(notes)), timing,
+                  *loops, found.tracking, found.limits, tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
+                  found.contacts, found.stops, status, reason)
 
 
-def _doubts(check: dict[str, float]) -> list[str]:
+def _check_warnings(check: dict[str, float]) -> list[str]:
     """A line for each value of the self-check that is not as it should be, whatever the integrator."""
     notes = []
-    if check["quaternion_norm"] > _UNIT:
+    if check["quaternion_norm"] > _NORM_TOLERANCE:
         notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
-    if check["inverse_dynamics_residual"] > _RESIDUAL:
+    if check["inverse_dynamics_residual"] > _RESIDUAL_TOLERANCE:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     return notes
@@ -454,9 +456,9 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         given["integrator"] = {"method": method, **keys["integrator"]}
     if "duration" not in given:
         raise UsageError("simulate needs a duration [s]")
-    state = {"q": _by_joint(model, q0, "q0", "q"), "v": _by_joint(model, v0, "v0", "v")}
+    state = {"q": _values_by_joint(model, q0, "q0", "q"), "v": _values_by_joint(model, v0, "v0", "v")}
     if q0 is not None or v0 is not None:
-        given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
+        given["initial"] = _merge_key(given, "initial", {key: value for key, value in state.items() if value is not None})
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
     result = simulate_file({"robot": os.devnull, **given}, (), SilentProgress(), controller=function, model=model)
@@ -464,7 +466,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     return result
 
 
-def _by_joint(model, x, name: str, kind: str) -> dict | None:
+def _values_by_joint(model, x, name: str, kind: str) -> dict | None:
     """Coordinates as a scenario writes them."""
     if x is None:
         return None
@@ -487,7 +489,7 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
     if not held and rate is not None:
         raise UsageError("rate applies only to a function or to rows of torques")
     if held:
-        given = given | {"sampling": _sampled(given, rate)}
+        given = given | {"sampling": _sampling_with_rate(given, rate)}
     if callable(tau):
         return given, tau
     if held:
@@ -499,26 +501,26 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
             raise ShapeError(f"tau has no rows; found {rows.shape}")
         return given, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
     if not isinstance(tau, Mapping):
-        tau = _of_free_joints(model, _by_joint(model, tau, "tau", "v"), given)
+        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v"), given)
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
     for name in tau:
-        if (rule := _rule_of(name, given, model)) is not None:
+        if (rule := _joint_rule(name, given, model)) is not None:
             what = "is prescribed" if "prescribe" in rule else "has a torque"
             raise UsageError(f"joint {name} {what} in `joints`, and tau gives a torque, too: give one of them")
-    return given | {"joints": _merged(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+    return given | {"joints": _merge_key(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
 
 
-def _of_free_joints(model, tau: dict, given: dict) -> dict:
+def _free_joint_torques(model, tau: dict, given: dict) -> dict:
     """Torques without those of prescribed joints, which are ignored, and without zeros where `joints` gives."""
     def acts(name: str, value) -> bool:
-        rule = _rule_of(name, given, model)
+        rule = _joint_rule(name, given, model)
         return rule is None or ("prescribe" not in rule and np.any(value))
     return {name: value for name, value in tau.items() if acts(name, value)}
 
 
-def _sampled(given: dict, rate) -> dict:
+def _sampling_with_rate(given: dict, rate) -> dict:
     sampling = given.get("sampling", {})
     if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
         raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: leave it out of `sampling`")
@@ -531,15 +533,15 @@ def _rules(given: dict) -> Mapping:
     return rules if isinstance(rules, Mapping) else {}
 
 
-def _rule_of(name: str, given: dict, model) -> Mapping | None:
+def _joint_rule(name: str, given: dict, model) -> Mapping | None:
     """What `joints` says of a joint, by its name or a pattern."""
     rules = _rules(given)
-    own = [rules[name]] if name in rules else [
-        rule for pattern, rule in rules.items() if isinstance(pattern, str) and name in matching(pattern, model.joint_names)]
+    own = [rules[name]] if name in rules else [rule for pattern, rule in rules.items()
+                                               if isinstance(pattern, str) and name in matching_names(pattern, model.joint_names)]
     return next((rule for rule in own if isinstance(rule, Mapping)), None)
 
 
-def _merged(given: dict, key: str, more: dict):
+def _merge_key(given: dict, key: str, more: dict):
     """What is given under a key, and more; what is no mapping stays, for the reader of scenarios to refuse."""
     before = given.get(key, {})
     return dict(before) | more if isinstance(before, Mapping) else before

@@ -12,27 +12,29 @@ from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.model.description import FRICTION_SPEED
-from liedyn.simulation.constraint_setup import drives_of
+from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
-from liedyn.simulation.control.joint_control import followed
+from liedyn.simulation.control.joint_control import compute_tracking
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import stop_forces
-from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merged
-from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merge_violations
+from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment
 
-GOOD = 1e-3              # a relative balance above it is said
+MAX_RELATIVE_BALANCE = 1e-3              # a relative balance above it is said
 _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
-_FAR_MORE = 1e3          # energies and weights: forces of runs in one batch do less work along 1 rad or a characteristic length
+_FORCE_FACTOR = 1e3      # energies and weights: forces of runs in one batch do less work along 1 rad or a characteristic length
 
 
-def inaccuracy(balance: float) -> list[str]:
+def inaccuracy_warnings(balance: float) -> list[str]:
     """The note about a run with this relative balance."""
-    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"] if balance > GOOD else []
+    if not balance > MAX_RELATIVE_BALANCE:                          # also where it is not a number
+        return []
+    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"]
 
 
 class EnergyBalance:
@@ -40,17 +42,17 @@ class EnergyBalance:
 
     def __init__(self, model):
         self.model, self._first, self._balance = model, None, 0.0
-        self._least, self._most = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
+        self._min_energies, self._max_energies = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
         self._forces = None
 
     def add(self, record, kinetic, potential) -> None:
         """Rows of a record, with their energies (N,) [J]."""
-        total, energies = kinetic + potential, (kinetic, potential, record.work)
+        total, energies = kinetic + potential, (kinetic, potential, record.supplied_energy)
         if self._first is None:
             self._first, self._forces = total[0], [np.zeros(x.shape[1]) for x in (record.tau, record.wrench)]
-        self._balance = np.maximum(self._balance, np.abs(total - self._first - record.work).max())       # NaN stays
-        self._least = np.minimum(self._least, [x.min() for x in energies])
-        self._most = np.maximum(self._most, [x.max() for x in energies])
+        self._balance = np.maximum(self._balance, np.abs(total - self._first - record.supplied_energy).max())       # NaN stays
+        self._min_energies = np.minimum(self._min_energies, [x.min() for x in energies])
+        self._max_energies = np.maximum(self._max_energies, [x.max() for x in energies])
         self._forces = [np.maximum(most, np.abs(x).max(axis=0, initial=0.0))
                         for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
 
@@ -58,13 +60,13 @@ class EnergyBalance:
         """The largest balance [J] in a run of so many steps, and the same relative to the energy exchanged.
 
         What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest
-        that is rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy
-        exchanged, the balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the
-        work that the forces, which may cancel each other, do along 1 rad or a characteristic length: some 1e-14 of them, so that
-        a motion of any size is judged.
+        that is rounding as well, and nothing can be said of it: where rounding alone could be more than `MAX_RELATIVE_BALANCE` of
+        the energy exchanged, the balance is relative to 1 / `MAX_RELATIVE_BALANCE` of that rounding. It is a rounding of the
+        energies themselves, and of the work that the forces, which may cancel each other, do along 1 rad or a characteristic
+        length: some 1e-14 of them, so that a motion of any size is judged.
         """
-        exchanged = max(self._most[0], *(self._most - self._least)[1:])
-        size = np.maximum(np.abs(self._least), np.abs(self._most)).sum() + self._work_of_forces()
+        exchanged = max(self._max_energies[0], *(self._max_energies - self._min_energies)[1:])
+        size = np.maximum(np.abs(self._min_energies), np.abs(self._max_energies)).sum() + self._work_of_forces()
         return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
 
     def _work_of_forces(self) -> float:
@@ -81,7 +83,7 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
     exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
     size = sum(np.abs(x).max(axis=1) for x in energies)
-    floor = _floor(size + _FAR_MORE * (size + work_of_weight(model)), steps)
+    floor = _floor(size + _FORCE_FACTOR * (size + work_of_weight(model)), steps)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(exchanged > floor, balance / exchanged, np.nan)
 
@@ -93,24 +95,26 @@ def work_of_weight(model) -> float:
 
 
 def _floor(size, steps: int):
-    """The energy exchanged [J] of which rounding could be more than `GOOD`, where energies and forces are of this size [J]."""
-    return _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * size / GOOD
+    """The energy exchanged [J] of which rounding could be more than `MAX_RELATIVE_BALANCE`, where energies and forces are of this
+    size [J]."""
+    return _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * size / MAX_RELATIVE_BALANCE
 
 
 # What a run says of its constraints: residuals, the work of closures, singular configurations ---------------------------
 
-_GOOD = 1e-9                # rad or lengths of the loop: residuals above it are said
+_MAX_RESIDUAL = 1e-9                # rad or lengths of the loop: residuals above it are said
 
 
 def joint_forces(model, record) -> np.ndarray:
     """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
-    A = constraint_jacobian(model, record.q, drive=drives_of(model, record.drive))
+    A = constraint_jacobian(model, record.q, constraint_motion=constraint_motions(model, record.constraint_motion))
     return np.einsum("trk,tr->tk", A, record.multipliers)
 
 
 def reactions(model, record) -> np.ndarray:
     """(N, loops, 6) wrenches on links b, world axes, about the origins of frames b [N m | N]."""
-    return closure_wrenches(model, record.q, record.multipliers, drive=drives_of(model, record.drive))
+    return closure_wrenches(model, record.q, record.multipliers,
+                            constraint_motion=constraint_motions(model, record.constraint_motion))
 
 
 class ConstraintCheck:
@@ -118,7 +122,7 @@ class ConstraintCheck:
 
     def __init__(self):
         self._work, self._last, self._worst = 0.0, None, np.zeros(2)
-        self._off, self._said = 0.0, ""
+        self._off, self._max_error_text = 0.0, ""
 
     def add(self, forces, record) -> None:
         """Rows of a record; forces (N, nv) as `joint_forces` gives them."""
@@ -129,15 +133,17 @@ class ConstraintCheck:
         self._last = t[-1], power[-1]
         self._worst = np.maximum(self._worst, record.residual.max(axis=0))
 
-    def judge(self, model, record, closed) -> None:
+    def check_residuals(self, model, record, closed) -> None:
         """The residuals of the equations that are `closed` (nc,), in radians and lengths of their loops."""
-        residual = np.abs(constraint_residual(model, record.q, drive=drives_of(model, record.drive))) * closed
+        residual = np.abs(constraint_residual(model, record.q,
+                                              constraint_motion=constraint_motions(model, record.constraint_motion))) * closed
         off = residual * equation_weights(model)
         k, r = np.unravel_index(np.argmax(off), off.shape)
         if not off[k, r] <= self._off:
             unit = [unit for one in model.constraints for unit in one.units][r]
             self._off = float(off[k, r])
-            self._said = f"{residual[k, r]:.1e} {unit} in {model.constraint_equation_names[r]} at t = {record.t[k]:.6g} s"
+            row = model.constraint_equation_names[r]
+            self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
     def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
         """Values of the self-check and notes.
@@ -153,9 +159,9 @@ class ConstraintCheck:
             values["constraint_drift"] = max(loops.drift, float(position))
         values["closure_work"] = self._work
         notes = []
-        if self._off > _GOOD:
-            notes.append(f"constraint residuals reach {self._said} (constraints.stabilization=projection projects them out after "
-                         "each step)")
+        if self._off > _MAX_RESIDUAL:
+            notes.append(f"constraint residuals reach {self._max_error_text} "
+                         "(constraints.stabilization=projection projects them out after each step)")
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
@@ -174,15 +180,16 @@ class ConstraintCheck:
 # show the drift of a law that chatters. `FRICTION_SPEED` is a part of the model of friction, in rad/s or m/s, and so are the
 # times here: they do not follow from the size of the robot.
 
-CREEPS = "joints held by friction creep"
-_LEAST_SPEED = 0.01      # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
-_STEADY = 1.0            # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
-LEAST_TIME = 0.5         # s; a shorter creep is the end of a motion
+CREEP_WARNING = "joints held by friction creep"
+_MIN_CREEP_SPEED = 0.01  # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
+_STEADY_TIME = 1.0       # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
+MIN_CREEP_TIME = 0.5     # s; a shorter creep is the end of a motion
 _INTERVAL = 0.05         # s; a tenth of it, so that no more rows of a long run are read than this needs
-_NEAR, _FAR = 10.0, 1e3  # times FRICTION_SPEED: a law that is smoothed friction hardly changes from the first to the second
-_SATURATED = 0.5         # part of its change up to _FAR that such a law has at _NEAR; a damper has a hundredth
-_MOVED = 1e-3            # rad, and of the characteristic length: a joint that goes no further is at rest
-_NUMBERS = 1_000_000     # positions of many runs that are looked at together
+# times FRICTION_SPEED: a law that is smoothed friction hardly changes from the first to the second
+_NEAR_SPEED, _FAR_SPEED = 10.0, 1e3
+_SATURATION_RATIO = 0.5         # part of its change up to _FAR_SPEED that such a law has at _NEAR_SPEED; a damper has a hundredth
+_MIN_MOTION = 1e-3            # rad, and of the characteristic length: a joint that goes no further is at rest
+_MAX_VALUES_PER_CHUNK = 1_000_000     # positions of many runs that are looked at together
 
 
 class FrictionCreep:
@@ -193,19 +200,19 @@ class FrictionCreep:
     """
 
     def __init__(self, model, friction: np.ndarray):
-        self.model, self.friction, self.at = model, friction, coordinates(model)
-        self.time, self.distance, self.speed, self.way, self.fastest = np.zeros((5, *friction.shape))
+        self.model, self.friction, self.q_of_v = model, friction, v_to_q_indices(model)
+        self.time, self.distance, self.speed, self.path_length, self.max_speed = np.zeros((5, *friction.shape))
 
     @classmethod
-    def of_model(cls, model, passive: bool) -> FrictionCreep:
+    def from_model(cls, model, passive: bool) -> FrictionCreep:
         return cls(model, friction_levels(model, model.constants) * passive)
 
     def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
         """Rows t (R,), q (…, R, nq); NaN after the end of a run. problem: whose laws act on them."""
         free = True if problem is None else ~problem.prescribed                # what moves as it is told does not creep
-        which = np.flatnonzero((self.at >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
-        laws = [k for k in _speed_laws(problem) if self.at[k] >= 0 and k not in which] if problem is not None else []
-        rows = spaced(t)
+        which = np.flatnonzero((self.q_of_v >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
+        laws = [k for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in which] if problem is not None else []
+        rows = spaced_rows(t)
         if len(rows) < 3 or not (len(which) or laws):
             return
         self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
@@ -213,21 +220,21 @@ class FrictionCreep:
             at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # of many runs, the first tells
             self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], at)]))
 
-    def follow(self, t: np.ndarray, v: np.ndarray) -> None:
-        """Velocities v (R, nv) of one run, for `slow_friction_note`."""
+    def add_velocities(self, t: np.ndarray, v: np.ndarray) -> None:
+        """Velocities v (R, nv) of one run, for `slow_friction_warnings`."""
         speed = np.abs(v)
-        self.way += np.diff(t) @ speed[1:]
-        self.fastest = np.maximum(self.fastest, speed.max(axis=0, initial=0.0))
+        self.path_length += np.diff(t) @ speed[1:]
+        self.max_speed = np.maximum(self.max_speed, speed.max(axis=0, initial=0.0))
 
     def _add(self, t: np.ndarray, q: np.ndarray, which: np.ndarray, held: np.ndarray) -> None:
         """Of the coordinates `which`, that friction holds where `held` (…, n)."""
         if not held.any():
             return
         dt = np.diff(t)[:, None]
-        moved = np.abs(steps := np.diff(q[..., self.at[which]], axis=-2))
+        moved = np.abs(steps := np.diff(q[..., self.q_of_v[which]], axis=-2))
         speed = moved / dt
-        apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY * 0.5 * (dt[1:] + dt[:-1])
-        creeps = (speed < FRICTION_SPEED) & (speed > _LEAST_SPEED * FRICTION_SPEED) & held[..., None, :]
+        apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY_TIME * 0.5 * (dt[1:] + dt[:-1])
+        creeps = (speed < FRICTION_SPEED) & (speed > _MIN_CREEP_SPEED * FRICTION_SPEED) & held[..., None, :]
         both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # two consecutive intervals
         creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
         creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
@@ -235,25 +242,26 @@ class FrictionCreep:
         self.distance[..., which] += np.where(creeps, moved, 0.0).sum(axis=-2)
         self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
 
-    def of_run(self, i: int) -> FrictionCreep:
+    def select_run(self, i: int) -> FrictionCreep:
         """Of one of many runs."""
         one = FrictionCreep(self.model, self.friction[i])
         one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
         return one
 
-    def crept(self) -> np.ndarray:
+    def is_reported(self) -> np.ndarray:
         """(…, nv) bool: long enough to be reported."""
-        return self.time > LEAST_TIME
+        return self.time > MIN_CREEP_TIME
 
-    def notes(self) -> list[str]:
-        return self._of_holding() + slow_friction_note(self.model, self.fastest, self.way, self.crept(), self.friction)
+    def warnings(self) -> list[str]:
+        return self._creep_warnings() + slow_friction_warnings(self.model, self.max_speed, self.path_length, self.is_reported(),
+                                                               self.friction)
 
-    def _of_holding(self) -> list[str]:
+    def _creep_warnings(self) -> list[str]:
         """One line, which tells of the fastest of many runs."""
-        crept = self.crept()
-        if not crept.any():
+        is_reported = self.is_reported()
+        if not is_reported.any():
             return []
-        arrays = self.time, self.distance, np.where(crept, self.speed, 0.0)
+        arrays = self.time, self.distance, np.where(is_reported, self.speed, 0.0)
         time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
         worst, columns = speed.argmax(axis=0), range(self.model.nv)
         found = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
@@ -261,21 +269,21 @@ class FrictionCreep:
         if not found:
             return []
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
-        runs = f" in {np.count_nonzero(crept.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
-        return [f"{CREEPS}{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
+        runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
+        return [f"{CREEP_WARNING}{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
                 f"{FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as sign(v); lock the "
                 "joint to hold it"]
 
 
-def slow_friction_note(model, fastest, way, known=False, friction=None) -> list[str]:
+def slow_friction_warnings(model, max_speed, path_length, known=False, friction=None) -> list[str]:
     """Of joints with friction whose largest speed (nv,) stays below `FRICTION_SPEED` although they go a way (nv,) [rad | m]; but
     for those that are `known`."""
     friction = friction_levels(model, model.constants) if friction is None else friction
-    moved = way > _MOVED * model_scales(model).unit_scales(model.v_units)
-    slow = np.argwhere((friction > 0.0) & moved & (fastest < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
+    moved = path_length > _MIN_MOTION * model_scales(model).unit_scales(model.v_units)
+    slow = np.argwhere((friction > 0.0) & moved & (max_speed < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
     if not len(slow):
         return []
-    told = ", ".join(f"{model.v_names[k]} ({fastest[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
+    told = ", ".join(f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
     more = f", and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [f"Coulomb friction acts as damping in joints that move slowly throughout: {told}{more}. It is smoothed below "
             f"{FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: false leaves all passive forces out"]
@@ -283,22 +291,22 @@ def slow_friction_note(model, fastest, way, known=False, friction=None) -> list[
 
 def friction_levels(model, constants: np.ndarray) -> np.ndarray:
     """(nv,) levels of the joints' friction."""
-    return tree_of.py_func(model.index, constants).friction
+    return tree_views.py_func(model.index, constants).friction
 
 
-def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> FrictionCreep:
+def measure_creep(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> FrictionCreep:
     """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
     found = FrictionCreep(model, friction)
-    rows, step = spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
+    rows, step = spaced_rows(t), max(1, _MAX_VALUES_PER_CHUNK // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
         some = slice(first, first + step)
-        part = FrictionCreep(model, friction[some])
-        part.add(t[rows], q[some][:, rows], problem)
-        found.time[some], found.distance[some], found.speed[some] = part.time, part.distance, part.speed
+        chunk = FrictionCreep(model, friction[some])
+        chunk.add(t[rows], q[some][:, rows], problem)
+        found.time[some], found.distance[some], found.speed[some] = chunk.time, chunk.distance, chunk.speed
     return found
 
 
-def spaced(t: np.ndarray) -> np.ndarray:
+def spaced_rows(t: np.ndarray) -> np.ndarray:
     """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
     if not len(t):
         return np.zeros(0, dtype=int)
@@ -320,8 +328,8 @@ def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
         v[:, k] = -speed, speed
         against, along = (read_signal(problem.signals, int(problem.schedule.signal[k]), t, q, each)[0] for each in v)
         return against - along
-    near, far = braking(_NEAR * FRICTION_SPEED), braking(_FAR * FRICTION_SPEED)
-    return near > 0.0 and near > _SATURATED * far
+    near, far = braking(_NEAR_SPEED * FRICTION_SPEED), braking(_FAR_SPEED * FRICTION_SPEED)
+    return near > 0.0 and near > _SATURATION_RATIO * far
 
 
 # self check -------------------------------------------------------------------------------------------------------------
@@ -330,27 +338,27 @@ def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
 # other, so that the memory does not grow with the run.
 
 class SelfCheck:
-    """Of a run of `model`, whose first problem is `problem`. rows: its rows, `parts` those that count.
+    """Of a run of `model`, whose first problem is `problem`. rows: its rows, `segments` those that count.
 
     kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
     exceeded   the limits that joints exceed: while forces move them, and while they are prescribed or locked
     """
 
-    def __init__(self, scenario, model, problem, rows: RunRecorder, parts: list[RunSegment], contact_names: tuple[str, ...]):
+    def __init__(self, scenario, model, problem, rows: RunRecorder, segments: list[RunSegment], contact_names: tuple[str, ...]):
         self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
-        self.rows, self.n = rows, sum(len(part.record.t) for part in parts)
-        self.kinetic, self.potential = rows.room("kinetic", self.n), rows.room("potential", self.n)
+        self.rows, self.n = rows, sum(len(segment.record.t) for segment in segments)
+        self.kinetic, self.potential = rows.allocate("kinetic", self.n), rows.allocate("potential", self.n)
         self.reactions: np.ndarray | None = None
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
-        self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
+        self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
-        self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
-        self.creep = FrictionCreep.of_model(model, scenario.passive)
+        self._buffers: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
+        self.creep = FrictionCreep.from_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
-        self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
+        self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
-        for place, block in blocks(parts):
+        for place, block in blocks(segments):
             self._add(place, block)
 
     def _add(self, place: slice, block: RunSegment) -> None:
@@ -358,56 +366,56 @@ class SelfCheck:
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
         self._balance.add(record, *energies)
         self.creep.add(record.t, record.q, block.problem)
-        self.creep.follow(record.t, record.v)
-        again = _inverse(block, self.passive)
+        self.creep.add_velocities(record.t, record.v)
+        again = _recompute_forces(block, self.passive)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)
             again -= forces
             self._constraints.add(forces, record)
-            if block.problem.ties is not None:
-                self._constraints.judge(model, record,
+            if block.problem.constraints is not None:
+                self._constraints.check_residuals(model, record,
                                         np.isin(model.constraint_equation_names, block.model.constraint_equation_names))
             if self.reactions is None:
-                self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
+                self.reactions = self.rows.allocate("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
         reach = model_scales(model).unit_scales(model.v_units)
-        force = max(_worst(again * reach), _worst(energies[0]) + work_of_weight(model))
+        force = max(_max_abs(again * reach), _max_abs(energies[0]) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays
-            (self._force, self._off, self._norm), (force, _worst((again - record.tau) * reach), _norm_error(model, record.q)))
+            (self._force, self._off, self._norm), (force, _max_abs((again - record.tau) * reach), _norm_error(model, record.q)))
         driven = record.tau
         if self.stops is not None:
             self.stops[place] = stop_forces(block.problem, record)
             driven = record.tau - self.stops[place]
         free = {model.v_names[k] for k in np.flatnonzero(block.problem.schedule.level == TORQUE)}
         found, (moved, fixed) = limits_exceeded(model, record.t, record.q, record.v, driven), self.exceeded
-        self.exceeded = (merged(moved, (one for one in found if one.coordinate in free)),
-                         merged(fixed, (one for one in found if one.coordinate not in free)))
-        self._follow(place, record)
-        self._touch(place, record)
+        self.exceeded = (merge_violations(moved, (one for one in found if one.coordinate in free)),
+                         merge_violations(fixed, (one for one in found if one.coordinate not in free)))
+        self._add_tracking(place, record)
+        self._add_contacts(place, record)
 
     @property
     def limits(self) -> tuple[LimitViolation, ...]:
         order = {name: k for k, name in enumerate(self.model.v_names)}
-        return tuple(sorted(merged(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
+        return tuple(sorted(merge_violations(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
 
-    def _follow(self, place: slice, record) -> None:
+    def _add_tracking(self, place: slice, record) -> None:
         problem, final = self.problem, place.stop == self.n
-        found = followed(problem, record.t, record.q, final)
+        found = compute_tracking(problem, record.t, record.q, final)
         if found is None:
             return
-        self.tracking = self._kept(self.tracking, place, found, ("link", "reference"))
-        self._tracking = np.maximum(self._tracking, _worst(found.error))
+        self.tracking = self._store_rows(self.tracking, place, found, ("link", "reference"))
+        self._tracking = np.maximum(self._tracking, _max_abs(found.error))
 
-    def _touch(self, place: slice, record) -> None:
+    def _add_contacts(self, place: slice, record) -> None:
         found = contact_motion(self.problem, self.contact_names, record.q, record.v)
         if found is not None:
-            self.contacts = self._kept(self.contacts, place, found, ("force", "depth", "slip", "centre"))
+            self.contacts = self._store_rows(self.contacts, place, found, ("force", "depth", "slip", "centre"))
 
-    def _kept(self, kept, place: slice, found, names: tuple[str, ...]):
+    def _store_rows(self, kept, place: slice, found, names: tuple[str, ...]):
         """What is found of some rows, written to its place in the arrays of all rows."""
-        rooms = self._rooms.setdefault(type(found), {})
+        rooms = self._buffers.setdefault(type(found), {})
         if kept is None:
-            rooms |= {name: self.rows.room(name, self.n, *getattr(found, name).shape[1:]) for name in names}
+            rooms |= {name: self.rows.allocate(name, self.n, *getattr(found, name).shape[1:]) for name in names}
             kept = replace(found, **rooms)                         # read-only views
         for name, room in rooms.items():
             room[place] = getattr(found, name)
@@ -426,16 +434,16 @@ class SelfCheck:
                 "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
 
 
-def _inverse(part: RunSegment, passive: bool):
+def _recompute_forces(segment: RunSegment, passive: bool):
     """Joint forces of a stretch again, by inverse dynamics of its motion."""
-    record, links, f_ext = part.record, part.problem.forced_links, None
+    record, links, f_ext = segment.record, segment.problem.forced_links, None
     if len(links):
-        f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
+        f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
         f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
-    return inverse_dynamics(part.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+    return inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
 
 
-def _worst(x: np.ndarray) -> float:
+def _max_abs(x: np.ndarray) -> float:
     return float(np.abs(x).max(initial=0.0))
 
 

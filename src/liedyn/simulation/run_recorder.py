@@ -14,16 +14,16 @@ from itertools import pairwise
 import numpy as np
 
 from liedyn.errors import Interrupted, UsageError
-from liedyn.integrators.problem import LOST, InitialValueProblem, RunObserver, Statistics, kept_rows
+from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, RunObserver, Statistics, first_rows
 from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, named_arrays, release_memory
 from liedyn.io.checkpoint_files import Unfinished, of_another_version
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.simulation.segment_problems import RunSegment, whole_record
+from liedyn.simulation.segment_problems import RunSegment, full_record
 
-EVERY = 5.0              # s between checkpoints, at least
-_SHARE = 0.02            # of the time, at most, is spent on them
-IN_MEMORY = 32e6         # bytes of rows: more go to the disk
-BLOCK = 1 << 15          # rows that are looked at together
+CHECKPOINT_PERIOD = 5.0       # s between checkpoints, at least
+_MAX_TIME_FRACTION = 0.02     # of the time, at most, is spent on them
+MAX_BYTES_IN_MEMORY = 32e6    # bytes of rows: more go to the disk
+BLOCK_ROWS = 1 << 15          # rows that are looked at together
 
 
 class RunRecorder(RunObserver):
@@ -33,15 +33,15 @@ class RunRecorder(RunObserver):
     """
 
     def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, about: Callable[[], dict] = dict):
-        self.model, self.disk, self.about = model, disk, about
-        layout = whole_record(RunSegment(problem, problem.record(np.zeros(0))), model)
+        self.model, self.disk, self.metadata = model, disk, about
+        layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._begun: list[tuple[InitialValueProblem, int]] = []             # of each stretch, and its first row
-        self._kept: list[RunSegment] = []                             # those in memory
-        self._now: tuple[Record, np.ndarray] | None = None
+        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each stretch, and its first row
+        self._segments: list[RunSegment] = []                             # those in memory
+        self._current: tuple[Record, np.ndarray] | None = None
         self._count = self._written = 0                         # rows of stretches that ended; rows on disk
-        self._next = time.perf_counter() + EVERY
+        self._next = time.perf_counter() + CHECKPOINT_PERIOD
 
     @property
     def width(self) -> int:
@@ -52,96 +52,98 @@ class RunRecorder(RunObserver):
         return self.disk is not None and self.disk.is_open
 
     # from the run ---------------------------------------------------------------------------------------------------
-    def begin(self, problem: InitialValueProblem) -> None:
+    def open_segment(self, problem: InitialValueProblem) -> None:
         """Of a stretch."""
-        self._begun.append((problem, self._count))
+        self._segment_starts.append((problem, self._count))
 
-    def follow(self, record: Record, count: np.ndarray) -> None:
-        self._now = record, count
+    def begin_segment(self, record: Record, count: np.ndarray) -> None:
+        self._current = record, count
 
-    def between(self, t: float, snapshot: Callable[[], dict[str, np.ndarray]]) -> None:
+    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, np.ndarray]]) -> None:
         if self.disk is None:
             return
         now, stop = time.perf_counter(), self.disk.stop
-        if stop or now >= self._next or 8 * self.width * (self._count + int(self._now[1][0]) - self._written) > IN_MEMORY:
-            self._save(t, snapshot())
-            self._next = now + max(EVERY, (time.perf_counter() - now) / _SHARE)
+        if stop or now >= self._next or 8 * self.width * (self._count + int(self._current[1][0]) -
+                                                          self._written) > MAX_BYTES_IN_MEMORY:
+            self._save(t, state_dict())
+            self._next = now + max(CHECKPOINT_PERIOD, (time.perf_counter() - now) / _MAX_TIME_FRACTION)
         if stop:
             raise Interrupted(stop, t)
 
-    def end(self, record: Record) -> None:
+    def close_segment(self, record: Record) -> None:
         """The stretch has these rows, but for those on disk already."""
-        problem, first = self._begun[-1]
+        problem, first = self._segment_starts[-1]
         if self._on_disk:
             self._append(RunSegment(problem, record), self._written - first, len(record.t))
         else:
-            self._kept.append(RunSegment(problem, record))
+            self._segments.append(RunSegment(problem, record))
         self._count += len(record.t)
-        self._now = self.saved = None
+        self._current = self.saved_state = None
 
-    def cut(self) -> Statistics:
+    def abort_segment(self) -> Statistics:
         """The stretch ends where it is: the run does not go on. Returns what it took so far."""
-        if self._now is None:
+        if self._current is None:
             return Statistics()
-        record, count = self._now
+        record, count = self._current
         n, statistics = int(count[NEXT_OUTPUT]), Statistics(*(int(x) for x in count[STEPS:EVALUATIONS + 1]))
         if n:
-            self.end(kept_rows(record, n))
+            self.close_segment(first_rows(record, n))
         else:
-            self._begun.pop()
+            self._segment_starts.pop()
         return statistics
 
-    def go_on(self, begun: list[tuple[InitialValueProblem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
-        """From a checkpoint. begun: all stretches with their first rows; `begin` is called for the last one again."""
-        self._begun, self._count, self._written, self.saved = begun[:-1], begun[-1][1], rows, numbers
+    def resume(self, segment_starts: list[tuple[InitialValueProblem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
+        """From a checkpoint. segment_starts: all segments with their first rows; `open_segment` is called for the last again."""
+        self._segment_starts, self._count = segment_starts[:-1], segment_starts[-1][1]
+        self._written, self.saved_state = rows, numbers
 
     # on disk --------------------------------------------------------------------------------------------------------
     def _save(self, t: float, numbers: dict[str, np.ndarray]) -> None:
         if not self.disk.is_open:
             self.disk.begin()
-        for part in self._kept:
-            self._append(part, 0, len(part.record.t))
-        self._kept.clear()
-        problem, first = self._begun[-1]
-        record, count = self._now
+        for segment in self._segments:
+            self._append(segment, 0, len(segment.record.t))
+        self._segments.clear()
+        problem, first = self._segment_starts[-1]
+        record, count = self._current
         n = int(count[NEXT_OUTPUT])
         self._append(RunSegment(problem, record), self._written - first, n)
         for x in record[1:]:                                   # the times are read on
             release_memory(x, n)
-        self.disk.save(numbers, self.about() | {"t": t, "rows": self._written, "width": self.width,
-                                                "firsts": [first for _, first in self._begun]})
+        self.disk.save(numbers, self.metadata() | {"t": t, "rows": self._written, "width": self.width,
+                                                "firsts": [first for _, first in self._segment_starts]})
 
-    def _append(self, part: RunSegment, first: int, last: int) -> None:
-        for _, block in blocks([RunSegment(part.problem, Record(*(x[first:last] for x in part.record)))]):
-            self.disk.append(np.column_stack(whole_record(block, self.model)))
+    def _append(self, segment: RunSegment, first: int, last: int) -> None:
+        for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):
+            self.disk.append(np.column_stack(full_record(block, self.model)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
-    def parts(self) -> list[RunSegment]:
+    def segments(self) -> list[RunSegment]:
         """The stretches; their rows may be on disk."""
         if not self._on_disk:
-            return [RunSegment(part.problem, whole_record(part, self.model)) for part in self._kept]
-        table, firsts = self.disk.table(self.width), [*(first for _, first in self._begun), self._written]
+            return [RunSegment(segment.problem, full_record(segment, self.model)) for segment in self._segments]
+        table, firsts = self.disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
         return [RunSegment(problem, self._record(table[i:j]))
-                for (problem, _), (i, j) in zip(self._begun, pairwise(firsts), strict=True)]
+                for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
 
-    def whole(self, parts: list[RunSegment]) -> Record:
+    def full_run_record(self, segments: list[RunSegment]) -> Record:
         """All rows of these, the first of the run."""
         if self._on_disk:
-            return self._record(self.disk.table(self.width)[:sum(len(part.record.t) for part in parts)])
-        return Record(*(np.concatenate(rows) for rows in zip(*(part.record for part in parts), strict=True)))
+            return self._record(self.disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
+        return Record(*(np.concatenate(rows) for rows in zip(*(segment.record for segment in segments), strict=True)))
 
     def _record(self, table: np.ndarray) -> Record:
         return Record(*(table[:, a] if flat else table[:, a:b]
                         for (a, b), flat in zip(pairwise(self._edges), self._flat, strict=True)))
 
-    def room(self, name: str, *shape: int) -> np.ndarray:
+    def allocate(self, name: str, *shape: int) -> np.ndarray:
         """Zeros for what is computed from the rows: where these are."""
         return self.disk.room(name, shape) if self._on_disk else np.zeros(shape)
 
 
 @contextmanager
-def listening(disk: Unfinished | None) -> Iterator[None]:
+def accepting_signals(disk: Unfinished | None) -> Iterator[None]:
     """While signals are reported to the run."""
     if disk is None:
         yield
@@ -153,28 +155,28 @@ def listening(disk: Unfinished | None) -> Iterator[None]:
         disk.listening = False
 
 
-def blocks(parts: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
+def blocks(segments: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
     """Some rows after the other, with their places in the run."""
     place = 0
-    for part in parts:
-        n = len(part.record.t)
-        for i in range(0, n, BLOCK):
-            j = min(i + BLOCK, n)
-            yield slice(place + i, place + j), RunSegment(part.problem,
-                                                          Record(*(np.ascontiguousarray(x[i:j]) for x in part.record)))
+    for segment in segments:
+        n = len(segment.record.t)
+        for i in range(0, n, BLOCK_ROWS):
+            j = min(i + BLOCK_ROWS, n)
+            yield slice(place + i, place + j), RunSegment(segment.problem,
+                                                          Record(*(np.ascontiguousarray(x[i:j]) for x in segment.record)))
         place += n
 
 
-def meaningful(parts: list[RunSegment]) -> list[RunSegment]:
+def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
     """Of a run that went astray: without the rows of the last stretch from the first one on that is not finite, or beyond all
     meaning."""
-    for place, block in blocks(parts[-1:]):
+    for place, block in blocks(segments[-1:]):
         bad = ~np.all([np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in block.record], axis=0)
-        bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > LOST).any(axis=1)
+        bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > STATE_LIMIT).any(axis=1)
         if bad.any():
-            n, part = place.start + int(np.argmax(bad)), parts[-1]
-            return [*parts[:-1], *([RunSegment(part.problem, kept_rows(part.record, n))] if n else [])]
-    return parts
+            n, segment = place.start + int(np.argmax(bad)), segments[-1]
+            return [*segments[:-1], *([RunSegment(segment.problem, first_rows(segment.record, n))] if n else [])]
+    return segments
 
 
 # Going on with a run from its checkpoint: it must be the same run -------------------------------------------------------
@@ -199,20 +201,20 @@ def resume(prepared, own: dict, rows: RunRecorder) -> dict:
         raise of_another_version(disk.path)
     which = f"the run in {disk.path} cannot be resumed:"
     if about["scenario"] != own["scenario"]:
-        raise UsageError(f"{which} it was begun with {_difference(about['scenario'], own['scenario'])} "
+        raise UsageError(f"{which} it was begun with {_describe_difference(about['scenario'], own['scenario'])} "
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
     if about["numbers"] != own["numbers"]:
         raise UsageError(f"{which} the robot, or a file that the scenario reads, has changed since")
-    stages = prepared.timeline.go_on(about) if prepared.timeline else [prepared.problem]
-    rows.go_on(list(zip(stages, about["firsts"], strict=True)), about["rows"], numbers)
+    stages = prepared.hybrid_simulation.load_state_dict(about) if prepared.hybrid_simulation else [prepared.problem]
+    rows.resume(list(zip(stages, about["firsts"], strict=True)), about["rows"], numbers)
     return about
 
 
-def _difference(was, now, path: str = "") -> str:
+def _describe_difference(was, now, path: str = "") -> str:
     """The first key that differs."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*was, *now)):
             if was.get(key) != now.get(key):
-                return _difference(was.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+                return _describe_difference(was.get(key), now.get(key), f"{path}.{key}".lstrip("."))
     told = ("no value" if x is None else json.dumps(x) for x in (was, now))
     return f"{path} = {next(told)[:100]}, not {next(told)[:100]}"

@@ -13,8 +13,8 @@ from liedyn.model.link_tree import combine_bodies
 from liedyn.model.model import build
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.joint_stops import JointStop, stops_of
-from liedyn.simulation.name_binding import phase_rules, unknown
+from liedyn.simulation.joint_stops import JointStop, limit_stops
+from liedyn.simulation.name_binding import phase_rules, unknown_name_error
 
 # A part of a run that is smooth -----------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ def with_open_loops(model, phase: Phase | None):
         raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
     for name in phase.open:
         if name not in names:
-            raise unknown(name, names, "loop or coupling", phase.place)
+            raise unknown_name_error(name, names, "loop or coupling", phase.place)
         if model.constraint(name).driven:
             raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place)
     return build(replace(robot, loops=tuple(one for one in robot.loops if one.name not in phase.open),
@@ -48,17 +48,17 @@ class RunSegment:
         return self.problem.model
 
 
-def whole_record(part: RunSegment, model) -> Record:
+def full_record(segment: RunSegment, model) -> Record:
     """Of all constraints of `model`: the multipliers of those that are open are zero."""
-    record, rows = part.record, part.model.constraint_equation_names
-    if part.model.nc == model.nc:
+    record, rows = segment.record, segment.model.constraint_equation_names
+    if segment.model.nc == model.nc:
         return record
     n, driven = len(record.t), sum(one.driven for one in model.constraints)
     multipliers = np.zeros((n, model.nc))
     multipliers[:, [model.constraint_equation_names.index(name) for name in rows]] = record.multipliers
-    tied = part.problem.ties is not None
+    tied = segment.problem.constraints is not None
     return record._replace(multipliers=multipliers, residual=record.residual if tied else np.zeros((n, 2)),
-                           drive=record.drive if tied else np.zeros((n, 24 * driven)))
+                           constraint_motion=record.constraint_motion if tied else np.zeros((n, 24 * driven)))
 
 
 # stretch modes ----------------------------------------------------------------------------------------------------------
@@ -77,74 +77,74 @@ class HybridState:
 class SegmentProblems:
     """Of one run, and the present one. first: the problem of the scenario as it begins.
 
-    last, phase_began   when each event happened last, and when the present phase began [s]
-    notes               for the user, by their cause
+    last_times, phase_began   when each event happened last, and when the present phase began [s]
+    warnings                  for the user, by their cause
     """
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
-        self.stops = stops_of(scenario, model)
-        self.mode = HybridState(scenario.phases[0].name if scenario.phases else None)
+        self.stops = limit_stops(scenario, model)
+        self.hybrid_state = HybridState(scenario.phases[0].name if scenario.phases else None)
         # with its warnings
-        self._known: dict[HybridState, tuple[InitialValueProblem, tuple[str, ...]]] = {self.mode: (first, ())}
+        self._problems: dict[HybridState, tuple[InitialValueProblem, tuple[str, ...]]] = {self.hybrid_state: (first, ())}
         self._contacts = first.contacts
-        self.last: dict[str, float] = {}
+        self.last_times: dict[str, float] = {}
         self.phase_began = 0.0
-        self.notes: dict[str, str] = {}
+        self.warnings: dict[str, str] = {}
         for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
-            self._make(HybridState(phase.name))
+            self._compile(HybridState(phase.name))
 
     @property
-    def problem(self) -> InitialValueProblem:
-        return self._known[self.mode][0]
+    def current(self) -> InitialValueProblem:
+        return self._problems[self.hybrid_state][0]
 
     @property
-    def acting_stops(self) -> tuple[JointStop, ...]:
+    def active_stops(self) -> tuple[JointStop, ...]:
         """Stops of limits, and those of impacts that coordinates rest at."""
-        return (*self.stops, *(stop for stop in self.mode.resting if stop not in self.stops))
+        return (*self.stops, *(stop for stop in self.hybrid_state.resting if stop not in self.stops))
 
     def change(self, **parts) -> None:
         """To the mode that differs in these parts."""
-        self.enter(replace(self.mode, **parts))
+        self.enter(replace(self.hybrid_state, **parts))
 
-    def enter(self, mode: HybridState) -> None:
+    def enter(self, hybrid_state: HybridState) -> None:
         """Its times since the beginning of the phase and since events count from where they happened last."""
-        self.mode = mode
-        if mode not in self._known:
-            self._make(mode)
-        problem, warnings = self._known[mode]
+        self.hybrid_state = hybrid_state
+        if hybrid_state not in self._problems:
+            self._compile(hybrid_state)
+        problem, warnings = self._problems[hybrid_state]
         for text in warnings:
-            self.notes.setdefault(text, text)
+            self.warnings.setdefault(text, text)
         if problem.clocks:
-            self._known[mode] = problem.begun({PHASE_START: self.phase_began} | self.last), warnings
+            self._problems[hybrid_state] = problem.restarted_at({PHASE_START: self.phase_began} | self.last_times), warnings
 
-    def problem_with(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
+    def problem_with_stops(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
         """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
-        present = self.mode
+        present = self.hybrid_state
         self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
-        found, self.mode = self.problem, present
+        found, self.hybrid_state = self.current, present
         return found
 
-    def _make(self, mode: HybridState) -> None:
-        model = with_attached_bodies(with_open_loops(self.model, self.phases.get(mode.phase)), mode.attached)
-        stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))
-        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), stops, mode.resting)
+    def _compile(self, hybrid_state: HybridState) -> None:
+        model = with_attached_bodies(with_open_loops(self.model, self.phases.get(hybrid_state.phase)), hybrid_state.attached)
+        stops = (*self.stops, *(stop for stop in hybrid_state.resting if stop not in self.stops))
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), stops, hybrid_state.resting)
         if problem.contacts is not None:                       # a payload makes contacts no stiffer
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-        self._known[mode] = problem, warnings
+        self._problems[hybrid_state] = problem, warnings
 
-    def _rules(self, mode: HybridState) -> dict[str, Rule]:
-        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
-        return phase_rules(self.scenario, self.model, mode.phase) | held
+    def _rules(self, hybrid_state: HybridState) -> dict[str, Rule]:
+        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}
+        return phase_rules(self.scenario, self.model, hybrid_state.phase) | held
 
     # as plain values, for checkpoints -------------------------------------------------------------------------------
-    def plain(self, mode: HybridState) -> list:
+    def state_to_list(self, hybrid_state: HybridState) -> list:
         bodies = self._bodies()
-        return [mode.phase, list(mode.locked), [bodies.index(one) for one in mode.attached],
-                [self.stops.index(one) if one in self.stops else asdict(one) for one in mode.resting]]
+        return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(one) for one in hybrid_state.attached],
+                [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
 
-    def of_plain(self, plain: list) -> HybridState:
+    def state_from_list(self, plain: list) -> HybridState:
         (phase, locked, attached, resting), bodies = plain, self._bodies()
         stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
         return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)

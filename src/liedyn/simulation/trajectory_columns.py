@@ -15,24 +15,24 @@ import numpy as np
 from liedyn import __version__
 from liedyn.errors import Place, TrajectoryError, nearest
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import listed
+from liedyn.simulation.name_binding import format_names
 
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
-_OTHERS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
+_OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
            "motor",                                             # kinds that only runs write
            "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
-def rate_of(kind: str, k: int) -> str:
+def derivative_kind(kind: str, k: int) -> str:
     """Kind of the columns of the k-th time derivative: "a", "d1a", "d2a", …"""
     return f"d{k}{kind}" if k else kind
 
 
-def header_of(model: Model, *, passive: bool = True, folder: str | Path | None = None) -> dict[str, str]:
+def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path | None = None) -> dict[str, str]:
     """Comments of a trajectory file that tell the robot and its file of loops; paths relative to `folder`, where it is known."""
     header = {}
     if model.source:
@@ -54,18 +54,18 @@ def reaction_comment(axes: str = "world axes") -> str:
             "with coefficient 1; where constraints are redundant: those of the least multipliers")
 
 
-def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
+def motion_columns(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
     """(name, unit, (…, N) array) of q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a, as far as given, and of external
     wrenches (…, N, len(forced_links), 6)."""
     out = []
-    for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_place_in_file):
+    for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_file_order):
         out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
     for k, link in enumerate(forced_links):
-        out += _of_wrench(f"fext.{link}", wrench[..., k, :])
+        out += _component_columns(f"fext.{link}", wrench[..., k, :])
     return out
 
 
-def _of_wrench(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
+def _component_columns(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
     """Of F (…, 6) [m; f]."""
     return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
 
@@ -78,13 +78,13 @@ def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]
 def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
     """(name, unit, (N,) array) of the wrenches' components `names` ("hand.fx") and their rates, (N, names) each."""
     units = dict(_WRENCH)
-    return [(f"{rate_of('fext', k)}.{name}", _per_second(units[name.rpartition(".")[2]], k), x[:, j])
+    return [(f"{derivative_kind('fext', k)}.{name}", _per_second(units[name.rpartition(".")[2]], k), x[:, j])
             for k, x in enumerate(rates) for j, name in enumerate(names)]
 
 
 def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
     """wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
-    return [column for joint, F in wrenches.items() for column in _of_wrench(f"wrench.{joint}", F)]
+    return [column for joint, F in wrenches.items() for column in _component_columns(f"wrench.{joint}", F)]
 
 
 def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
@@ -99,7 +99,7 @@ def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple
     columns, loops = [], len(model.description.loops)
     for k, one in enumerate(model.constraints):
         if k < loops:
-            columns += _of_wrench(f"reaction.{one.name}", wrenches[:, k])
+            columns += _component_columns(f"reaction.{one.name}", wrenches[:, k])
         else:
             columns.append((f"reaction.{one.name}", _FORCE[one.units[0]], multipliers[:, one.rows.start]))
     units = {unit for one in model.constraints for unit in one.units}
@@ -123,7 +123,7 @@ def _per_second(unit: str, power: int) -> str:
     return unit if power == 0 else f"{unit}/s" if power == 1 else f"{unit}/s^{power}"
 
 
-def _place_in_file(kind: str) -> tuple[int, int]:
+def _file_order(kind: str) -> tuple[int, int]:
     found = _KIND.fullmatch(kind)
     return _ORDER.index(found["kind"]), int(found["rate"] or 0)
 
@@ -136,10 +136,10 @@ def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
-    return _stacked(trajectory, kind, units, present)
+    return _stack_columns(trajectory, kind, units, present)
 
 
-def passed_over(model: Model, trajectory) -> list[str]:
+def unused_columns(model: Model, trajectory) -> list[str]:
     """Columns that belong to nothing of the robot: misspelled ones are among them."""
     known: dict[str, dict[str, str]] = {}
 
@@ -147,7 +147,7 @@ def passed_over(model: Model, trajectory) -> list[str]:
         kind, _, name = column.partition(".")
         found = _KIND.fullmatch(kind)
         if not found or (found["rate"] and found["kind"] in ("q", "v")):           # those are called v and a
-            return kind in _OTHERS
+            return kind in _OTHER_KINDS
         if kind not in known:
             known[kind] = _units(model, kind)
         return name in known[kind]
@@ -157,11 +157,11 @@ def passed_over(model: Model, trajectory) -> list[str]:
 def _check_unit(trajectory, column: str, unit: str) -> None:
     found = trajectory.units.get(column, "")
     if found and found.replace("·", " ").replace("*", " ") != unit:
-        raise TrajectoryError("wrong unit", place=_place(trajectory, column), found=found,
+        raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=found,
                               expected=unit or "none")
 
 
-def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
+def _stack_columns(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
     """(N, names) of columns of a kind. None where none of them is present; TrajectoryError where not all are."""
     if not present:
         return None
@@ -170,7 +170,8 @@ def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | N
         if name not in trajectory.columns:
             others = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
             alike = next((x for x in others if nearest(x, [name])), None)
-            raise TrajectoryError("a column is missing", place=_place(trajectory, name), found=alike or listed(others, 4) or None,
+            raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
+                                  found=alike or format_names(others, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
                                   hint=f"is {alike} a misspelling of {name}?" if alike else None)
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
@@ -178,7 +179,7 @@ def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | N
 
 def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
     """(N, n_links, 6) external wrenches of the columns fext.<link>.<component>; None where the file has none."""
-    names = forced(model, trajectory)
+    names = wrench_components(model, trajectory)
     if not names:
         return None
     out = np.zeros((len(trajectory.t), len(model.link_names), 6))
@@ -188,18 +189,18 @@ def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
     return out
 
 
-def forced(model: Model, trajectory, rate: int = 0) -> list[str]:
+def wrench_components(model: Model, trajectory, rate: int = 0) -> list[str]:
     """The components <link>.<component> of external wrenches, or of a rate of them, that the file has.
 
     Raises TrajectoryError for a column that fits no link, and for a unit that is not ours."""
-    kind, names = rate_of("fext", rate), []
+    kind, names = derivative_kind("fext", rate), []
     units = _units(model, kind)
     for column in trajectory.columns:
         if not column.startswith(f"{kind}."):
             continue
         name = column[len(kind) + 1:]
         if name not in units:
-            raise TrajectoryError("the robot has no link of this column", place=_place(trajectory, column),
+            raise TrajectoryError("the robot has no link of this column", place=_column_location(trajectory, column),
                                   expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
         _check_unit(trajectory, column, units[name])
         names.append(name)
@@ -210,13 +211,13 @@ def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> n
     """(N, names) of a rate of these components of external wrenches. None where the file has none of them.
 
     Raises TrajectoryError where it has some but not all, or others than these."""
-    kind, found = rate_of("fext", rate), forced(model, trajectory, rate)
+    kind, found = derivative_kind("fext", rate), wrench_components(model, trajectory, rate)
     for name in found:
         if name not in names:
-            raise TrajectoryError("a column is missing", place=_place(trajectory, f"fext.{name}"),
+            raise TrajectoryError("a column is missing", place=_column_location(trajectory, f"fext.{name}"),
                                   expected=f"the wrench itself, because there is its rate {kind}.{name}")
-    return _stacked(trajectory, kind, names, found)
+    return _stack_columns(trajectory, kind, names, found)
 
 
-def _place(trajectory, column: str) -> Place:
+def _column_location(trajectory, column: str) -> Place:
     return Place(trajectory.source, None, f"column {column}")

@@ -12,18 +12,26 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import LiedynError
-from liedyn.integrators.diagnosis import LIMIT, fastest_motion, fastest_motion_of_run, options_of, taken_step, unstable_steps
+from liedyn.integrators.diagnosis import (
+    STABILITY_LIMIT,
+    fastest_motion,
+    fastest_motion_of_run,
+    find_unstable_steps,
+    integrator_options,
+    longest_step,
+)
 from liedyn.integrators.scipy_solvers import IMPLICIT
 from liedyn.integrators.solve import solve
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.scenarios.scenario import METHODS, Integrator
-from liedyn.simulation.preparation import PreparedRun, SingleSegment, output_times, timeline_of
-from liedyn.simulation.run_checks import GOOD, SelfCheck
+from liedyn.simulation.preparation import PreparedRun, SingleSegment, make_hybrid_simulation, output_times
+from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE, SelfCheck
 from liedyn.simulation.run_recorder import RunRecorder
 
-SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
-_SHORTER, _TIGHTER = 0.25, 1e-2      # of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for
-_LEAST_RTOL = 2.3e-14     # that a scenario may ask for
+MAX_SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
+# of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for
+_STEP_FACTOR, _TOLERANCE_FACTOR = 0.25, 1e-2
+_MIN_RTOL = 2.3e-14     # that a scenario may ask for
 
 
 class _TrialStopped(Exception):
@@ -36,26 +44,26 @@ class _TimedRecorder(RunRecorder):
 
     def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
         super().__init__(prepared.model, prepared.problem)
-        self._seconds, self._hears, self._began = seconds, disk, None
+        self._seconds, self._disk, self._began = seconds, disk, None
 
     @property
-    def spent(self) -> float:
+    def elapsed(self) -> float:
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
-    def between(self, t, snapshot) -> None:
+    def checkpoint(self, t, state_dict) -> None:
         if self._began is None and t > 0.0:
             self._began = time.perf_counter()
-        if self.spent > self._seconds or (self._hears is not None and self._hears.stop):
+        if self.elapsed > self._seconds or (self._disk is not None and self._disk.stop):
             raise _TrialStopped(t)
 
 
 class _TrialOutcome(NamedTuple):
     text: str
-    sound: bool = False
-    ended: bool = False          # early, by itself
+    is_accurate: bool = False
+    ended_early: bool = False          # early, by itself
 
 
-def try_integrators(prepared: PreparedRun, parts, progress, disk: Unfinished | None = None) -> str:
+def try_integrators(prepared: PreparedRun, segments, progress, disk: Unfinished | None = None) -> str:
     """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
 
     parts   of the motion that was computed
@@ -65,73 +73,73 @@ def try_integrators(prepared: PreparedRun, parts, progress, disk: Unfinished | N
     if sampling is not None and sampling.function is not None:         # it may have a state, and effects
         return "; no other integrator was tried, because that would call the controller again"
     outcomes: list[_TrialOutcome] = []
-    candidates, left = _candidates(prepared, parts), SECONDS
+    candidates, left = _candidates(prepared, segments), MAX_SECONDS
     for k, integrator in enumerate(candidates):
         if left <= 0.0 or (disk is not None and disk.stop):
             break
-        with progress.stage(f"trying integrator={_written(integrator)}"):
-            outcome, spent = _trial(prepared, integrator, left / (len(candidates) - k), disk)
+        with progress.stage(f"trying integrator={_format_integrator(integrator)}"):
+            outcome, elapsed = _trial(prepared, integrator, left / (len(candidates) - k), disk)
         outcomes.append(outcome)
-        left -= spent
-        if outcome.sound:
+        left -= elapsed
+        if outcome.is_accurate:
             break
     if not outcomes:
         return ""
     cause = ("; the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
-             if all(one.ended for one in outcomes) else "")
+             if all(one.ended_early for one in outcomes) else "")
     return f"; tried: {', '.join(one.text for one in outcomes)}{cause}"
 
 
-def _candidates(prepared: PreparedRun, parts) -> list[Integrator]:
+def _candidates(prepared: PreparedRun, segments) -> list[Integrator]:
     """What is tried, in this order: what is likely to help comes first."""
     problem, used = prepared.problem, prepared.scenario.integrator
-    implicit = "rodas5p" if problem.ties is None else "Radau"          # as `choose_integrator`
+    implicit = "rodas5p" if problem.constraints is None else "Radau"          # as `choose_integrator`
     if not used.step_is_fixed:
-        tighter = replace(used, rtol=max(_TIGHTER * used.rtol, _LEAST_RTOL), atol=_TIGHTER * used.atol)
+        tighter = replace(used, rtol=max(_TOLERANCE_FACTOR * used.rtol, _MIN_RTOL), atol=_TOLERANCE_FACTOR * used.atol)
         other = replace(used, method="dopri5" if used.method in IMPLICIT else implicit)
         return [tighter, other] if used.method in IMPLICIT else [other, tighter]
-    step = taken_step(used.step, prepared.scenario.output_step)
-    shorter, rate = float(f"{_SHORTER * step:.6g}"), _fastest_rate(prepared, parts)
+    step = longest_step(used.step, prepared.scenario.output_step)
+    shorter, rate = float(f"{_STEP_FACTOR * step:.6g}"), _fastest_rate(prepared, segments)
     dopri5, implicit = Integrator("dopri5"), Integrator(implicit)
-    if used.method == "rk4" and rate * step > LIMIT:
-        return [implicit, replace(used, step=min(shorter, float(f"{0.5 * LIMIT / rate:.1g}"))), dopri5]
+    if used.method == "rk4" and rate * step > STABILITY_LIMIT:
+        return [implicit, replace(used, step=min(shorter, float(f"{0.5 * STABILITY_LIMIT / rate:.1g}"))), dopri5]
     return [replace(used, step=shorter), dopri5, implicit]
 
 
-def _fastest_rate(prepared: PreparedRun, parts) -> float:
+def _fastest_rate(prepared: PreparedRun, segments) -> float:
     """At which forces act [1/s], initially and in the motion that was computed."""
     problem = prepared.problem
     rates = [fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
     with suppress(LiedynError):                                        # of a motion that means nothing
-        rates += [fastest_motion_of_run(part.problem, part.record).rate for part in parts if len(part.record.t)]
+        rates += [fastest_motion_of_run(segment.problem, segment.record).rate for segment in segments if len(segment.record.t)]
     return max(rates)
 
 
 def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_TrialOutcome, float]:
     """What became of it, and how many seconds it took once its code was compiled."""
     scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
-    name = f"integrator={_written(integrator)}"
-    rows, options = _TimedRecorder(prepared, seconds, disk), options_of(integrator)
+    name = f"integrator={_format_integrator(integrator)}"
+    rows, options = _TimedRecorder(prepared, seconds, disk), integrator_options(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compiles or loads
-        motion = timeline_of(scenario, prepared.model, problem) or SingleSegment(problem)
+        motion = make_hybrid_simulation(scenario, prepared.model, problem) or SingleSegment(problem)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
-        parts = rows.parts()
-        check, _ = SelfCheck(scenario, prepared.model, problem, rows, parts, prepared.contact_names).values(statistics)
-        unstable = unstable_steps(integrator, parts)
+        segments = rows.segments()
+        check, _ = SelfCheck(scenario, prepared.model, problem, rows, segments, prepared.contact_names).values(statistics)
+        unstable = find_unstable_steps(integrator, segments)
     except _TrialStopped as stopped:
-        return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.spent:.1f} s of computing"), rows.spent
+        return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.elapsed:.1f} s of computing"), rows.elapsed
     except LiedynError as error:
         at = getattr(error, "at", None)
         where = "early" if at is None else f"at t = {at:.6g} s"
-        return _TrialOutcome(f"{name} ends {where}", ended=True), rows.spent
+        return _TrialOutcome(f"{name} ends {where}", ended_early=True), rows.elapsed
     balance = check["energy_balance_relative"]
     text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
-    sound = balance <= GOOD and not unstable                           # NaN is not
-    return _TrialOutcome(f"{text}, but is not stable" if unstable else text, sound), rows.spent
+    is_accurate = balance <= MAX_RELATIVE_BALANCE and not unstable                           # NaN is not
+    return _TrialOutcome(f"{text}, but is not stable" if unstable else text, is_accurate), rows.elapsed
 
 
-def _written(integrator: Integrator) -> str:
+def _format_integrator(integrator: Integrator) -> str:
     """As the value of a key, also for -S: other keys of the scenario's integrator may not go with its method."""
     default, method = Integrator(), integrator.method
     keys = [f"{key}: {value:g}" for key in METHODS[method] if (value := getattr(integrator, key)) != getattr(default, key)]

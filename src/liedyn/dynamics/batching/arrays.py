@@ -49,14 +49,14 @@ def as_mask(prescribed, nv: int) -> np.ndarray:
 def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
     """Leading axes, and the arrays (N, …) of a batch as entries take them, in the order given.
 
-    given: what a public function got, by name: f_ext and drive as users may give them, q, q0, q1 (…, nq), multipliers (…, nc),
-    …_derivatives (…, rows, nv), those of f_ext as `wrenches` makes them, any other (…, nv). NONE, wrenches that are None, and the
-    motion of no driven loop become (N, 0)."""
+    given: what a public function got, by name: f_ext and constraint_motion as users may give them, q, q0, q1 (…, nq), multipliers
+    (…, nc), …_derivatives (…, rows, nv), those of f_ext as `wrenches` makes them, any other (…, nv). NONE, wrenches that are
+    None, and the motion of no driven loop become (N, 0)."""
     last, named = {"q": model.nq, "q0": model.nq, "q1": model.nq, "multipliers": model.nc}, []
     for name, x in inputs.items():
         if name == "f_ext":
             named += [] if x is None else [(name, wrenches(model, x), 2)]
-        elif name == "drive":
+        elif name == "constraint_motion":
             motion = constraint_motion_array(model, x)
             named += [(name, motion, 1)] if motion.size else []
         elif name == "f_ext_derivatives":
@@ -107,10 +107,10 @@ def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> n
     return out
 
 
-def constraint_motion_array(model, drive) -> np.ndarray:
+def constraint_motion_array(model, constraint_motion) -> np.ndarray:
     """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
     driven = [one for one in model.constraints if one.driven]
-    inputs = dict(drive or {})
+    inputs = dict(constraint_motion or {})
     unknown = [name for name in inputs if name not in {one.name for one in driven}]
     if unknown:
         known = ", ".join(one.name for one in driven) or "none"
@@ -122,7 +122,8 @@ def _frame_motion(closure, motion) -> np.ndarray:
     """The 24 numbers of one frame, whose axes are turned from those of the file to those of the kernels."""
     motion = motion_tuple(np.eye(4) if motion is None else motion)
     T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
-    T, V, dV = as_array(T, "drive", (4, 4)), as_array(V, "drive", (6,)), as_array(dV, "drive", (6,))
+    T, V, dV = as_array(T, "constraint_motion", (4, 4)), as_array(V, "constraint_motion",
+                                                                  (6,)), as_array(dV, "constraint_motion", (6,))
     turn = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
     R = np.swapaxes(turn, -1, -2) @ T[..., :3, :3] @ turn
     twists = [np.concatenate([x[..., :3] @ turn, x[..., 3:] @ turn], axis=-1) for x in (V, dV)]

@@ -32,7 +32,7 @@ def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shape
     key: under which a call for one state leaves its line in the model's cache to those that differ in the numbers of states
     alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `broadcast_states` takes them.
     The entry's arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
-    if inputs.get("f_ext") is inputs.get("drive") is None and model.nv:          # else its line has no states to take
+    if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:          # else its line has no states to take
         found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
                         *[x for x in inputs.values() if x is not None and x is not NONE])
         if found is not None:
@@ -182,12 +182,12 @@ def _raise_entry_point_call(model, entry, size, static_arguments, arrays, count)
 def intercept_entry_points(run: Callable):
     """Within it this thread's entries are not called, but run(model, entry, size, before, arrays, count) in their place; count is
     None for one state."""
-    static_arguments = getattr(_thread, "run", None)
+    previous = getattr(_thread, "run", None)
     _thread.run = run
     try:
         yield
     finally:
-        _thread.run = static_arguments
+        _thread.run = previous
 
 
 def thread_workspace(size: int) -> np.ndarray:
@@ -238,7 +238,7 @@ def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arr
         check_finite(name, np.where(read, x, 0.0), model.v_names)
         raise ConfigurationError(f"{name} contains NaN or infinite values")
     if code == batch_blocks.BAD_F_EXT:
-        what = {"f_ext_derivatives": "f_ext_derivatives", "drive": "f_ext or the motion of a driven loop"}
+        what = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
         what = next((text for name, text in what.items() if name in arrays), "f_ext")
         raise ConfigurationError(f"{what} contains NaN or infinite values")
     if code == batch_blocks.SINGULAR:
@@ -272,12 +272,12 @@ def check_configuration(model, q: np.ndarray, name: str = "q") -> None:
 def check_quaternion(joint: str, u: np.ndarray) -> None:
     """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
     norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
-    bad = ~(np.abs(norms**2 - 1) < batch_blocks.UNIT)
+    bad = ~(np.abs(norms**2 - 1) < batch_blocks.QUATERNION_TOLERANCE)
     if bad.any():
         k = int(np.argmax(bad))
         where = f" in state {k}" if len(bad) > 1 else ""
         raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norms[k]:.12g}, "
-                                 f"expected 1 within {batch_blocks.UNIT / 2:g} (normalize it first)")
+                                 f"expected 1 within {batch_blocks.QUATERNION_TOLERANCE / 2:g} (normalize it first)")
 
 
 # Batches of which some states fail: what becomes of the others ----------------------------------------------------------
@@ -391,9 +391,9 @@ def _trailing_shape(x, state_axes) -> tuple[int, ...]:
 def _map_state_arrays(inputs: dict, change) -> dict:
     """The arguments, with change(array, how many axes belong to a state) in place of each array of states."""
     def have_state_rows(name, x):
-        if x is None or (name not in _STATE_AXES and name != "drive"):
+        if x is None or (name not in _STATE_AXES and name != "constraint_motion"):
             return x
-        if name == "drive":
+        if name == "constraint_motion":
             return {closure: tuple(change(np.asarray(part), state_axes) for part, state_axes in zip(
                         motion_tuple(motion), _CONSTRAINT_MOTION_AXES, strict=False))
                     for closure, motion in x.items()}

@@ -22,12 +22,12 @@ from liedyn.model.model import Model
 # Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
 # along them to the nearest.
 
-_MAX_ITERATIONS = 80             # Gauss-Newton steps from one start
-_MAX_STEP = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
+_MAX_ITERATIONS = 80    # Gauss-Newton steps from one start
+_MAX_STEP = 0.8         # of a step: rad, or that part of the length, or of the residual where that is longer than the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
 # damping of scaled equations; the lightest is no more than rounding of their squares
 _MIN_DAMPING, _MAX_DAMPING = 1e-8, 1e8
-_MIN_DECREASE = 1e-6            # of the residual: a step that takes off less is not worth a further one
+_MIN_DECREASE = 1e-6         # of the residual: a step that takes off less is not worth a further one
 _DIFFERENCE_STEP = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
 # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
 _MIN_SINGULAR_VALUE = 1e-9
@@ -35,13 +35,13 @@ _MIN_SINGULAR_VALUE = 1e-9
 _MAX_RESTARTS = 24            # further starts, ever wider around the guess, while none closes
 # rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
 MAX_NEAR_DISTANCE = 0.25
-_N_BRANCH_STARTS = 8           # further starts that look for a nearer branch: a loop of four bars has two
+_N_BRANCH_STARTS = 8        # further starts that look for a nearer branch: a loop of four bars has two
 _MAX_SLIDES = 60            # steps along the closed configurations
 # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
 _SAME_BRANCH = 1e-6
-_ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
-_MIN_SLIDE = 1e-9         # rad, or that part of the length: a step that small ends it
-_MAX_TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
+_ROUNDING = 16 * np.finfo(float).eps  # of the largest position: a residual below it cannot be told from zero
+_MIN_SLIDE = 1e-9                     # rad, or that part of the length: a step that small ends it
+_MAX_TILT = 1e-3                      # rad: axes of a planar mechanism that are off by less are meant to be parallel
 # of the tilt: what is left in the plane is of its second order, and more where the search ends early
 _MAX_IN_PLANE = 0.2
 _MAX_RESIDUAL = 10.0            # tilts: the most that they leave of all residuals, scaled
@@ -59,8 +59,8 @@ class _Solution:
 class BranchSearch:
     """Closed configurations of a model. Movement is measured in radians, and in units of the robot's length."""
 
-    def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
-        self.model, self.drive, self.tolerance = model, drive, tolerance
+    def __init__(self, model, fixed=None, constraint_motion=None, *, tolerance: float = 1e-12, limits: bool = True):
+        self.model, self.constraint_motion, self.tolerance = model, constraint_motion, tolerance
         self.unit, self.weight = coordinate_scales(model), equation_weights(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
         self.turns = np.array(model.v_units) == "rad"
@@ -75,7 +75,7 @@ class BranchSearch:
                                   for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
 
     def residual(self, q) -> np.ndarray:
-        return constraint_residual(self.model, q, drive=self.drive)
+        return constraint_residual(self.model, q, constraint_motion=self.constraint_motion)
 
     def at(self, q, steps: int = 0) -> _Solution:
         r = self.residual(q)
@@ -159,7 +159,7 @@ class BranchSearch:
             unit = self.units(now.size)
             J, r, after = self.residual_jacobian(now.q, unit), self.weight * self.residual(now.q), None
             while weight < _MAX_DAMPING:
-                after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
+                after = self.at(self.apply_step(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
                 if after.size < now.size * (1 - _MIN_DECREASE):
                     break
                 weight, after = 10 * max(weight, _MIN_DAMPING), None
@@ -170,7 +170,7 @@ class BranchSearch:
             now, weight = after, 0.1 * weight
         return _Solution(now.q, now.size, now.max_residual, now.closed, steps)
 
-    def moved(self, q, x, unit) -> np.ndarray:
+    def apply_step(self, q, x, unit) -> np.ndarray:
         return self.within(integrate(self.model, q, unit * x))
 
     def step(self, q, J, r, damping: float, unit) -> np.ndarray:
@@ -222,13 +222,13 @@ class BranchSearch:
         """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
         steps = _DIFFERENCE_STEP * np.diag(self.unit)
         ways = difference(self.model, integrate(self.model, q, np.concatenate([steps, -steps])), guess) / self.unit
-        residual_jacobian = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE_STEP)
-        return -residual_jacobian @ (difference(self.model, q, guess) / self.unit)
+        gradient = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE_STEP)
+        return -gradient @ (difference(self.model, q, guess) / self.unit)
 
     def _shorter_configuration(self, now: _Solution, along, guess) -> _Solution | None:
         before = self.distance(now.q, guess)
         for k in range(10):
-            after = self.close(self.moved(now.q, 0.5**k * along, self.unit))
+            after = self.close(self.apply_step(now.q, 0.5**k * along, self.unit))
             gain = before - self.distance(after.q, guess)
             if after.closed and gain > 0.1 * 0.5**k * (along @ along) / max(before, 1e-300):
                 return after
@@ -239,21 +239,21 @@ class BranchSearch:
     def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
         """Names the constraint that is open most, and what holds it."""
         model, r = self.model, self.residual(best.q)
-        max_residual = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
-        units = np.array(max_residual.units)
-        sizes = {unit: np.linalg.norm(r[max_residual.rows][units == unit]) for unit in ("m", "rad")}
+        constraint = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
+        units = np.array(constraint.units)
+        sizes = {unit: np.linalg.norm(r[constraint.rows][units == unit]) for unit in ("m", "rad")}
         parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
-        what = "coupling" if max_residual.type == "coupling" else f"{max_residual.type} loop"
-        text = (f'{what} "{max_residual.name}" cannot be closed: its smallest residual in {restarts + 1} starts is '
+        what = "coupling" if constraint.type == "coupling" else f"{constraint.type} loop"
+        text = (f'{what} "{constraint.name}" cannot be closed: its smallest residual in {restarts + 1} starts is '
                 f'{" and ".join(parts)}')
         names = self.at_limits(best.q)
         if names:
             text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
         kept = [name for name, free in zip(model.v_names, self.free, strict=True) if not free]
         hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
-        if max_residual.driven:
+        if constraint.driven:
             hints.append("it is driven: give its position")
-        tilt = self._tilt(max_residual, best)
+        tilt = self._tilt(constraint, best)
         if tilt:
             return ComputationError(
                 f"{text}. The axes of this loop are not parallel: they are off by {tilt:.2g} rad, and the loop is "
@@ -268,7 +268,7 @@ class BranchSearch:
         r = dict(zip(one.labels, self.residual(best.q)[one.rows], strict=True))
         w, p = (np.array([r.get(f"{kind}{axis}", 0.0) for axis in "xyz"]) for kind in "wv")
         turning = [k for k, axis in enumerate("xyz") if f"w{axis}" in r]
-        J = constraint_jacobian(self.model, best.q, drive=self.drive)[one.rows][:len(turning), self.turns]
+        J = constraint_jacobian(self.model, best.q, constraint_motion=self.constraint_motion)[one.rows][:len(turning), self.turns]
         axes = np.zeros((3, J.shape[1]))                                # of the joints, in frame B
         axes[turning] = J
         normal = np.linalg.svd(axes, full_matrices=False)[0][:, 0] if len(turning) == 3 else np.array([0.0, 0.0, 1.0])
@@ -328,7 +328,7 @@ class Mobility:
         return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
 
 
-def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
+def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
     """Degrees of freedom and redundant constraints of a closed configuration.
 
     Parameters
@@ -336,7 +336,7 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     model : Model
     q : (nq,) array
         Closed: the residual of the constraints vanishes.
-    drive : optional
+    constraint_motion : optional
         As for `constraint_residual`.
     seed : int
         Seed of the neighbouring configurations at which the rank is compared.
@@ -361,7 +361,7 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     ('pin.wx', 'pin.wy', 'pin.vz')
     """
     check_has_constraints(model)
-    residual = np.abs(constraint_residual(model, q, drive=drive))
+    residual = np.abs(constraint_residual(model, q, constraint_motion=constraint_motion))
     if residual.ndim != 1:
         raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
     if (equation_weights(model) * residual).max() > _MAX_CLOSURE_ERROR:
@@ -369,11 +369,11 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
         raise ComputationError(f"the configuration violates the constraints: {model.constraint_equation_names[row]} has a "
                                f"residual of "
                                f"{residual[row]:.3g} (assemble first)")
-    A = scaled_jacobian(model, q, drive)
+    A = scaled_jacobian(model, q, constraint_motion)
     rank, gap = _rank(A)
     generic, rigid = rank, rank == model.nv
     if rank < min(model.nc, model.nv):
-        generic, rigid = _generic_rank(model, q, drive, rank, seed)
+        generic, rigid = _generic_rank(model, q, constraint_motion, rank, seed)
     redundant = tuple(model.constraint_equation_names[r] for r in _dependent_equations(A, rank))
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
@@ -403,8 +403,8 @@ def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str =
             "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"]
 
 
-def scaled_jacobian(model, q, drive=None) -> np.ndarray:
-    return scaled_equations(model, constraint_jacobian(model, q, drive=drive))
+def scaled_jacobian(model, q, constraint_motion=None) -> np.ndarray:
+    return scaled_equations(model, constraint_jacobian(model, q, constraint_motion=constraint_motion))
 
 
 def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
@@ -425,16 +425,17 @@ def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
     return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
 
 
-def _generic_rank(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
+def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
     """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
-    search, rng, unit = BranchSearch(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), coordinate_scales(model)
+    search, rng, unit = BranchSearch(model, constraint_motion=constraint_motion,
+                                     limits=False), np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
     for _ in range(_N_NEIGHBOURS):
         found = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))
         if not found.closed:
             continue
         rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
-        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive)[:, columns])[0])
+        generic = max(generic, _rank(scaled_jacobian(model, found.q, constraint_motion)[:, columns])[0])
     return generic, rigid
 
 
@@ -487,7 +488,7 @@ class Assembly(Immutable):
 
 @np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
 def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
-             drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
+             constraint_motion: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
     """The configuration nearest to the guess that closes all loops and satisfies all couplings and joint limits.
 
     Parameters
@@ -499,7 +500,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
         Joints, or coordinates such as "u.1", that keep the values of the guess.
     tolerance : float
         Largest residual that counts as closed [rad | metres per characteristic length of the loop].
-    drive : optional
+    constraint_motion : optional
         Motion of the frames of driven loops, as for `constraint_residual`.
     seed : int
         Seed of further starts around the guess.
@@ -530,10 +531,11 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
     if guess.ndim != 1:
         raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
-    search = BranchSearch(model, coordinate_mask(model, fixed), drive, tolerance=tolerance)
+    search = BranchSearch(model, coordinate_mask(model, fixed), constraint_motion, tolerance=tolerance)
     best, steps, restarts = search.find(guess, seed)
-    return Assembly(best.q, best.max_residual, search.at(guess).max_residual, mobility(model, best.q, drive=drive, seed=seed),
-                    search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))
+    return Assembly(best.q, best.max_residual, search.at(guess).max_residual,
+                    mobility(model, best.q, constraint_motion=constraint_motion, seed=seed), search.distance(best.q, guess),
+                    steps, restarts, search.at_limits(best.q))
 
 
 def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:

@@ -13,7 +13,11 @@ from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
 from liedyn.errors import ComputationError
-from liedyn.kernels.constraints.derivatives import balance_rates_batch, balance_rates_workspace_size, rates_size
+from liedyn.kernels.constraints.derivatives import (
+    balance_batch_workspace_size,
+    balance_derivatives_batch,
+    balance_derivatives_size,
+)
 from liedyn.model.model import Model
 
 
@@ -34,7 +38,7 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dv: Array
     dlambda_dtau: Array
 
-    def by_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
+    def wrt_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
         """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
@@ -83,13 +87,13 @@ class BalanceDerivatives(NamedTuple):
 
 
 def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                                    passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                    passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
                                     on_error: OnError = "raise") -> ConstrainedForwardDerivatives:
     """Derivatives of `constrained_forward_dynamics` by q, v and tau.
 
     Parameters
     ----------
-    model, q, v, tau, f_ext, passive, drive
+    model, q, v, tau, f_ext, passive, constraint_motion
         As in `constrained_forward_dynamics`. f_ext stays constant in its link's frame, drives keep their motion.
     on_error
         As in `inverse_dynamics`.
@@ -120,14 +124,14 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     """
     if on_error != "raise":
         return handle_failed_states(constrained_forward_derivatives, locals())
-    options = {"f_ext": f_ext, "passive": passive, "drive": drive}
+    options = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
     motion = constrained_forward_dynamics(model, q, v, tau, **options)
     return ConstrainedForwardDerivatives(*_solve_derivatives(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
 
 
 def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
-                                   *, f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
-                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
+                                   *, f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] |
+                                   None = None, on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
@@ -150,14 +154,15 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     """
     if on_error != "raise":
         return handle_failed_states(constrained_hybrid_derivatives, locals())
-    prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive, "drive": drive}
+    prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive,
+                                                          "constraint_motion": constraint_motion}
     motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, **options)
     return ConstrainedHybridDerivatives(*_solve_derivatives(model, q, v, motion, prescribed, options), prescribed.copy())
 
 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
                         x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
-                        drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
+                        constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
     """Rates of the equations of constrained motion by q and v, while a, the multipliers and x stay.
 
     Parameters
@@ -171,7 +176,7 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
         Whose product with A is differentiated, too; default: zero.
     f_ext, passive
         As in `inverse_dynamics`.
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -197,10 +202,11 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     check_has_constraints(model)
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
-    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
-                   lambda *sizes: balance_rates_workspace_size(*sizes, len(model.constraints), m, model.driven),
-                   {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
-                   (rates_size(nv, m),), static_arguments=model._arrays[2:4], options=(bool(passive),))
+    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch,
+                   lambda *sizes: balance_batch_workspace_size(*sizes, len(model.constraints), m, model.driven),
+                   {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext,
+                    "constraint_motion": constraint_motion}, (balance_derivatives_size(nv, m),),
+                   static_arguments=model._arrays[2:4], options=(bool(passive),))
     R1, R2 = np.split(out, [3 * nv * nv], axis=-1)
     R1, R2 = R1.reshape(*out.shape[:-1], 3, nv, nv), R2.reshape(*out.shape[:-1], 4, m, nv)
     return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))

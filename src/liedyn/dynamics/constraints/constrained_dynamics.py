@@ -28,9 +28,9 @@ from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.kernels.batch_blocks import OK
-from liedyn.kernels.constraints.driver import CONTRADICTS, FAR, move_states
-from liedyn.kernels.constraints.solver import DEPENDENT
-from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
+from liedyn.kernels.constraints.driver import CONTRADICTION_TOLERANCE, OUT_OF_RANGE, solve_motion_batch
+from liedyn.kernels.constraints.solver import RANK_TOLERANCE
+from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 from liedyn.numba_tools.decorators import compile_entry_point
@@ -77,7 +77,7 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
     if not P.shape[1]:
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
     units, free = model_scales(model), motion(tau)
-    reach, force = units.unit_scales(model.v_units), units.of_forces(model.v_units)
+    reach, force = units.unit_scales(model.v_units), units.force_scales(model.v_units)
     along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
     size = most / np.where(along > 0.0, along, 1.0)                       # of a multiplier: its forces are as large as the others
     R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
@@ -85,7 +85,7 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
     open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
     open_ = np.where(open_ > 0.0, open_, 1.0)
     s, V = np.linalg.eigh(0.5 * (G + np.swapaxes(G, 1, 2)) / (open_[:, :, None] * open_[:, None]))
-    kept = s > DEPENDENT
+    kept = s > RANK_TOLERANCE
     gain = V @ (np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
     gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
     for _ in range(3):
@@ -100,7 +100,7 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
                                f"{abs(off[k, r]):.3g} "
                                "(it contradicts the other constraints or the prescribed motion)")
     G = G / (open_[:, :, None] * open_[:, None])
-    ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > DEPENDENT).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
+    ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > RANK_TOLERANCE).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
     return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0
 
 
@@ -109,10 +109,10 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
 # looked up once: every 0.1 us of a call counts
 _empty, _new_object, _count_nonzero = np.empty, object.__new__, np.count_nonzero
 
-_MOTION_STAGES = EQUATIONS, COMPLETED
+_MOTION_STAGES = EQUATIONS, SOLUTION
 _NONE = np.empty(0)
 _MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
-_ACCELERATION_TOLERANCE = 1e-5             # of the largest acceleration: what such states may miss
+_ACCELERATION_TOLERANCE = 1e-5     # of the largest acceleration: what such states may miss
 _LOCK = threading.RLock()
 
 
@@ -163,7 +163,7 @@ class _SingleStateMotion(ConstrainedMotion):
 
 
 def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, drive: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                 passive: bool = True, constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
                                  pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
     """Accelerations of a constrained system under joint forces.
 
@@ -179,7 +179,7 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         Joint velocity, which should satisfy the constraints (`project_velocity`), and joint force.
     f_ext, passive
         As in `forward_dynamics`.
-    drive : {closure name: (T, V, dV)}, optional
+    constraint_motion : {closure name: (T, V, dV)}, optional
         Motion of driven loops, see `constraint_residual`.
     baumgarte : float
         Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
@@ -211,12 +211,12 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     """
     if on_error != "raise":
         return handle_failed_states(constrained_forward_dynamics, locals())
-    if f_ext is None and drive is None and pfaffian is None:
+    if f_ext is None and constraint_motion is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             key = "moving", get_ident(), passive, baumgarte > 0.0
             address, nv, rows, generic = model._cache[key]
             a, out = _empty(nv), _empty(3 * rows.start)
-            if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
+            if not solve_motion_batch(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
                 rank = _count_nonzero(out[rows])
                 if rank < generic:
                     warn_singular_state(model, q[None], np.array([rank]))
@@ -226,17 +226,18 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
-                compile_entry_point(move_states)
+                compile_entry_point(solve_motion_batch)
                 none = np.zeros(model.nv, dtype=bool)
                 address = _thread_workspace_address(model, none, bool(passive), baumgarte > 0.0, False, False)
                 model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
                     address, model.nv, slice(model.nc, 2 * model.nc), min(model.nc, model.nv))
-    return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, drive, baumgarte, pfaffian)
+    return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, constraint_motion, baumgarte,
+                        pfaffian)
 
 
 def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
-                                baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] |
+                                None = None, baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
                                 on_error: OnError = "raise") -> ConstrainedMotion:
     """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
 
@@ -264,10 +265,11 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     """
     if on_error != "raise":
         return handle_failed_states(constrained_hybrid_dynamics, locals())
-    return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, drive, baumgarte, pfaffian)
+    return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, constraint_motion, baumgarte,
+                        pfaffian)
 
 
-def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                       on_error: OnError = "raise") -> Array:
     """Joint forces A^T lambda of constraints.
 
@@ -278,7 +280,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, dri
         Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
     multipliers : (..., m) array
         lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -302,16 +304,17 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, dri
     """
     if on_error != "raise":
         return handle_failed_states(constraint_forces, locals())
-    A = constraint_jacobian(model, q, drive=drive)
+    A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
 
 
-def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency, pfaffian=None):
+def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency, pfaffian=None):
     """a: NONE where nothing is prescribed."""
     if pfaffian is not None:
-        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency)
+        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency)
     check_has_constraints(model)
-    lead, given = broadcast_states(model, {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "drive": drive})
+    lead, given = broadcast_states(model,
+                                   {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "constraint_motion": constraint_motion})
     count, m = len(given["q"]), model.nc
     a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
     tau, out = given["tau"].copy(), np.empty((count, 3 * m))
@@ -328,13 +331,13 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
 
 
-def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency):
     lead, given = broadcast_states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
     q, v, tau, a = given.values()
 
     def solve(force):
         if model.nc:
-            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, drive, frequency)
+            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, constraint_motion, frequency)
         return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
                                  np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
 
@@ -349,17 +352,17 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
 
 def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> int:
-    """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
-    compile_entry_point(move_states)
+    """`solve_motion_batch` on all cores; by loops where lines do not hold. Returns a code."""
+    compile_entry_point(solve_motion_batch)
     count, forced = len(given["q"]), given["f_ext"].size > 0
     F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
-    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["drive"], a, tau, out)]
+    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["constraint_motion"], a, tau, out)]
     for loops in (False, True):
         def part(first, last, loops=loops):
             address = _thread_workspace_address(model, prescribed, passive, frequency > 0.0, forced, loops)
-            return move_states(address, frequency, *numbers, count, first, last)
+            return solve_motion_batch(address, frequency, *numbers, count, first, last)
         code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
-        if code != FAR:
+        if code != OUT_OF_RANGE:
             break
     return code
 
@@ -371,7 +374,7 @@ def _thread_workspace_address(model, prescribed, passive, stabilized, forced, lo
         with _LOCK:
             masks = (prescribed,) * 3
             model._cache[key] = constraint_workspace_for(model, *masks, passive, float(stabilized), forced, _MOTION_STAGES, loops)
-    return model._cache[key].numbers.ctypes.data
+    return model._cache[key].buffer.ctypes.data
 
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:
@@ -385,7 +388,7 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the
     state is singular and moves along no branch, or is open."""
     given_motion = prescribed.any() or model.driven
-    scale = (CONTRADICTS if given_motion else _ACCELERATION_TOLERANCE) * rate_magnitude(model, a, 2)
+    scale = (CONTRADICTION_TOLERANCE if given_motion else _ACCELERATION_TOLERANCE) * rate_magnitude(model, a, 2)
     bad = (np.abs(gap) * equation_weights(model) > scale[:, None]) & ~keep
     if not bad.any():
         return

@@ -24,7 +24,7 @@ from liedyn.dynamics.constraints.rank import (
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
-from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
@@ -63,7 +63,8 @@ class ConstrainedInverse(NamedTuple):
 def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
                                  criterion: Criterion = "unique", weights: ArrayLike | None = None,
                                  tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
-                                 drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
+                                 constraint_motion: Mapping[str, Any] | None = None,
+                                 on_error: OnError = "raise") -> ConstrainedInverse:
     """Forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known for the joints that are not actuated. If several tau solve this,
@@ -87,7 +88,7 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         where actuated.
     f_ext, passive
         As in `inverse_dynamics`.
-    drive
+    constraint_motion
         As in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -125,7 +126,9 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         raise ConfigurationError("tau_passive contains NaN or infinite values")
     w = actuator_weights(weights, mask)
     tau_r = inverse_dynamics(model.spanning_tree(), q, v, a, f_ext=f_ext, passive=passive)
-    A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
+    A, gamma = constraint_jacobian(model, q,
+                                   constraint_motion=constraint_motion), constraint_bias(model, q, v,
+                                                                                         constraint_motion=constraint_motion)
     lead = _common_leading_axes(tau_r, gamma, tau_p, w)
     A, gamma, a, tau_r, tau_p, w, b, q = (_flatten_states(lead, x, state_axes) for x, state_axes in (
         (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
@@ -326,13 +329,13 @@ class ConstrainedInverseDerivatives(NamedTuple):
 def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
                                     criterion: Criterion = "unique", weights: ArrayLike | None = None,
                                     tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
-                                    drive: Mapping[str, Any] | None = None,
+                                    constraint_motion: Mapping[str, Any] | None = None,
                                     on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
     """Derivatives of `constrained_inverse_dynamics` by q, v and a.
 
     Parameters
     ----------
-    model, q, v, a, actuated, criterion, weights, tau_passive, f_ext, passive, drive, on_error
+    model, q, v, a, actuated, criterion, weights, tau_passive, f_ext, passive, constraint_motion, on_error
         As in `constrained_inverse_dynamics`; f_ext, the drives and tau_passive keep their values.
 
     Returns
@@ -361,7 +364,7 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     """
     if on_error != "raise":
         return handle_failed_states(constrained_inverse_derivatives, locals())
-    given = {"f_ext": f_ext, "passive": passive, "drive": drive}
+    given = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
     motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
                                           **given)
     mask, lead, nv, m = actuated_mask(model, actuated), motion.tau.shape[:-1], model.nv, model.nc
@@ -419,6 +422,7 @@ def _least_torque_derivative(rows, D, mask, w, tau):
     B = np.where(mask[:, None], At @ null, 0.0)
     rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rate((force - mu)[..., 0])
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
-    kept = s > DEPENDENT * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]        # against A_a: B may be rounding throughout
+    # against A_a: B may be rounding throughout
+    kept = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
     y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
     return dtau - B @ (V @ y)

@@ -17,9 +17,15 @@ from liedyn.dynamics.kinematics import difference, integrate, link_poses
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ModelError
 from liedyn.kernels.batch_blocks import BAD_F_EXT, OK
-from liedyn.kernels.constraints import driver, kinematics
-from liedyn.kernels.constraints import stages as of
-from liedyn.kernels.constraints.driver import CLOSE_POSITION, CLOSE_VELOCITY, CONTRADICTS, FAR, OPEN, mechanism
+from liedyn.kernels.constraints import driver, kinematics, stages
+from liedyn.kernels.constraints.driver import (
+    CONTRADICTION_TOLERANCE,
+    NOT_CLOSED,
+    OUT_OF_RANGE,
+    PROJECT_POSITION,
+    PROJECT_VELOCITY,
+    run_constraint_operation,
+)
 from liedyn.kernels.constraints.kinematics import (
     BIAS,
     JACOBIAN,
@@ -29,15 +35,15 @@ from liedyn.kernels.constraints.kinematics import (
     constraint_states,
 )
 from liedyn.kernels.constraints.stages import (
-    CHANGED,
     GENERIC_STAGES,
     HOLONOMIC,
-    LEFT,
-    MOVED,
-    PARTS,
+    PFAFFIAN,
+    POSITION_CORRECTION,
+    REMAINING,
     RESIDUALS,
-    ROWS,
+    STAGES,
     TOLERANCE,
+    VELOCITY_CORRECTION,
     stage_workspace_size,
 )
 from liedyn.model.model import Model, cache_aligned
@@ -47,50 +53,51 @@ from liedyn.numba_tools.decorators import compile_entry_point, entry_point_addre
 # The desk of a constrained robot, and the addresses of the parts that work at it ----------------------------------------
 
 class ConstraintWorkspaces(NamedTuple):
-    numbers: np.ndarray       # of the desk
-    workspace: of.ConstraintWorkspace             # views into them
+    buffer: np.ndarray       # of the desk
+    workspace: stages.ConstraintWorkspace             # views into them
     packed_model: np.ndarray       # the model's arrays, whose address the desk holds
 
 
 def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
-              which=PARTS, loops: bool = False) -> ConstraintWorkspaces:
-    """which, loops: see `stage_addresses`."""
+              stage_set=STAGES, generic: bool = False) -> ConstraintWorkspaces:
+    """stage_set, generic: see `stage_addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
-    size = of.constraint_workspace_size(n, nq, nv, m, driven, forced, 0)
-    numbers = cache_aligned(size + stage_workspace_size(n, nv, nc, m), at=size)
-    header, packed_model = numbers.view(np.int64), model._arrays.packed_model
-    header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN_COUNT, of.FORCED, of.PASSIVE, of.SIZE]] = (
-        n, nq, nv, nc, m, driven, forced, passive, numbers.size)
-    header[[of.MACHINE, of.MACHINE_SIZE]] = packed_model.ctypes.data, packed_model.size
-    workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, n, nq, nv, m, driven, forced)
+    size = stages.constraint_workspace_size(n, nq, nv, m, driven, forced, 0)
+    buffer = cache_aligned(size + stage_workspace_size(n, nv, nc, m), at=size)
+    header, packed_model = buffer.view(np.int64), model._arrays.packed_model
+    header[[stages.N, stages.NQ, stages.NV, stages.NC, stages.M, stages.DRIVEN_COUNT, stages.HAS_WRENCHES, stages.PASSIVE,
+            stages.SIZE]] = (n, nq, nv, nc, m, driven, forced, passive, buffer.size)
+    header[[stages.PACKED_MODEL, stages.PACKED_MODEL_SIZE]] = packed_model.ctypes.data, packed_model.size
+    workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(buffer, n, nq, nv, m, driven, forced)
     workspace.frequency[0] = frequency
     for kept, mask in zip((workspace.mask, workspace.fixed, workspace.held), (prescribed, fixed, held), strict=True):
         kept.view(np.bool_)[:nv] = mask
     workspace.weight[:], workspace.unit[:] = equation_weights(model), coordinate_scales(model)
-    workspace.figures[of.SLOWEST] = model_scales(model).time**-2
-    header[of.RUN] = entry_point_address(driver.mechanism)
+    workspace.statistics[stages.ACCELERATION_SCALE] = model_scales(model).time**-2
+    header[stages.OPERATION_ADDRESS] = entry_point_address(driver.run_constraint_operation)
     ask = StageKey(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
-    header[of.PART:of.PART + len(PARTS)] = stage_addresses(model, ask, which, loops)
-    return ConstraintWorkspaces(numbers, workspace, packed_model)
+    header[stages.STAGE_ADDRESSES:stages.STAGE_ADDRESSES + len(STAGES)] = stage_addresses(model, ask, stage_set, generic)
+    return ConstraintWorkspaces(buffer, workspace, packed_model)
 
 
-def use_generic_kernels(numbers) -> None:
+def use_generic_kernels(buffer) -> None:
     """Where lines do not hold, as for angles beyond the range of their sine."""
-    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(entry_point_address, GENERIC_STAGES))
+    buffer.view(np.int64)[stages.STAGE_ADDRESSES:stages.STAGE_ADDRESSES +
+                          len(STAGES)] = list(map(entry_point_address, GENERIC_STAGES))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------
 
-_MAX_SLIDES = 20              # of slides along the constraints: each leaves their curvature times the distance
-_MIN_DISTANCE = 1e-9             # a distance of which rounding hides the direction
+_MAX_SLIDES = 20         # of slides along the constraints: each leaves their curvature times the distance
+_MIN_DISTANCE = 1e-9     # a distance of which rounding hides the direction
 _PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
 
-_POSITION_STAGES, _VELOCITY_STAGES = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
+_POSITION_STAGES, _VELOCITY_STAGES = (RESIDUALS, HOLONOMIC, POSITION_CORRECTION), (PFAFFIAN, VELOCITY_CORRECTION)
 
 
-def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_residual(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
     """Residual of each constraint (..., m) [rad | m], in the order of ``model.constraint_equation_names``.
 
@@ -98,7 +105,7 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     ----------
     model : Model
     q : (..., nq) array
-    drive : {closure name: (T, V, dV)}, optional
+    constraint_motion : {closure name: (T, V, dV)}, optional
         Motion of the frames A of driven loops: pose (..., 4, 4) in the frame of the file, its twist (..., 6) and the twist's
         rate (..., 6), both in the moving frame [w; v]; what is omitted is zero. Closures that are not named do not move.
     on_error
@@ -122,10 +129,10 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     """
     if on_error != "raise":
         return handle_failed_states(constraint_residual, locals())
-    return _constraint_states(model, RESIDUAL, q, np.zeros(model.nv), drive)
+    return _constraint_states(model, RESIDUAL, q, np.zeros(model.nv), constraint_motion)
 
 
-def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
     """Velocity of each constraint row: A v minus that of the drive; zero if v satisfies the constraints.
 
@@ -136,7 +143,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
         Configuration [rad | m] that closes the loops: see `assemble`.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -159,10 +166,10 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
     """
     if on_error != "raise":
         return handle_failed_states(constraint_velocity, locals())
-    return _constraint_states(model, VELOCITY, q, v, drive)
+    return _constraint_states(model, VELOCITY, q, v, constraint_motion)
 
 
-def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                     on_error: OnError = "raise") -> Array:
     """gamma of the constraints at acceleration level: ``A a + gamma = 0`` (K2 §3).
 
@@ -173,7 +180,7 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
         Configuration [rad | m] that closes the loops: see `assemble`.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -197,10 +204,10 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
     """
     if on_error != "raise":
         return handle_failed_states(constraint_bias, locals())
-    return _constraint_states(model, BIAS, q, v, drive)
+    return _constraint_states(model, BIAS, q, v, constraint_motion)
 
 
-def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_jacobian(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
     """A: rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
 
@@ -211,7 +218,7 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     model : Model
     q : (..., nq) array
         Configuration [rad | m] that closes the loops: see `assemble`.
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -234,11 +241,12 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     """
     if on_error != "raise":
         return handle_failed_states(constraint_jacobian, locals())
-    return _constraint_states(model, JACOBIAN, q, np.zeros(model.nv), drive)
+    return _constraint_states(model, JACOBIAN, q, np.zeros(model.nv), constraint_motion)
 
 
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
-                          drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
+                          constraint_motion: Mapping[str, Any] | None = None, tolerance: float = 1e-13,
+                          on_error: OnError = "raise") -> Array:
     """q projected onto the constraints in the metric of the mass matrix.
 
     Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides
@@ -251,7 +259,7 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
         Configuration [rad | m] near a closed one.
     prescribed : (nv,) bool array, optional
         Coordinates that do not change.
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     tolerance : float
         Largest residual that counts as closed [rad | metres per characteristic length of the loop]. Where rounding leaves more,
@@ -279,22 +287,22 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     """
     if on_error != "raise":
         return handle_failed_states(project_configuration, locals())
-    closed = _project(model, q, None, prescribed, drive, tolerance)
-    return _slide_to_nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, drive,
+    closed = _project(model, q, None, prescribed, constraint_motion, tolerance)
+    return _slide_to_nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, constraint_motion,
                              tolerance) if closed.size else closed
 
 
-def _slide_to_nearest(model, start, q, prescribed, drive, tolerance):
+def _slide_to_nearest(model, start, q, prescribed, constraint_motion, tolerance):
     """Closed configurations q moved along the constraints until the way to `start` is perpendicular to them in the metric of M.
 
     Newton steps from an open configuration are not enough: rows that depend on each other in closed configurations, as those of
     overconstrained linkages, do not in open ones, where they add directions to the steps."""
-    still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
+    still = {name: (motion[0],) for name, motion in (constraint_motion or {}).items()}         # project_velocity: V is zero
     unit = coordinate_scales(model)
 
     def slide(q):
         away = difference(model, q, start)
-        among = project_velocity(model, q, away, prescribed=prescribed, drive=still)
+        among = project_velocity(model, q, away, prescribed=prescribed, constraint_motion=still)
         return among, *(np.abs(x / unit).max(axis=-1, keepdims=True) for x in (among, away))
 
     among, size, far = slide(q)
@@ -304,7 +312,8 @@ def _slide_to_nearest(model, start, q, prescribed, drive, tolerance):
         if not moving.any():
             break
         try:
-            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, drive, tolerance)
+            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, constraint_motion,
+                             tolerance)
             after, left, away = slide(found)
         except ComputationError:                                       # a neighbour that cannot be closed
             break
@@ -314,7 +323,7 @@ def _slide_to_nearest(model, start, q, prescribed, drive, tolerance):
 
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
-                     drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
+                     constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
     """v projected onto the constraints in the metric of the mass matrix.
 
     Parameters
@@ -326,7 +335,7 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     prescribed : (nv,) bool array, optional
         Coordinates whose velocity does not change.
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -352,23 +361,23 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     """
     if on_error != "raise":
         return handle_failed_states(project_velocity, locals())
-    found = project_velocity_unchecked(model, q, v, prescribed, drive)
-    if prescribed is not None or drive is not None:
-        _check_velocity_consistent(model, q, found, drive)
+    found = project_velocity_unchecked(model, q, v, prescribed, constraint_motion)
+    if prescribed is not None or constraint_motion is not None:
+        _check_velocity_consistent(model, q, found, constraint_motion)
     return found
 
 
 def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
-                     drive: Mapping[str, Any] | None = None) -> Array:
+                     constraint_motion: Mapping[str, Any] | None = None) -> Array:
     """`project_velocity` for those who look themselves at what is left of the residual."""
-    return _project(model, q, v, prescribed, drive, 0.0)
+    return _project(model, q, v, prescribed, constraint_motion, 0.0)
 
 
-def _check_velocity_consistent(model, q, v, drive) -> None:
+def _check_velocity_consistent(model, q, v, constraint_motion) -> None:
     """Where rows that depend on what is given could not be satisfied."""
-    left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
+    left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion)).reshape(-1, model.nc)
     scaled = left * equation_weights(model)
-    bad = scaled > CONTRADICTS * rate_magnitude(model, v, 1).reshape(-1, 1)
+    bad = scaled > CONTRADICTION_TOLERANCE * rate_magnitude(model, v, 1).reshape(-1, 1)
     if bad.any():
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
         state = f" of state {k}" if len(left) > 1 else ""
@@ -382,47 +391,48 @@ def check_has_constraints(model) -> None:
         raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
 
 
-def _constraint_states(model, what, q, v, drive) -> np.ndarray:
+def _constraint_states(model, what, q, v, constraint_motion) -> np.ndarray:
     check_has_constraints(model)
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
-    return evaluate(model, ("constraints", what), constraint_states,
-                    lambda n, nq, nv, nl: constraint_state_workspace_size(
-                        n, nq, nv, len(model.constraints), model.nc, model.driven),
-                    {"q": q, "v": v, "drive": drive}, shape, static_arguments=model._arrays[2:4], options=(what,))
+    return evaluate(model, ("constraints", what), constraint_states, lambda n, nq, nv,
+                    nl: constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc, model.driven),
+                    {"q": q, "v": v, "constraint_motion": constraint_motion}, shape, static_arguments=model._arrays[2:4],
+                    options=(what,))
 
 
-def _project(model, q, v, prescribed, drive, tolerance):
+def _project(model, q, v, prescribed, constraint_motion, tolerance):
     check_has_constraints(model)
-    lead, given = broadcast_states(model, {"q": q, "drive": drive} if v is None else {"q": q, "drive": drive, "v": v})
+    lead, given = broadcast_states(model, {"q": q, "constraint_motion": constraint_motion}
+                                   if v is None else {"q": q, "constraint_motion": constraint_motion, "v": v})
     given = {name: x.copy() for name, x in given.items()}
     count = len(given["q"])
     if not count:
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
-    compile_entry_point(mechanism)
+    compile_entry_point(run_constraint_operation)
     check_states(model, **given)
     code, k, left = _project_each(model, given, mask, float(tolerance), False)
-    if code == FAR:
+    if code == OUT_OF_RANGE:
         code, k, left = _project_each(model, given, mask, float(tolerance), True)
-    if code == OPEN:
-        _raise_not_closed(model, given["q"][k], drive, left)
+    if code == NOT_CLOSED:
+        _raise_not_closed(model, given["q"][k], constraint_motion, left)
     raise_for_code(model, code, **given)
     return given["v" if v is not None else "q"].reshape(*lead, -1)
 
 
-def _project_each(model, given, mask, tolerance, loops):
+def _project_each(model, given, mask, tolerance, generic):
     """States one at a time, in place. Returns a code, the state that it is of, and the residual that was left there."""
     position = "v" not in given
-    made = constraint_workspace_for(model, mask, mask, mask, False, which=_POSITION_STAGES if position else _VELOCITY_STAGES,
-                                    loops=loops)
-    d, what, address = made.workspace, CLOSE_POSITION if position else CLOSE_VELOCITY, made.numbers.ctypes.data
-    d.figures[TOLERANCE] = tolerance
+    made = constraint_workspace_for(model, mask, mask, mask, False, stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES,
+                                    generic=generic)
+    d, what, address = made.workspace, PROJECT_POSITION if position else PROJECT_VELOCITY, made.buffer.ctypes.data
+    d.statistics[TOLERANCE] = tolerance
     for k in range(len(given["q"])):
         for name, x in given.items():
             getattr(d, name)[:] = x[k]
-        code = mechanism(address, what)
+        code = run_constraint_operation(address, what)
         if code != OK:
-            return code, k, d.figures[LEFT]
+            return code, k, d.statistics[REMAINING]
         for name in ("q", "v"):
             if name in given:
                 given[name][k] = getattr(d, name)
@@ -431,7 +441,7 @@ def _project_each(model, given, mask, tolerance, loops):
 
 def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
     """ConfigurationError for arrays (N, n) that parts read, where one is not finite or a quaternion not of unit norm; other:
-    f_ext, drive."""
+    f_ext, constraint_motion."""
     check_configuration(model, q)
     for name, x in (("v", v), ("a", a), ("tau", tau)):
         if x is not None:
@@ -440,8 +450,10 @@ def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
         raise_for_code(model, BAD_F_EXT, **other)
 
 
-def _raise_not_closed(model, q, drive, size):
-    name, residual = "", np.abs(constraint_residual(model, q, drive=drive)) if np.isfinite(q).all() else np.empty((0, 0))
+def _raise_not_closed(model, q, constraint_motion, size):
+    name, residual = "", np.abs(constraint_residual(model, q,
+                                                    constraint_motion=constraint_motion)) if np.isfinite(q).all() else np.empty(
+        (0, 0))
     if residual.ndim == 1:
         r = int(np.argmax(residual))
         name, size = model.constraint_equation_names[r], residual[r]
@@ -456,20 +468,21 @@ def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple
     """Of projections of the position, of those of the velocity, and of motion in which the coordinates `prescribed` (nv,) have
     given accelerations, each in the order in which `constraint_solver` takes them. q (nq,): closed."""
     none, found = np.zeros(model.nv, dtype=bool), []
-    for what, mask, parts in ((CLOSE_POSITION, none, (RESIDUALS, HOLONOMIC, MOVED)), (CLOSE_VELOCITY, none, (ROWS, CHANGED)),
-                              (CLOSE_VELOCITY, prescribed, (ROWS, CHANGED))):
-        made = constraint_workspace_for(model, none, none, mask, False, which=parts)
-        made.workspace.q[:], made.workspace.figures[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
-        mechanism(made.numbers.ctypes.data, what)
+    for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
+                              (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
+                              (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
+        made = constraint_workspace_for(model, none, none, mask, False, stage_set=parts)
+        made.workspace.q[:], made.workspace.statistics[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
+        run_constraint_operation(made.buffer.ctypes.data, what)
         solver = made.workspace.solver
         order = solver.order.view(np.int64)
-        found.append(tuple(int(r) for r in order if solver.keep[r] > 0.5))
+        found.append(tuple(int(r) for r in order if solver.independent[r] > 0.5))
     return tuple(found)
 
 
 # Constraint forces for people: as the wrenches that closures transmit, and as wrenches on links -------------------------
 
-def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                      frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
     """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
 
@@ -481,7 +494,7 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     multipliers : (..., m) array
         From `constrained_forward_dynamics` and similar functions [N m | N]. If constraints are redundant,
         only sums of reactions are determined by rigid bodies; these are then the reactions of the multipliers of least norm.
-    drive
+    constraint_motion
         As in `constraint_residual`.
     frame : "local", "local_world_aligned" or "world"
         Axes of the closure's frame b, about its origin; axes of the world, about the origin of frame b; axes of the world, about
@@ -509,7 +522,8 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     if on_error != "raise":
         return handle_failed_states(closure_wrenches, locals())
     check_frame(frame)
-    on_bodies, loops, poses = _wrenches_on_bodies(model, q, multipliers, drive), model.description.loops, link_poses(model, q)
+    on_bodies, loops, poses = _wrenches_on_bodies(model, q, multipliers,
+                                                  constraint_motion), model.description.loops, link_poses(model, q)
     F, T = np.zeros((*on_bodies.shape[:-3], len(loops), 6)), np.zeros((*poses.shape[:-3], len(loops), 4, 4))
     for k, loop in enumerate(loops):
         end, link = pose(loop.pose_b), np.eye(4)
@@ -521,7 +535,7 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     return wrenches_in_frame(frame, T, F)
 
 
-def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
     """Wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
 
@@ -536,7 +550,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
         Configuration [rad | m].
     multipliers : (..., m) array
         From `constrained_forward_dynamics` and similar functions [N m | N].
-    drive
+    constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
@@ -559,7 +573,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     """
     if on_error != "raise":
         return handle_failed_states(constraint_wrenches, locals())
-    on_bodies = _wrenches_on_bodies(model, q, multipliers, drive)
+    on_bodies = _wrenches_on_bodies(model, q, multipliers, constraint_motion)
     out = np.zeros((*on_bodies.shape[:-3], len(model.link_names), 6))
     for c, loop in enumerate(model.description.loops):
         for side, name in enumerate((loop.a, loop.b)):
@@ -569,11 +583,11 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     return out
 
 
-def _wrenches_on_bodies(model, q, multipliers, drive) -> np.ndarray:
+def _wrenches_on_bodies(model, q, multipliers, constraint_motion) -> np.ndarray:
     """The wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
     check_has_constraints(model)
     nc = len(model.constraints)
     return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
                     lambda n, nq, nv, nl: kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven),
-                    {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
+                    {"q": q, "constraint_motion": constraint_motion, "multipliers": multipliers}, (nc, 2, 6),
                     static_arguments=model._arrays[2:4])

@@ -10,12 +10,13 @@ import numpy as np
 
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import model_scales
-from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
-from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIRST, HEADER, RECORD_SIZE, TERM, TERM_COUNT
+from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
 
-RANK = DEPENDENT**0.5     # the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
+# the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
+RANK = RANK_TOLERANCE**0.5
                           # its residual grows with the square; rounding is 1e-16, or 1e-13 a kilometre away
 
 
@@ -95,14 +96,14 @@ def entry_bounds(model) -> np.ndarray:
     """(m, nv) how large entries of A would be if nothing cancelled; zero where a coordinate does not move the closure."""
     if not model.constraints:
         return np.zeros((0, model.nv))
-    reach, tree = np.zeros((model.nc, model.nv)), traced_module("joints.joint_model").tree_of(model.index, model.constants)
+    reach, tree = np.zeros((model.nc, model.nv)), traced_module("joints.joint_model").tree_views(model.index, model.constants)
     count, terms = len(model.constraints), int(model.loop_index[2])
-    records = model.loop_index[HEADER:HEADER + FIELDS * count].reshape(count, FIELDS)
-    term_v = model.loop_index[HEADER + FIELDS * count:][:terms]
+    records = model.loop_index[HEADER:HEADER + RECORD_SIZE * count].reshape(count, RECORD_SIZE)
+    term_v = model.loop_index[HEADER + RECORD_SIZE * count:][:terms]
     coefficients = model.loop_constants[27 * count:]
     for one, record in zip(model.constraints, records, strict=True):
         if one.kind == COUPLING:
-            mine = slice(record[TERM], record[TERM] + record[TERMS])
+            mine = slice(record[TERM], record[TERM] + record[TERM_COUNT])
             np.maximum.at(reach[record[FIRST]], term_v[mine], np.abs(coefficients[mine]))
             continue
         turns = np.array(one.units) == "rad"

@@ -245,7 +245,7 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
             tree.count(f"{kind}s")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
-                 findings=_findings(root, tree), source=os.fspath(path))
+                 warnings=_findings(root, tree), source=os.fspath(path))
 
 
 def mjcf_shapes(path: str | os.PathLike) -> dict[str, tuple[LinkShape, ...]]:

@@ -223,7 +223,7 @@ LOOP = Schema("loop", (
         required=True, missing=_NEEDS_A_SIDE, example="world"),
     Field("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
     Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
-        "`drive=` in Python", False, example=True),
+        "`constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
                                                  "in "
         "frame b", "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),

@@ -60,7 +60,7 @@ def read_urdf(path: str | os.PathLike) -> Robot:
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
-                 findings=tuple(reader.findings), source=file)
+                 warnings=tuple(reader.warnings), source=file)
 
 
 def _parse(name: str, elements: list[ElementTree.Element]):
@@ -77,7 +77,7 @@ class _Checker:
 
     def __init__(self, file: str):
         self.file = file
-        self.findings: list[RobotWarning] = []
+        self.warnings: list[RobotWarning] = []
 
     def check(self, element: UrdfElement) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
@@ -158,7 +158,7 @@ class _Checker:
         return copy
 
     def note(self, kind: str, name: str, message: str, element: UrdfElement) -> None:
-        self.findings.append(RobotWarning(kind, name, message, Place(self.file, element.line)))
+        self.warnings.append(RobotWarning(kind, name, message, Place(self.file, element.line)))
 
 
 def _check_numbers(text: str, count: int, place: Place) -> None:

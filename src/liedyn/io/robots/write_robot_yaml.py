@@ -185,7 +185,7 @@ def _axes(element: Joint | Loop) -> dict:
 
 def _each(joint: Joint, key: str) -> float | list[float] | None:
     """A number for all coordinates, a list with one for each, or None where all have the default."""
-    numbers = [getattr(coordinate, key) for coordinate in joint.figures]
+    numbers = [getattr(coordinate, key) for coordinate in joint.coordinate_parameters]
     if all(x == getattr(Coordinate(), key) for x in numbers):
         return None
     numbers = [written_limit(x) for x in numbers]

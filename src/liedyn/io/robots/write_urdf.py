@@ -79,7 +79,7 @@ def _joint(joint: Joint) -> Iterator[str]:
     yield from _origin(joint.origin)
     if joint.axes:
         yield f'<axis xyz="{_numbers(joint.axes[0])}"/>'
-    coordinate = joint.figures[0] if joint.labels else Coordinate()
+    coordinate = joint.coordinate_parameters[0] if joint.labels else Coordinate()
     yield from _limit(joint.type, coordinate)
     if coordinate.damping or coordinate.friction:
         yield f'<dynamics damping="{_number(coordinate.damping)}" friction="{_number(coordinate.friction)}"/>'
@@ -185,7 +185,7 @@ def _split_joints(out: Subset) -> None:
     taken = {link.name for link in links} | {joint.name for joint in out.robot.joints}
     for joint in out.robot.joints:
         joint = _without_springs(joint, out)
-        if joint.type in _DIRECT or (joint.type == "planar" and joint.figures == _parameters_to_dict(joint)):
+        if joint.type in _DIRECT or (joint.type == "planar" and joint.coordinate_parameters == _parameters_to_dict(joint)):
             joints.append(_with_one_damping(joint, out))
             continue
         between, lost = [], len(out.losses)
@@ -218,7 +218,7 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
     else:
         labels, screws = joint.labels, joint_screws(normalize_axes(joint))
     origin = joint.origin
-    for label, screw, figures in zip(labels, screws, joint.figures, strict=True):
+    for label, screw, figures in zip(labels, screws, joint.coordinate_parameters, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
         w, v = screw[:3], screw[3:]
         size = float(np.linalg.norm(w) if w.any() else np.linalg.norm(v))
@@ -251,7 +251,7 @@ def _moved(origin: Pose, by: np.ndarray) -> Pose:
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:
     kept = []
-    for label, figures in zip(joint.labels, joint.figures, strict=True):
+    for label, figures in zip(joint.labels, joint.coordinate_parameters, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
         if figures.stiffness:
             out.losses.append(Omission(name, f"the spring of stiffness {figures.stiffness:g} is left out"))
@@ -263,18 +263,18 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
 
 def _parameters_to_dict(joint: Joint) -> tuple[Coordinate, ...]:
     """What a floating or planar joint of a URDF may have: one damping and one friction, no limits."""
-    first = joint.figures[0]
+    first = joint.coordinate_parameters[0]
     return (Coordinate(damping=first.damping, friction=first.friction),) * len(joint.labels)
 
 
 def _with_one_damping(joint: Joint, out: Subset) -> Joint:
-    if joint.type != "free" or joint.figures == (plain := _parameters_to_dict(joint)):
+    if joint.type != "free" or joint.coordinate_parameters == (plain := _parameters_to_dict(joint)):
         return joint
-    damped = [(c.damping, c.friction) for c in joint.figures]
+    damped = [(c.damping, c.friction) for c in joint.coordinate_parameters]
     if len(set(damped)) > 1:
         out.losses.append(Omission(joint.name, "damping and friction, which differ between its coordinates, are left out"))
         plain = (Coordinate(),) * 6
-    if any(replace(c, damping=0.0, friction=0.0) != Coordinate() for c in joint.figures):
+    if any(replace(c, damping=0.0, friction=0.0) != Coordinate() for c in joint.coordinate_parameters):
         out.losses.append(Omission(joint.name, "the limits of a free joint are left out", dynamics=False))
     return replace(joint, coordinates=plain)
 

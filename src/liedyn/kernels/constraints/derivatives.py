@@ -8,33 +8,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import tree_of
+from liedyn.joints.joint_model import tree_views
 from liedyn.joints.loop_joints import (
     BODY_A,
     BODY_B,
     COMMON,
     DRIVEN,
+    EQUATION_COUNT,
     FIRST,
     KIND,
-    ROW_COUNT,
     TERM,
-    TERMS,
+    TERM_COUNT,
+    closure_direction_curvature,
+    closure_direction_rate,
     closure_equation,
-    guide_curvature,
-    guide_rate,
-    loops_of,
-    row_rate,
+    constraint_views,
+    equation_rate,
 )
-from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, load_block, load_motion, store_block
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, all_finite, load_block, load_motion, store_block
 from liedyn.kernels.constraints.equations import (
     FrameWorkspace,
     accelerations,
     closure_frames,
-    end_of,
     frame_workspace,
-    load_guide,
-    see_columns,
-    store_rows,
+    leg_end,
+    load_closure_direction,
+    store_constraint_jacobian,
+    store_loop_columns,
     velocities,
 )
 from liedyn.kernels.inverse_dynamics_derivatives import (
@@ -43,7 +43,7 @@ from liedyn.kernels.inverse_dynamics_derivatives import (
     derivatives_workspace_size,
     inverse_derivatives,
 )
-from liedyn.kernels.kinematics import body_twists, gather, joint_poses
+from liedyn.kernels.kinematics import body_twists, joint_poses, load_wrenches
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, neg, neg_dad, scale, sub, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -92,7 +92,7 @@ def joint_sums(tree, loops, c, s, x, U):
     """U of each body = sum of s_k x_k over its joint."""
     zero = number_like(s, 0.0)
     for leg in range(2):
-        i = end_of(loops, c, leg)
+        i = leg_end(loops, c, leg)
         while i != loops.record[c, COMMON]:
             W = zero6(zero)
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -129,62 +129,65 @@ def sums_beyond(tree, loops, c, U, end, P, Z):
 
 
 @inline_kernel
-def drive_motion(loops, c, T, drive):
+def driven_frame_motion(loops, c, T, constraint_motion):
     """Twist of a driven frame A and its rate, in B."""
     d, zero = loops.record[c, DRIVEN], T[1][0] - T[1][0]
     if d < 0:
         return zero6(zero), zero6(zero)
-    return Ad_inv(T, load_twist(drive, 4 * d + 2)), Ad_inv(T, load_twist(drive, 4 * d + 3))
+    return Ad_inv(T, load_twist(constraint_motion, 4 * d + 2)), Ad_inv(T, load_twist(constraint_motion, 4 * d + 3))
 
 
 # a closure --------------------------------------------------------------------------------------------------------
 @inline_kernel
-def closure_rates(tree, loops, c, v, a, drive, rows, ws, Rq, Rv):
-    """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `see_columns`."""
+def closure_derivatives(tree, loops, c, v, a, constraint_motion, rows, ws, Rq, Rv):
+    """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `store_loop_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
-    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
-    V_d, dV_d = drive_motion(loops, c, T_ab, drive)
+    T_ab, g, extent, sphere = load_pose(rows.T,
+                                        c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    V_d, dV_d = driven_frame_motion(loops, c, T_ab, constraint_motion)
     joint_sums(tree, loops, c, ws.s, v, ws.U)
     V = sums_beyond(tree, loops, c, ws.U, neg(V_d), ws.P, ws.Z)
     joint_sums(tree, loops, c, ws.s, a, ws.C)
     for leg in range(2):
-        i = end_of(loops, c, leg)
+        i = leg_end(loops, c, leg)
         while i != loops.record[c, COMMON]:
             store_twist(ws.C, i, sub(load_twist(ws.C, i), ad(load_twist(ws.P, i), load_twist(ws.U, i))))
             i = tree.parent[i]
     dV = sums_beyond(tree, loops, c, ws.C, sub(ad(V, V_d), dV_d), ws.U, ws.Y)
-    dg = guide_rate(kind, T_ab, V, g, extent, sphere)
+    dg = closure_direction_rate(kind, T_ab, V, g, extent, sphere)
     for leg in range(2):
-        i = end_of(loops, c, leg)
+        i = leg_end(loops, c, leg)
         while i != loops.record[c, COMMON]:
             P, Z, Y = load_twist(ws.P, i), load_twist(ws.Z, i), load_twist(ws.Y, i)
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 s = load_twist(ws.s, k)
                 V_q, dV_v = neg(ad(s, Z)), ad(s, sub(P, Z))
                 dV_q = neg(add(ad(s, Y), ad(ad(s, sub(V, Z)), Z)))
-                g_q = guide_rate(kind, T_ab, s, g, extent, sphere)
-                dg_q = add3(guide_rate(kind, T_ab, V_q, g, extent, sphere), guide_curvature(kind, T_ab, V, s, extent, sphere))
-                for r in range(loops.record[c, ROW_COUNT]):
-                    F, dF, o = closure_equation(kind, r, g), row_rate(kind, r, dg), (first + r) * nv + k
-                    F_q, dF_q = row_rate(kind, r, g_q), row_rate(kind, r, dg_q)
+                g_q = closure_direction_rate(kind, T_ab, s, g, extent, sphere)
+                dg_q = add3(closure_direction_rate(kind, T_ab, V_q, g, extent, sphere),
+                            closure_direction_curvature(kind, T_ab, V, s, extent, sphere))
+                for r in range(loops.record[c, EQUATION_COUNT]):
+                    F, dF, o = closure_equation(kind, r, g), equation_rate(kind, r, dg), (first + r) * nv + k
+                    F_q, dF_q = equation_rate(kind, r, g_q), equation_rate(kind, r, dg_q)
                     store(Rq, o, dot(F, dV_q) + dot(F_q, dV) + dot(dF, V_q) + dot(dF_q, V))
                     store(Rv, o, dot(F, dV_v) + dot(F_q, V) + dot(dF, s))
             i = tree.parent[i]
 
 
 @inline_kernel
-def force_rates(tree, loops, c, multipliers, rows, s, Dq):
+def force_derivatives(tree, loops, c, multipliers, rows, s, Dq):
     """Dq (nv nv) -= d(s_l . W)/dq_k, the rate of A^T lambda: columns beyond k turn, and W does with its guide. s: of
-    `see_columns`."""
+    `store_loop_columns`."""
     kind, first, common = loops.record[c, KIND], loops.record[c, FIRST], loops.record[c, COMMON]
-    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    T_ab, g, extent, sphere = load_pose(rows.T,
+                                        c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     a, b, zero = loops.record[c, BODY_A], loops.record[c, BODY_B], number_like(s, 0.0)
     rest = zero6(zero)
     W = rest
-    for r in range(loops.record[c, ROW_COUNT]):
+    for r in range(loops.record[c, EQUATION_COUNT]):
         W = add(W, scale(load(multipliers, first + r), closure_equation(kind, r, g)))
     for leg in range(2):
-        i = end_of(loops, c, leg)
+        i = leg_end(loops, c, leg)
         while i != common:
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 turned, W_q = neg_dad(load_twist(s, k), W), rest
@@ -193,9 +196,9 @@ def force_rates(tree, loops, c, multipliers, rows, s, Dq):
                 if leg == 0:
                     subtract_multiplier_wrenches(tree, a, common, k, turned, s, Dq)
                 if kind > BALL_CLOSURE:
-                    g_q = guide_rate(kind, T_ab, load_twist(s, k), g, extent, sphere)
-                    for r in range(loops.record[c, ROW_COUNT]):
-                        W_q = add(W_q, scale(load(multipliers, first + r), row_rate(kind, r, g_q)))
+                    g_q = closure_direction_rate(kind, T_ab, load_twist(s, k), g, extent, sphere)
+                    for r in range(loops.record[c, EQUATION_COUNT]):
+                        W_q = add(W_q, scale(load(multipliers, first + r), equation_rate(kind, r, g_q)))
                     subtract_multiplier_wrenches(tree, b, common, k, W_q, s, Dq)
                     subtract_multiplier_wrenches(tree, a, common, k, W_q, s, Dq)
             i = tree.parent[i]
@@ -212,20 +215,21 @@ def subtract_multiplier_wrenches(tree, j, end, k, F, s, Dq):
 
 
 @inline_kernel
-def velocity_rates(tree, loops, c, x, drive, rows, ws, Xq):
-    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `see_columns`."""
+def velocity_derivatives(tree, loops, c, x, constraint_motion, rows, ws, Xq):
+    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `store_loop_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
-    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    T_ab, g, extent, sphere = load_pose(rows.T,
+                                        c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     joint_sums(tree, loops, c, ws.s, x, ws.U)
-    V = sums_beyond(tree, loops, c, ws.U, neg(drive_motion(loops, c, T_ab, drive)[0]), ws.P, ws.Z)
+    V = sums_beyond(tree, loops, c, ws.U, neg(driven_frame_motion(loops, c, T_ab, constraint_motion)[0]), ws.P, ws.Z)
     for leg in range(2):
-        i = end_of(loops, c, leg)
+        i = leg_end(loops, c, leg)
         while i != loops.record[c, COMMON]:
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 s = load_twist(ws.s, k)
-                V_q, g_q = neg(ad(s, load_twist(ws.Z, i))), guide_rate(kind, T_ab, s, g, extent, sphere)
-                for r in range(loops.record[c, ROW_COUNT]):
-                    store(Xq, (first + r) * nv + k, dot(closure_equation(kind, r, g), V_q) + dot(row_rate(kind, r, g_q), V))
+                V_q, g_q = neg(ad(s, load_twist(ws.Z, i))), closure_direction_rate(kind, T_ab, s, g, extent, sphere)
+                for r in range(loops.record[c, EQUATION_COUNT]):
+                    store(Xq, (first + r) * nv + k, dot(closure_equation(kind, r, g), V_q) + dot(equation_rate(kind, r, g_q), V))
             i = tree.parent[i]
 
 
@@ -238,19 +242,19 @@ class BalanceWorkspace(NamedTuple):
 
 
 @inline_kernel
-def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, ws):
+def balance_residuals(tree, loops, q, v, a, multipliers, f_ext, constraint_motion, passive, force, rate, ws):
     """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
     on bodies, or empty."""
     joint_poses(tree, q, ws.tree.T)
-    closure_frames(tree, loops, ws.tree.T, drive, ws.rows)
+    closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
     gather_wrenches(tree, loops, multipliers, f_ext, ws.F, ws.rows)
     newton_euler(tree, tree.J, q, v, a, ws.F, passive, force, ws.tree)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
-            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
                 k = loops.term_v[t]
                 store(force, k, load(force, k) - load(loops.coefficient, t) * load(multipliers, loops.record[c, FIRST]))
-    accelerations(loops, a, ws.tree.V, ws.tree.dV, drive, ws.rows, rate)
+    accelerations(loops, a, ws.tree.V, ws.tree.dV, constraint_motion, ws.rows, rate)
 
 
 @inline_kernel
@@ -262,8 +266,8 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
             continue
-        W, g = rest, load_guide(rows, c)
-        for r in range(loops.record[c, ROW_COUNT]):
+        W, g = rest, load_closure_direction(rows, c)
+        for r in range(loops.record[c, EQUATION_COUNT]):
             W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), closure_equation(loops.record[c, KIND], r, g)))
         a, b = loops.record[c, BODY_A], loops.record[c, BODY_B]
         if b > 0:
@@ -273,13 +277,13 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
 
 
 @inline_kernel
-def equation_velocities(tree, loops, x, drive, out, ws):
+def equation_velocities(tree, loops, x, constraint_motion, out, ws):
     """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
     body_twists(tree, ws.tree.T, x, ws.tree.V)
-    velocities(loops, x, ws.tree.V, drive, ws.rows, out)
+    velocities(loops, x, ws.tree.V, constraint_motion, ws.rows, out)
 
 
-class Rates(NamedTuple):
+class BalanceDerivatives(NamedTuple):
     """(nv nv) of R1 by q, v and a, (m nv) of R2, and of A x by q, by rows."""
 
     Dq: np.ndarray
@@ -292,83 +296,85 @@ class Rates(NamedTuple):
 
 
 @jitable
-def rates_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
+def balance_derivatives_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
 
 
 @inline_kernel
-def rates_in(x, nv, m): return Rates(*split_workspace(x, rates_sizes(nv, m))[:-1])
+def balance_derivatives_views(x, nv, m): return BalanceDerivatives(*split_workspace(x, balance_derivatives_sizes(nv, m))[:-1])
 
 
-def rates_size(nv, m): return sum(rates_sizes(nv, m))
+def balance_derivatives_size(nv, m): return sum(balance_derivatives_sizes(nv, m))
 
 
-class RatesWorkspace(NamedTuple):
+class BalanceDerivativesWorkspace(NamedTuple):
     tree: DerivativesWorkspace
     rows: FrameWorkspace
     loop: LoopWorkspace
 
 
 @inline_kernel
-def rates_workspace(memory, n, nv, nc):
+def balance_derivatives_workspace(memory, n, nv, nc):
     tree, rows, loop, _ = split_workspace(memory, (derivatives_workspace_size(n, nv), 27 * nc, loop_workspace_size(n, nv)))
-    return RatesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nc), loop_workspace(loop, n, nv))
+    return BalanceDerivativesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nc), loop_workspace(loop, n, nv))
 
 
-def rates_workspace_size(n, nv, nc): return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
+def balance_derivatives_workspace_size(n, nv, nc): return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
 
 
 @inline_kernel
-def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, ws):
+def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_motion, passive, rates, ws):
     """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
     zero = number_like(q, 0.0)
     inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, ws.tree)
-    closure_frames(tree, loops, ws.tree.T, drive, ws.rows)
+    closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
     for k in range(rates.A.shape[0]):
         store(rates.Rq, k, zero)
         store(rates.Rv, k, zero)
         store(rates.Xq, k, zero)
-    store_rows(tree, loops, ws.tree.T, ws.rows, ws.loop.s, rates.A)
+    store_constraint_jacobian(tree, loops, ws.tree.T, ws.rows, ws.loop.s, rates.A)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] != COUPLING:
-            see_columns(tree, loops, c, ws.tree.T, ws.rows.T_a, ws.loop.s)
-            closure_rates(tree, loops, c, v, a, drive, ws.rows, ws.loop, rates.Rq, rates.Rv)
-            force_rates(tree, loops, c, multipliers, ws.rows, ws.loop.s, rates.Dq)
+            store_loop_columns(tree, loops, c, ws.tree.T, ws.rows.T_a, ws.loop.s)
+            closure_derivatives(tree, loops, c, v, a, constraint_motion, ws.rows, ws.loop, rates.Rq, rates.Rv)
+            force_derivatives(tree, loops, c, multipliers, ws.rows, ws.loop.s, rates.Dq)
             if x.shape[0]:
-                velocity_rates(tree, loops, c, x, drive, ws.rows, ws.loop, rates.Xq)
+                velocity_derivatives(tree, loops, c, x, constraint_motion, ws.rows, ws.loop, rates.Xq)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def balance_rates_workspace_size(n, nq, nv, nl, nc, m, driven):
-    return rates_workspace_size(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
+def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
+    return balance_derivatives_workspace_size(n, nv,
+                                              nc) + balance_derivatives_size(nv,
+                                                                             m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
              "f8[:,::1], "
        "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
-def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext, drive, passive, out,
-                        first, last):
+def balance_derivatives_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext,
+                              constraint_motion, passive, out, first, last):
     """States first … last - 1. out (N, 3 nv nv + 4 m nv): `Rates`. x (N, nv) or empty; f_ext (N, 6 n_links) in link frames, or
-    empty; drive (N, 24 driven)."""
+    empty; constraint_motion (N, 24 driven)."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
-    size = sum(rates_sizes(nv, m))
-    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    size = sum(balance_derivatives_sizes(nv, m))
+    tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(
         memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
-    ws, rates = rates_workspace(y, n, nv, nc), rates_in(Out, nv, m)
+    ws, rates = balance_derivatives_workspace(y, n, nv, nc), balance_derivatives_views(Out, nv, m)
     for k in range(first, last, SIMD_WIDTH):
         code = load_motion(tree, q, v, a, k, Q, V, A)
         load_block(multipliers, k, mu)
         if x.shape[1]:
             load_block(x, k, X)
         if driven:
-            load_block(drive, k, D)
-            code = code if code != OK or finite(D) else BAD_F_EXT
-        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            load_block(constraint_motion, k, D)
+            code = code if code != OK or all_finite(D) else BAD_F_EXT
+        bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = code or bad_f_ext
         if code != OK:
             return code
-        balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, ws)
+        balance_derivatives(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, ws)
         if not store_block(Out, out, k):
             return BAD_RESULT
     return OK

@@ -3,164 +3,166 @@
 One entry does it all, by the address of a desk: each of these functions is compiled once, and is no part of its callers."""
 import numpy as np
 
-from liedyn.joints.joint_model import parts as tree_parts
-from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.batch_blocks import BAD_QUATERNION, BAD_RESULT, OK, SHAPE, SINGULAR, bad_quaternions
+from liedyn.joints.joint_model import tree_views
+from liedyn.joints.joint_model import unpack_model as tree_parts
+from liedyn.kernels.batch_blocks import BAD_QUATERNION, BAD_RESULT, OK, SHAPE, SINGULAR, check_quaternions
 from liedyn.kernels.constraints.solver import factor_constraints, solve_constraints
 from liedyn.kernels.constraints.stages import (
-    BAD_ROW,
-    BAD_SIZE,
-    CHANGED,
-    COMPLETED,
+    ACCELERATION_SCALE,
     DRIFT,
     DRIFT_VELOCITY,
+    EQUATION_2,
     EQUATIONS,
     HEADER,
     HOLONOMIC,
-    LEFT,
-    MACHINE,
-    MACHINE_SIZE,
-    MOVED,
-    PART,
+    OPERATION_ADDRESS,
+    PACKED_MODEL,
+    PACKED_MODEL_SIZE,
+    PFAFFIAN,
+    POSITION_CORRECTION,
     RANK,
+    REMAINING,
     RESIDUALS,
-    ROW_2,
-    ROWS,
-    RUN,
     SINGULAR_COUNT,
-    SINGULAR_ROW,
+    SINGULAR_EQUATION,
     SINGULAR_TIME,
     SIZE,
-    SLOWEST,
-    SMALL_1,
-    SMALL_2,
+    SOLUTION,
+    STAGE_ADDRESSES,
     TIME,
     TIME_1,
     TIME_2,
     TOLERANCE,
     VELOCITIES,
+    VELOCITY_CORRECTION,
+    VOLUME_1,
+    VOLUME_2,
+    WORST_EQUATION,
+    WORST_RESIDUAL,
     constraint_workspace_of,
 )
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import array_address, array_at, call_with_integers, entry_point, inline_kernel, internal_kernel
 
-MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
-CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
-FAR = 32                           # an angle is beyond what lines hold, and loops must go on
-OPEN = 20                          # a code in addition to those of `checks`: the constraints could not be closed
-CONTRADICTS = 1e-7                 # by rounding: of the largest acceleration, and of figures[SLOWEST]
-_STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
-_MOST = 30                # Newton steps; from an integrator's step one or two
-_ACCEPTED = 1e3           # tolerances: where rounding stops a projection, as it does far from the origin, less is closed
-_STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
+# what `run_constraint_operation` does
+SOLVE_MOTION, CHECK_STATE, PROJECT_POSITION, PROJECT_VELOCITY, PROJECT, PROJECT_UNCOUNTED, MEASURE, SOLVE_MULTIPLIERS = range(8)
+CLOSED, LOOP_OPEN, CONTRADICTION, VANISHING_INERTIA = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
+OUT_OF_RANGE = 32               # an angle is beyond what lines hold, and loops must go on
+NOT_CLOSED = 20                 # a code in addition to those of `checks`: the constraints could not be closed
+CONTRADICTION_TOLERANCE = 1e-7  # by rounding: of the largest acceleration, and of figures[ACCELERATION_SCALE]
+_MAX_STRAIGHTNESS = 0.25        # how straight what crosses zero is, against how sharply it turns if it does not
+_MAX_ITERATIONS = 30            # Newton steps; from an integrator's step one or two
+_ROUNDING_FACTOR = 1e3          # tolerances: where rounding stops a projection, as it does far from the origin, less is closed
+_STALL_FACTOR = 0.5             # a step that leaves more than this of the residual has reached rounding, or will not close
 
 
 @entry_point("i8(i8, i8)")
-def mechanism(address, what):
+def run_constraint_operation(address, operation):
     """Of the desk at an address:
 
-    MOVE             found_a, found_tau and multipliers from q, v, a, tau, f_ext
-    LOOK             at an accepted state at figures[TIME], after MOVE: singular configurations, and prescriptions that contradict
-    CLOSE_POSITION   q moves onto the constraints
-    CLOSE_VELOCITY   v moves onto A v = the drive's velocity
-    CLOSE            both, unless the tolerance is 0; the largest drift before is noted
-    CLOSE_UNCOUNTED  the same, not noted
-    MEASURE          residual and velocity
-    MULTIPLY         multipliers from the desk's matrix and right-hand side
+    SOLVE_MOTION       out_a, out_tau and multipliers from q, v, a, tau, f_ext
+    CHECK_STATE        at an accepted state at figures[TIME], after SOLVE_MOTION: singular configurations, and prescriptions
+                            that contradict
+    PROJECT_POSITION   q moves onto the constraints
+    PROJECT_VELOCITY   v moves onto A v = the drive's velocity
+    PROJECT            both, unless the tolerance is 0; the largest drift before is noted
+    PROJECT_UNCOUNTED  the same, not noted
+    MEASURE            residual and velocity
+    SOLVE_MULTIPLIERS  multipliers from the desk's matrix and right-hand side
 
     Returns a code."""
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d = constraint_workspace_of(x)
-    if what == MOVE:
-        return move(d, x)
-    if what == MULTIPLY:
-        multiply(d)
+    if operation == SOLVE_MOTION:
+        return solve_motion(d, x)
+    if operation == SOLVE_MULTIPLIERS:
+        solve_multipliers(d)
         return OK
-    if what == LOOK:
-        return look_around(d)
-    if what == MEASURE:
-        return OK if part(x, RESIDUALS) == OK and part(x, VELOCITIES) == OK else FAR
-    if what == CLOSE_POSITION:
-        return project_position(d, x, d.figures[TOLERANCE])
-    if what == CLOSE_VELOCITY:
+    if operation == CHECK_STATE:
+        return check_accepted_state(d)
+    if operation == MEASURE:
+        return OK if call_stage(x, RESIDUALS) == OK and call_stage(x, VELOCITIES) == OK else OUT_OF_RANGE
+    if operation == PROJECT_POSITION:
+        return project_position(d, x, d.statistics[TOLERANCE])
+    if operation == PROJECT_VELOCITY:
         return project_velocity(d, x)
-    return close(d, x, what == CLOSE)
+    return project_state(d, x, operation == PROJECT)
 
 
 @entry_point("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)",
              nogil=True)
-def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_tau, out, count, first, last):
-    """MOVE for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on bodies,
-    motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if found_tau has
-    room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What is
-    not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: then the caller
+def solve_motion_batch(address, frequency, q, v, a, tau, f_ext, constraint_motion, out_a, out_tau, out, count, first, last):
+    """SOLVE_MOTION for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on
+    bodies, motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if out_tau
+    has room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What
+    is not finite comes out so: BAD_RESULT. Without out_tau, CONTRADICTION ends it: then the caller
     does not look at the last of these."""
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d, h = constraint_workspace_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size
     if not (q.size == count * nq and v.size == count * nv and tau.size == v.size and (a.size == v.size or a.size == 0)
-            and f_ext.size == count * d.f_ext.size and drive.size == count * d.drive.size):
+            and f_ext.size == count * d.f_ext.size and constraint_motion.size == count * d.constraint_motion.size):
         return SHAPE
-    index, constants, _ = tree_parts(array_at(h[MACHINE], h[MACHINE_SIZE]))
-    tree = tree_of(index, constants)
+    index, constants, _ = tree_parts(array_at(h[PACKED_MODEL], h[PACKED_MODEL_SIZE]))
+    tree = tree_views(index, constants)
     d.frequency[0] = frequency
     for k in range(first, last):
-        copy(q[k * nq:(k + 1) * nq], d.q)
-        copy(v[k * nv:(k + 1) * nv], d.v)
-        copy(a[k * nv:(k + 1) * nv], d.a)
-        copy(tau[k * nv:(k + 1) * nv], d.tau)
-        copy(f_ext[k * d.f_ext.size:(k + 1) * d.f_ext.size], d.f_ext)
-        copy(drive[k * d.drive.size:(k + 1) * d.drive.size], d.drive)
-        if bad_quaternions(tree, d.q) != OK:
+        copy_array(q[k * nq:(k + 1) * nq], d.q)
+        copy_array(v[k * nv:(k + 1) * nv], d.v)
+        copy_array(a[k * nv:(k + 1) * nv], d.a)
+        copy_array(tau[k * nv:(k + 1) * nv], d.tau)
+        copy_array(f_ext[k * d.f_ext.size:(k + 1) * d.f_ext.size], d.f_ext)
+        copy_array(constraint_motion[k * d.constraint_motion.size:(k + 1) * d.constraint_motion.size], d.constraint_motion)
+        if check_quaternions(tree, d.q) != OK:
             return BAD_QUATERNION
-        code = run(x, MOVE)
+        code = call_operation(x, SOLVE_MOTION)
         if code != OK:
             return code
-        copy(d.found_a, found_a[k * nv:(k + 1) * nv])
-        if found_tau.size:
-            copy(d.found_tau, found_tau[k * nv:(k + 1) * nv])
+        copy_array(d.out_a, out_a[k * nv:(k + 1) * nv])
+        if out_tau.size:
+            copy_array(d.out_tau, out_tau[k * nv:(k + 1) * nv])
         rows, total = out[3 * k * m:3 * (k + 1) * m], 0.0
         for r in range(m):
-            keep = d.solver.keep[r]
-            rows[r], rows[m + r], rows[2 * m + r] = d.multipliers[r], keep, d.solver.z[r] * (1.0 - keep)
+            independent = d.solver.independent[r]
+            rows[r], rows[m + r], rows[2 * m + r] = d.multipliers[r], independent, d.solver.z[r] * (1.0 - independent)
             total += d.multipliers[r] * 0.0
         for i in range(nv):
-            total += (d.found_a[i] + d.found_tau[i]) * 0.0
+            total += (d.out_a[i] + d.out_tau[i]) * 0.0
         if total != 0.0:
             return BAD_RESULT
-        if found_tau.size == 0 and is_contradicted(d):
+        if out_tau.size == 0 and is_contradicted(d):
             return CONTRADICTION
     return OK
 
 
 @inline_kernel
-def run(x, what):
+def call_operation(x, operation):
     """`mechanism`, called by its address."""
-    return call_with_integers(x.view(np.int64)[RUN], (array_address(x), what))
+    return call_with_integers(x.view(np.int64)[OPERATION_ADDRESS], (array_address(x), operation))
 
 
 @inline_kernel
-def part(x, which): return call_with_integers(x.view(np.int64)[PART + which], (array_address(x),))
+def call_stage(x, stage): return call_with_integers(x.view(np.int64)[STAGE_ADDRESSES + stage], (array_address(x),))
 
 
 @internal_kernel
-def multiply(d):
+def solve_multipliers(d):
     """The multipliers of the desk's matrix and right-hand side."""
     factor_constraints(d.solver)
     solve_constraints(d.rhs, d.solver, d.multipliers)
 
 
 @inline_kernel
-def move(d, x):
-    if part(x, EQUATIONS) != OK:
-        return FAR
-    multiply(d)
-    part(x, COMPLETED)
+def solve_motion(d, x):
+    if call_stage(x, EQUATIONS) != OK:
+        return OUT_OF_RANGE
+    solve_multipliers(d)
+    call_stage(x, SOLUTION)
     return SINGULAR if d.deficit[0] > 0.0 else OK
 
 
 @inline_kernel
-def worst(x):
+def max_abs(x):
     """Largest |x|; NaN if any is."""
     y = 0.0
     for k in range(x.size):
@@ -169,7 +171,7 @@ def worst(x):
 
 
 @inline_kernel
-def largest_residual_row(weight, x):
+def max_weighted_abs(weight, x):
     """Largest weight |x|; NaN if any is."""
     y = 0.0
     for k in range(x.size):
@@ -179,96 +181,96 @@ def largest_residual_row(weight, x):
 
 
 @inline_kernel
-def copy(x, to):
+def copy_array(x, to):
     for k in range(x.size):
         to[k] = x[k]
 
 
 # projections ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def step_back(d, gap):
-    """The multipliers that take off `gap`."""
-    for r in range(gap.size):
-        d.rhs[r] = -gap[r]
-    multiply(d)
+def solve_correction(d, error):
+    """The multipliers that take off `error`."""
+    for r in range(error.size):
+        d.rhs[r] = -error[r]
+    solve_multipliers(d)
 
 
 @internal_kernel
 def project_position(d, x, tolerance):
     """By the shortest way in the metric of the mass matrix: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated (Gauss-Newton on the
-    manifold). Fixed coordinates stay. The largest residual that is left, as the tolerance [rad | lengths]: figures[LEFT]."""
+    manifold). Fixed coordinates stay. The largest residual that is left, as the tolerance [rad | lengths]: figures[REMAINING]."""
     before = np.inf
-    for step in range(_MOST + 1):
-        if part(x, RESIDUALS) != OK:
-            return FAR
-        now = largest_residual_row(d.weight, d.residual)
-        d.figures[LEFT] = now
-        if now <= tolerance or (step > 1 and not now < _STALLED * before and now < _ACCEPTED * tolerance):
+    for step in range(_MAX_ITERATIONS + 1):
+        if call_stage(x, RESIDUALS) != OK:
+            return OUT_OF_RANGE
+        now = max_weighted_abs(d.weight, d.residual)
+        d.statistics[REMAINING] = now
+        if now <= tolerance or (step > 1 and not now < _STALL_FACTOR * before and now < _ROUNDING_FACTOR * tolerance):
             return OK
-        if not now < 1e300 or step == _MOST or (step > 4 and not now < before):
-            return OPEN
-        part(x, HOLONOMIC)
+        if not now < 1e300 or step == _MAX_ITERATIONS or (step > 4 and not now < before):
+            return NOT_CLOSED
+        call_stage(x, HOLONOMIC)
         if d.deficit[0] > 0.0:
             return SINGULAR
-        step_back(d, d.residual)
-        part(x, MOVED)
-        copy(d.moved, d.q)
+        solve_correction(d, d.residual)
+        call_stage(x, POSITION_CORRECTION)
+        copy_array(d.moved, d.q)
         before = now
-    return OPEN
+    return NOT_CLOSED
 
 
 @internal_kernel
 def project_velocity(d, x):
-    """The same way, at once. Held coordinates stay. How far v was off: figures[LEFT]."""
-    if part(x, ROWS) != OK:
-        return FAR
+    """The same way, at once. Held coordinates stay. How far v was off: figures[REMAINING]."""
+    if call_stage(x, PFAFFIAN) != OK:
+        return OUT_OF_RANGE
     if d.deficit[0] > 0.0:
         return SINGULAR
-    d.figures[LEFT] = worst(d.velocity)
-    step_back(d, d.velocity)
-    part(x, CHANGED)
+    d.statistics[REMAINING] = max_abs(d.velocity)
+    solve_correction(d, d.velocity)
+    call_stage(x, VELOCITY_CORRECTION)
     for k in range(d.v.size):
         d.v[k] += d.change[k]
     return OK
 
 
 @inline_kernel
-def close(d, x, counted):
-    f = d.figures
-    if counted or f[TOLERANCE] <= 0.0:
-        if part(x, RESIDUALS) != OK:
-            return FAR
-        if counted:
-            f[DRIFT] = max(f[DRIFT], worst(d.residual))
+def project_state(d, x, count_drift):
+    f = d.statistics
+    if count_drift or f[TOLERANCE] <= 0.0:
+        if call_stage(x, RESIDUALS) != OK:
+            return OUT_OF_RANGE
+        if count_drift:
+            f[DRIFT] = max(f[DRIFT], max_abs(d.residual))
         if f[TOLERANCE] <= 0.0:
             return CLOSED
     code = project_position(d, x, f[TOLERANCE])
-    if code in (OPEN, SINGULAR):
-        largest_row(d.weight, d.residual, f)
-        return LOOP_OPEN if code == OPEN else LOOSE_JOINT
+    if code in (NOT_CLOSED, SINGULAR):
+        record_largest_residual(d.weight, d.residual, f)
+        return LOOP_OPEN if code == NOT_CLOSED else VANISHING_INERTIA
     if code == OK:
         code = project_velocity(d, x)
     if code == SINGULAR:
-        return LOOSE_JOINT
-    if counted and code == OK:
-        f[DRIFT_VELOCITY] = max(f[DRIFT_VELOCITY], f[LEFT])
+        return VANISHING_INERTIA
+    if count_drift and code == OK:
+        f[DRIFT_VELOCITY] = max(f[DRIFT_VELOCITY], f[REMAINING])
     return code
 
 
 @inline_kernel
-def largest_row(weight, x, figures):
+def record_largest_residual(weight, x, statistics):
     row, most = 0, 0.0
     for r in range(x.size):
         if not weight[r] * abs(x[r]) <= most:
             row, most = r, weight[r] * abs(x[r])
-    figures[BAD_ROW], figures[BAD_SIZE] = row, abs(x[row])
+    statistics[WORST_EQUATION], statistics[WORST_RESIDUAL] = row, abs(x[row])
 
 
 # singular configurations ------------------------------------------------------------------------------------------
 @internal_kernel
-def look_around(d):
-    watch(d.solver, d.figures[TIME], d.figures)
-    given, prescribed = d.drive.size > 0, d.mask.view(np.bool_)
+def check_accepted_state(d):
+    detect_singularity(d.solver, d.statistics[TIME], d.statistics)
+    given, prescribed = d.constraint_motion.size > 0, d.mask.view(np.bool_)
     for k in range(prescribed.size):
         given = given or prescribed[k]
     return CONTRADICTION if given and is_contradicted(d) else CLOSED
@@ -277,26 +279,26 @@ def look_around(d):
 @inline_kernel
 def is_contradicted(d):
     """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
-    solver, most = d.solver, d.figures[SLOWEST]
-    for k in range(d.found_a.size):
-        most = max(most, abs(d.found_a[k]) / d.unit[k])
-    for r in range(solver.keep.size):
-        if solver.keep[r] < 0.5 and d.weight[r] * abs(solver.z[r]) > CONTRADICTS * most:
-            d.figures[BAD_ROW], d.figures[BAD_SIZE] = r, abs(solver.z[r])
+    solver, most = d.solver, d.statistics[ACCELERATION_SCALE]
+    for k in range(d.out_a.size):
+        most = max(most, abs(d.out_a[k]) / d.unit[k])
+    for r in range(solver.independent.size):
+        if solver.independent[r] < 0.5 and d.weight[r] * abs(solver.z[r]) > CONTRADICTION_TOLERANCE * most:
+            d.statistics[WORST_EQUATION], d.statistics[WORST_RESIDUAL] = r, abs(solver.z[r])
             return True
     return False
 
 
 @inline_kernel
-def watch(solver, t, f):
+def detect_singularity(solver, t, f):
     """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
     they span goes through zero, where it has a corner. Its square is the product of the eigenvalues of A M^-1 A^T that are not
     zero, whichever rows were taken: the pivots of these, times the null vectors' squares, which stand at right angles."""
-    rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.keep.size
+    rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.independent.size
     for r in range(m):
-        if solver.keep[r] > 0.5:
-            x = solver.size[r] / solver.gain[r]                   # the pivot, of what the row's diagonal is made of
-            rank, volume = rank + 1.0, volume / solver.gain[r]
+        if solver.independent[r] > 0.5:
+            x = solver.size[r] / solver.inverse_pivot[r]                   # the pivot, of what the row's diagonal is made of
+            rank, volume = rank + 1.0, volume / solver.inverse_pivot[r]
             if x < small:
                 small, row = x, r
     for j in range(m - int(rank)):
@@ -309,27 +311,27 @@ def watch(solver, t, f):
         if t <= f[TIME_2]:
             return
         if rank < f[RANK]:
-            report(t, f[ROW_2], f)
+            record_singularity(t, f[EQUATION_2], f)
         elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
-            report(f[TIME_2], row, f)
-        elif rank == f[RANK] and is_singular(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
-            report(f[TIME_2], f[ROW_2], f)
-    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[RANK] == rank else np.inf
-    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = volume, t, row, rank
+            record_singularity(f[TIME_2], row, f)
+        elif rank == f[RANK] and passes_zero(f[VOLUME_1], f[TIME_1], f[VOLUME_2], f[TIME_2], volume, t):
+            record_singularity(f[TIME_2], f[EQUATION_2], f)
+    f[VOLUME_1], f[TIME_1] = f[VOLUME_2], f[TIME_2] if f[RANK] == rank else np.inf
+    f[VOLUME_2], f[TIME_2], f[EQUATION_2], f[RANK] = volume, t, row, rank
 
 
 @inline_kernel
-def report(t, row, f):
+def record_singularity(t, row, f):
     if f[SINGULAR_COUNT] == 0.0:
-        f[SINGULAR_TIME], f[SINGULAR_ROW] = t, row
+        f[SINGULAR_TIME], f[SINGULAR_EQUATION] = t, row
     f[SINGULAR_COUNT] += 1.0
 
 
 @inline_kernel
-def is_singular(x1, t1, x2, t2, x3, t3):
+def passes_zero(x1, t1, x2, t2, x3, t3):
     """Whether three values at times are nearly straight if one or two of them change their sign, and not if not."""
     if not (t1 < t2 and x2 < x1 and x2 <= x3):
         return False
     before, after = (x2 - x1) / (t2 - t1), (x3 - x2) / (t3 - t2)
     later, earlier = (-x3 - x2) / (t3 - t2) - before, (-x2 - x1) / (t2 - t1) + after
-    return min(abs(later), abs(earlier)) < _STRAIGHT * (after - before)
+    return min(abs(later), abs(earlier)) < _MAX_STRAIGHTNESS * (after - before)

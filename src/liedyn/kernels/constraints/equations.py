@@ -9,22 +9,22 @@ from liedyn.joints.loop_joints import (
     BODY_A,
     BODY_B,
     CHAIN,
+    CHAIN_LENGTH,
     COMMON,
     DRIVEN,
+    EQUATION_COUNT,
     FIRST,
     KIND,
-    LENGTH,
-    ROW_COUNT,
     TERM,
-    TERMS,
+    TERM_COUNT,
+    closure_direction,
+    closure_direction_rate,
     closure_equation,
+    equation_rate,
     equation_residual,
-    guide,
-    guide_rate,
-    lifted,
+    height_equation,
     loop_closure_error,
-    normal_row,
-    row_rate,
+    pose_like,
 )
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg, scale, screw_dot, sub, zero6
 from liedyn.lie.simd import load, maximum, number_like, store
@@ -57,7 +57,7 @@ class EquationWorkspace(NamedTuple):
 
 
 class EquationMotion(NamedTuple):
-    """What `sweep_rows` needs for `EquationWorkspace.rate`."""
+    """What `sweep_constraints` needs for `EquationWorkspace.rate`."""
 
     v: np.ndarray       # (nv,)
     a: np.ndarray       # (nv,) where prescribed
@@ -81,7 +81,7 @@ def equation_workspace_size(n, nv, nc, m): return sum(equation_sizes(n, nv, nc, 
 
 # frames -----------------------------------------------------------------------------------------------------------
 @inline_kernel
-def pose_below(tree, T, body, frame, common):
+def pose_in_ancestor(tree, T, body, frame, common):
     """Pose of a frame of `body` in the body `common` on its way to the ground; T (12n) poses in parents."""
     i = body
     while i != common:
@@ -91,46 +91,47 @@ def pose_below(tree, T, body, frame, common):
 
 
 @inline_kernel
-def closure_frames(tree, loops, T, drive, ws):
-    """Writes work.T and work.g. drive (24 a driven closure): the motion of its frame A."""
+def closure_frames(tree, loops, T, constraint_motion, ws):
+    """Writes work.T and work.g. constraint_motion (24 a driven closure): the motion of its frame A."""
     zero = number_like(T, 0.0)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] != COUPLING:
             a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
-            in_body, d = lifted(load_pose(loops.pose, 2 * c), zero), loops.record[c, DRIVEN]
-            T_a = pose_below(tree, T, a, in_body, common)
-            T_b = pose_below(tree, T, b, lifted(load_pose(loops.pose, 2 * c + 1), zero), common)
+            in_body, d = pose_like(load_pose(loops.pose, 2 * c), zero), loops.record[c, DRIVEN]
+            T_a = pose_in_ancestor(tree, T, a, in_body, common)
+            T_b = pose_in_ancestor(tree, T, b, pose_like(load_pose(loops.pose, 2 * c + 1), zero), common)
             if d >= 0:
-                T_a, in_body = compose(T_a, load_pose(drive, 2 * d)), compose(in_body, load_pose(drive, 2 * d))
+                T_a, in_body = compose(T_a,
+                                       load_pose(constraint_motion, 2 * d)), compose(in_body, load_pose(constraint_motion, 2 * d))
             T_ab = compose(inverse(T_a), T_b)
             store_pose(ws.T, c, T_ab)
             store_pose(ws.T_a, c, compose(in_body, T_ab))
-            g = guide(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
+            g = closure_direction(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             store3(ws.g, 3 * c, g)
 
 
 @inline_kernel
-def load_guide(ws, c): return load3(ws.g, 3 * c)
+def load_closure_direction(ws, c): return load3(ws.g, 3 * c)
 
 
 @inline_kernel
-def closure_motion(loops, c, V, drive, ws):
+def closure_motion(loops, c, V, constraint_motion, ws):
     """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
     a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
     V_a = Ad_inv(load_pose(ws.T_a, c), load_twist(V, a))
     V_b = Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(V, b))
     if d >= 0:
         T_ab = load_pose(ws.T, c)
-        V_d = Ad_inv(T_ab, load_twist(drive, 4 * d + 2))
+        V_d = Ad_inv(T_ab, load_twist(constraint_motion, 4 * d + 2))
         V_a = add(V_a, V_d)
         rel = sub(V_b, V_a)
-        return rel, sub(ad(rel, V_a), add(ad(V_a, V_d), Ad_inv(T_ab, load_twist(drive, 4 * d + 3))))
+        return rel, sub(ad(rel, V_a), add(ad(V_a, V_d), Ad_inv(T_ab, load_twist(constraint_motion, 4 * d + 3))))
     rel = sub(V_b, V_a)
     return rel, ad(rel, V_a)
 
 
 @inline_kernel
-def bodies_part(loops, c, dV, ws):
+def relative_body_acceleration(loops, c, dV, ws):
     """What accelerations dV (6n) of bodies add to that rate."""
     dV_a = Ad_inv(load_pose(ws.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
     return sub(Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(dV, loops.record[c, BODY_B])), dV_a)
@@ -143,39 +144,39 @@ def residuals(loops, q, ws, out):
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
-            store(out, first, coupled(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
+            store(out, first, coupling_sum(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
         else:
-            T_ab, g = load_pose(ws.T, c), load_guide(ws, c)
-            open_ = loop_closure_error(kind, T_ab)
-            for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, equation_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
+            T_ab, g = load_pose(ws.T, c), load_closure_direction(ws, c)
+            error = loop_closure_error(kind, T_ab)
+            for r in range(loops.record[c, EQUATION_COUNT]):
+                store(out, first + r, equation_residual(kind, r, T_ab, g, error, load(loops.extent, 2 * c)))
 
 
 @inline_kernel
-def coupled(loops, c, x, where):
+def coupling_sum(loops, c, x, indices):
     """sum_k c_k x_k of a coupling."""
     total = number_like(x, 0.0)
-    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
-        total = total + load(loops.coefficient, t) * load(x, where[t])
+    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
+        total = total + load(loops.coefficient, t) * load(x, indices[t])
     return total
 
 
 @inline_kernel
-def velocities(loops, v, V, drive, ws, out):
+def velocities(loops, v, V, constraint_motion, ws, out):
     """A v, less the drive's velocity."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
-            store(out, first, coupled(loops, c, v, loops.term_v))
+            store(out, first, coupling_sum(loops, c, v, loops.term_v))
         else:
-            g = load_guide(ws, c)
-            rel, _ = closure_motion(loops, c, V, drive, ws)
-            for r in range(loops.record[c, ROW_COUNT]):
+            g = load_closure_direction(ws, c)
+            rel, _ = closure_motion(loops, c, V, constraint_motion, ws)
+            for r in range(loops.record[c, EQUATION_COUNT]):
                 store(out, first + r, dot(closure_equation(kind, r, g), rel))
 
 
 @inline_kernel
-def accelerations(loops, a, V, dV, drive, ws, out):
+def accelerations(loops, a, V, dV, constraint_motion, ws, out):
     """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `EquationWorkspace.rate`
     lacks."""
     for c in range(loops.record.shape[0]):
@@ -184,32 +185,32 @@ def accelerations(loops, a, V, dV, drive, ws, out):
             if a is None:
                 store(out, first, number_like(V, 0.0))
             else:
-                store(out, first, coupled(loops, c, a, loops.term_v))
+                store(out, first, coupling_sum(loops, c, a, loops.term_v))
         else:
-            T_ab, g = load_pose(ws.T, c), load_guide(ws, c)
-            rel, rate = closure_motion(loops, c, V, drive, ws)
+            T_ab, g = load_pose(ws.T, c), load_closure_direction(ws, c)
+            rel, rate = closure_motion(loops, c, V, constraint_motion, ws)
             if dV is not None:
-                rate = add(rate, bodies_part(loops, c, dV, ws))
-            dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
-            for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, dot(closure_equation(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
+                rate = add(rate, relative_body_acceleration(loops, c, dV, ws))
+            dg = closure_direction_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
+            for r in range(loops.record[c, EQUATION_COUNT]):
+                store(out, first + r, dot(closure_equation(kind, r, g), rate) + dot(equation_rate(kind, r, dg), rel))
 
 
 # rows of A --------------------------------------------------------------------------------------------------------
 @inline_kernel
-def end_of(loops, c, leg):
+def leg_end(loops, c, leg):
     """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
     return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
 
 
 @inline_kernel
-def see_columns(tree, loops, c, T, T_a, s):
+def store_loop_columns(tree, loops, c, T, T_a, s):
     """s (6nv): columns of the joints of a loop, seen from frame B, negative on A's side. T (12n): poses in parents; T_a: frame B
     in the body of A."""
     zero = number_like(s, 0.0)
     for leg in range(2):
-        i = end_of(loops, c, leg)
-        X = lifted(load_pose(loops.pose, 2 * c + 1), zero) if leg == 0 else load_pose(T_a, c)
+        i = leg_end(loops, c, leg)
+        X = pose_like(load_pose(loops.pose, 2 * c + 1), zero) if leg == 0 else load_pose(T_a, c)
         while i != loops.record[c, COMMON]:
             for o in range(NV[tree.kind[i]]):
                 S = Ad_inv(X, joint_column(tree, i, o, zero))
@@ -219,7 +220,7 @@ def see_columns(tree, loops, c, T, T_a, s):
 
 
 @inline_kernel
-def store_rows(tree, loops, T, ws, s, A):
+def store_constraint_jacobian(tree, loops, T, ws, s, A):
     """A (m nv). s (6nv): scratch."""
     nv, zero = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
@@ -227,16 +228,17 @@ def store_rows(tree, loops, T, ws, s, A):
     for c in range(loops.record.shape[0]):
         kind, first = loops.record[c, KIND], loops.record[c, FIRST]
         if kind == COUPLING:
-            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
                 store(A, first * nv + loops.term_v[t], zero + load(loops.coefficient, t))
         else:
-            see_columns(tree, loops, c, T, ws.T_a, s)
+            store_loop_columns(tree, loops, c, T, ws.T_a, s)
             for leg in range(2):
-                i = end_of(loops, c, leg)
+                i = leg_end(loops, c, leg)
                 while i != loops.record[c, COMMON]:
                     for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                        for r in range(loops.record[c, ROW_COUNT]):
-                            store(A, (first + r) * nv + k, dot(closure_equation(kind, r, load_guide(ws, c)), load_twist(s, k)))
+                        for r in range(loops.record[c, EQUATION_COUNT]):
+                            store(A, (first + r) * nv + k,
+                                  dot(closure_equation(kind, r, load_closure_direction(ws, c)), load_twist(s, k)))
                     i = tree.parent[i]
 
 
@@ -252,7 +254,7 @@ def store_rows(tree, loops, T, ws, s, A):
 # (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
 
 @inline_kernel
-def sweep_rows(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, motion=None):
+def sweep_constraints(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, motion=None):
     """Writes X of all rows, where their chains have coordinates, and size. T, U, Psi: of the tree.
 
     holonomic: rows of the residual's derivative; what rolls is then free along the plane. motion: of which to write
@@ -261,16 +263,16 @@ def sweep_rows(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, motion=N
         if loops.record[c, KIND] == COUPLING:
             sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion)
         else:
-            for r in range(loops.record[c, ROW_COUNT]):
-                F = row_at(loops, c, r, holonomic, ws)
+            for r in range(loops.record[c, EQUATION_COUNT]):
+                F = equation_wrench(loops, c, r, holonomic, ws)
                 sweep_closure(tree, loops, c, loops.record[c, FIRST] + r, F, prescribed, T, U, Psi, ws, motion)
 
 
 @inline_kernel
-def row_at(loops, c, r, holonomic, ws):
-    kind, g = loops.record[c, KIND], load_guide(ws, c)
+def equation_wrench(loops, c, r, holonomic, ws):
+    kind, g = loops.record[c, KIND], load_closure_direction(ws, c)
     if holonomic and kind == ROLLING:
-        return normal_row(r, g, load3(ws.T, 12 * c + 6))
+        return height_equation(r, g, load3(ws.T, 12 * c + 6))
     return closure_equation(kind, r, g)
 
 
@@ -285,18 +287,18 @@ def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, ws, motion):
     i, end = b, common
     for leg in range(3):
         while i != end:
-            W, sums = through_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, ws, motion)
+            W, sums = sweep_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, ws, motion)
             W = dAd_inv(load_pose(T, i), W)
             i = tree.parent[i]
         if leg == 0:
             other, W, i = W, W_a, a
         elif leg == 1:
             W, i, end = add(W, other), common, 0
-    store_sums(j, sums, W, ws, motion)
+    store_sweep_sums(j, sums, W, ws, motion)
 
 
 @inline_kernel
-def store_sums(j, sums, W, ws, motion):
+def store_sweep_sums(j, sums, W, ws, motion):
     """W: what came to the ground."""
     store(ws.size, j, sums[0])
     if motion is not None:
@@ -307,7 +309,7 @@ def store_sums(j, sums, W, ws, motion):
 def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
     """The row of a coupling, whose bodies may stand on many branches."""
     j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(ws.X, 0.0)
-    chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
+    chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, CHAIN_LENGTH]]
     rest = zero6(zero)
     for k in range(chain.size):
         i = chain[k]
@@ -315,57 +317,59 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
         for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             store(ws.X, j * nv + o, zero)
     sums, ground = (zero, zero, zero, zero), rest
-    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
         store(ws.X, j * nv + loops.term_v[t], zero + load(loops.coefficient, t))
     for k in range(chain.size):                                 # children first
         i = chain[k]
-        W, sums = through_joint(tree, i, j, load_twist(ws.W, i), sums, zero, True, prescribed, U, Psi, ws, motion)
+        W, sums = sweep_joint(tree, i, j, load_twist(ws.W, i), sums, zero, True, prescribed, U, Psi, ws, motion)
         W = dAd_inv(load_pose(T, i), W)
         if tree.parent[i] > 0:
             add_to_twist(ws.W, tree.parent[i], W)
         else:
             ground = add(ground, W)
-    store_sums(j, sums, ground, ws, motion)
+    store_sweep_sums(j, sums, ground, ws, motion)
 
 
 @inline_kernel
-def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, ws, motion):
+def sweep_joint(tree, i, j, W, sums, zero, accumulate, prescribed, U, Psi, ws, motion):
     """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
     `EquationWorkspace`).
 
     adds: to what X holds there."""
     o, nv = tree.iv[i], tree.above.size
     m2, f2 = maximum(sums[1], dot3(W[0], W[0])), maximum(sums[2], dot3(W[1], W[1]))
-    made, rate = sums[0], sums[3]
+    diagonal_scale, rate = sums[0], sums[3]
     if tree.kind[i] == ONE_DOF:
         S = screw(tree, i)
-        x = (load(ws.X, j * nv + o) if adds else zero) + screw_dot(S, W)
-        reach = S[0] * S[0] * m2 + S[1] * S[1] * f2
-        W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion)
+        x = (load(ws.X, j * nv + o) if accumulate else zero) + screw_dot(S, W)
+        square_bound = S[0] * S[0] * m2 + S[1] * S[1] * f2
+        W, diagonal_scale, rate = sweep_coordinate(nv, o, j, x, square_bound, diagonal_scale, rate, W, U, Psi, prescribed, ws,
+                                                   motion)
     else:
         for c in range(NV[tree.kind[i]]):
-            x = (load(ws.X, j * nv + o + c) if adds else zero) + dot(joint_column(tree, i, c, zero), W)
-            reach = m2 if c < 3 else f2
-            W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion)
+            x = (load(ws.X, j * nv + o + c) if accumulate else zero) + dot(joint_column(tree, i, c, zero), W)
+            square_bound = m2 if c < 3 else f2
+            W, diagonal_scale, rate = sweep_coordinate(nv, o + c, j, x, square_bound, diagonal_scale, rate, W, U, Psi, prescribed,
+                                                       ws, motion)
     if motion is not None:
         rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
-    return W, (made, m2, f2, rate)
+    return W, (diagonal_scale, m2, f2, rate)
 
 
 @inline_kernel
-def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion):
+def sweep_coordinate(nv, k, j, x, square_bound, diagonal_scale, rate, W, U, Psi, prescribed, ws, motion):
     """The wrench behind coordinate k, of row j, and what its diagonal is made of and its rate so far.
     reach: x^2 if nothing had cancelled."""
     store(ws.X, j * nv + k, x)
     if prescribed[k]:
         if motion is not None:
             rate = rate + x * load(motion.a, k)
-        return W, made, rate
+        return W, diagonal_scale, rate
     psi = load(Psi, k)
     px = psi * x
     if motion is not None:
         rate = rate + px * load(motion.u, k)
-    return sub(W, scale(px, load_twist(U, k))), made + psi * (x * x + reach), rate
+    return sub(W, scale(px, load_twist(U, k))), diagonal_scale + psi * (x * x + square_bound), rate
 
 
 @inline_kernel
@@ -373,12 +377,12 @@ def add_multipliers(tree, loops, prescribed, multipliers, ws, u):
     """u += X lambda where free, and -= where prescribed (there u is S^T of the bias force)."""
     nv, zero = tree.above.size, number_like(u, 0.0)
     for c in range(loops.record.shape[0]):
-        chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
+        chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, CHAIN_LENGTH]]
         first = loops.record[c, FIRST]
         for k in range(chain.size):
             i = chain[k]
             for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 x = zero
-                for r in range(first, first + loops.record[c, ROW_COUNT]):
+                for r in range(first, first + loops.record[c, EQUATION_COUNT]):
                     x = x + load(ws.X, r * nv + o) * load(multipliers, r)
                 store(u, o, load(u, o) - x if prescribed[o] else load(u, o) + x)

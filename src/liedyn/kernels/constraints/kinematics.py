@@ -1,11 +1,11 @@
 """Constraints of a configuration and a motion: residual, A v, gamma (A a + gamma = 0) and A itself."""
-from liedyn.joints.joint_model import tree_of
-from liedyn.joints.loop_joints import FIRST, KIND, ROW_COUNT, closure_equation, loops_of
+from liedyn.joints.joint_model import tree_views
+from liedyn.joints.loop_joints import EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
 from liedyn.kernels.batch_blocks import (
     BAD_F_EXT,
     BAD_RESULT,
     OK,
-    finite,
+    all_finite,
     load_block,
     load_configuration,
     load_state,
@@ -18,16 +18,16 @@ from liedyn.kernels.constraints.equations import (
     add_multipliers,
     closure_frames,
     frame_workspace,
-    load_guide,
+    load_closure_direction,
     residuals,
-    store_rows,
-    sweep_rows,
+    store_constraint_jacobian,
+    sweep_constraints,
     velocities,
 )
-from liedyn.kernels.constraints.solver import form
-from liedyn.kernels.hybrid_dynamics import out_and_back, substitute
+from liedyn.kernels.constraints.solver import delassus_matrix
+from liedyn.kernels.hybrid_dynamics import forward_backward_pass, second_forward_pass
 from liedyn.kernels.kinematics import joint_poses
-from liedyn.kernels.newton_euler import BodyMotion, motions
+from liedyn.kernels.newton_euler import BodyMotion, body_motions
 from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import clear, load_pose, store_twist
@@ -39,23 +39,23 @@ RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
 
 
 @kernel
-def constraint_state(tree, loops, q, v, drive, what, zeros, ws, rows, columns, out):
+def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, frames, columns, out):
     """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. zeros (nv); columns (6nv): scratch."""
-    if what in (VELOCITY, BIAS):
+    if quantity in (VELOCITY, BIAS):
         clear(ws.V[:6])
         clear(ws.dV[:6])
-        motions(tree, q, v, zeros, ws)
+        body_motions(tree, q, v, zeros, ws)
     else:
         joint_poses(tree, q, ws.T)
-    closure_frames(tree, loops, ws.T, drive, rows)
-    if what == RESIDUAL:
-        residuals(loops, q, rows, out)
-    elif what == VELOCITY:
-        velocities(loops, v, ws.V, drive, rows, out)
-    elif what == BIAS:
-        accelerations(loops, zeros, ws.V, ws.dV, drive, rows, out)
+    closure_frames(tree, loops, ws.T, constraint_motion, frames)
+    if quantity == RESIDUAL:
+        residuals(loops, q, frames, out)
+    elif quantity == VELOCITY:
+        velocities(loops, v, ws.V, constraint_motion, frames, out)
+    elif quantity == BIAS:
+        accelerations(loops, zeros, ws.V, ws.dV, constraint_motion, frames, out)
     else:
-        store_rows(tree, loops, ws.T, rows, columns, out)
+        store_constraint_jacobian(tree, loops, ws.T, frames, columns, out)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -65,12 +65,12 @@ def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)",
              nogil=True)
-def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, drive, what, out, first, last):
-    """States first … last - 1. drive (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
+def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, constraint_motion, quantity, out, first, last):
+    """States first … last - 1. constraint_motion (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
     n, nq, nv = index[0], index[1], index[2]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
-    size = m * nv if what == JACOBIAN else m
-    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    size = m * nv if quantity == JACOBIAN else m
+    tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(
         memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
     ws, frames = BodyMotion(T, W, dW), frame_workspace(x, nc)
@@ -78,12 +78,12 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, v, k, Q, V)
         if driven:
-            load_block(drive, k, D)
-        if code == OK and not finite(D):
+            load_block(constraint_motion, k, D)
+        if code == OK and not all_finite(D):
             code = BAD_F_EXT
         if code != OK:
             return code
-        constraint_state(tree, loops, Q, V, D, what, zeros, ws, frames, columns, Out)
+        constraint_state(tree, loops, Q, V, D, quantity, zeros, ws, frames, columns, Out)
         if not store_block(Out, out, k):
             return BAD_RESULT
     return OK
@@ -96,19 +96,19 @@ def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, drive, multipliers, out, first, last):
+def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, constraint_motion, multipliers, out, first, last):
     """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
     zero for couplings, whose forces are joint forces."""
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
-    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
     ws = frame_workspace(x, nc)
     for s in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, s, Q)
         load_block(multipliers, s, given)
         if driven:
-            load_block(drive, s, D)
+            load_block(constraint_motion, s, D)
         if code != OK:
             return code
         joint_poses(tree, Q, T)
@@ -125,8 +125,8 @@ def store_wrenches(loops, multipliers, ws, out):
         W = zero6(zero)
         on_a, on_b = W, W
         if loops.record[c, KIND] != COUPLING:
-            for r in range(loops.record[c, ROW_COUNT]):
-                row = closure_equation(loops.record[c, KIND], r, load_guide(ws, c))
+            for r in range(loops.record[c, EQUATION_COUNT]):
+                row = closure_equation(loops.record[c, KIND], r, load_closure_direction(ws, c))
                 W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), row))
             on_b = dAd_inv(load_pose(loops.pose, 2 * c + 1), W)
             on_a = neg(dAd_inv(load_pose(ws.T_a, c), W))
@@ -143,35 +143,36 @@ def store_wrenches(loops, multipliers, ws, out):
 # M into M_vv and A into A_v.
 
 @inline_kernel
-def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, ws, rows, matrix, made, rhs,
-              other):
-    """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and rows, which `complete` reads.
-    frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia vanishes."""
-    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
-    closure_frames(tree, loops, ws.T, drive, rows)
-    accelerations(loops, None, ws.V, None, drive, rows, rhs)
+def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_motion, stabilized, frequency, passive, ws,
+                      equation_ws, matrix, diagonal_scale, rhs, other):
+    """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and equation_ws, which `complete`
+    reads. frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia
+    vanishes."""
+    deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    closure_frames(tree, loops, ws.T, constraint_motion, equation_ws)
+    accelerations(loops, None, ws.V, None, constraint_motion, equation_ws, rhs)
     if stabilized:
-        add_baumgarte(loops, q, v, ws.V, drive, frequency, rows, rhs, other)
-    sweep_rows(tree, loops, prescribed, ws.T, ws.U, ws.Psi, rows, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
-    form(tree, loops, prescribed, ws.Psi, rows, matrix, made)
+        add_baumgarte(loops, q, v, ws.V, constraint_motion, frequency, equation_ws, rhs, other)
+    sweep_constraints(tree, loops, prescribed, ws.T, ws.U, ws.Psi, equation_ws, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
+    delassus_matrix(tree, loops, prescribed, ws.Psi, equation_ws, matrix, diagonal_scale)
     for r in range(rhs.shape[0]):
-        store(rhs, r, -(load(rhs, r) + load(rows.rate, r)))
+        store(rhs, r, -(load(rhs, r) + load(equation_ws.rate, r)))
     return deficit
 
 
 @inline_kernel
-def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, rows):
+def apply_multipliers(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, equation_ws):
     """a and tau, once the multipliers are known."""
-    add_multipliers(tree, loops, prescribed, multipliers, rows, ws.u)
-    substitute(tree, prescribed, v, passive, a, tau, ws)
+    add_multipliers(tree, loops, prescribed, multipliers, equation_ws, ws.u)
+    second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
 
 
 @inline_kernel
-def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
+def add_baumgarte(loops, q, v, V, constraint_motion, frequency, equation_ws, rhs, x):
     """A a + gamma + 2 f (A v) + f^2 residual = 0: critically damped."""
-    velocities(loops, v, V, drive, rows, x)
+    velocities(loops, v, V, constraint_motion, equation_ws, x)
     for r in range(rhs.shape[0]):
         store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))
-    residuals(loops, q, rows, x)
+    residuals(loops, q, equation_ws, x)
     for r in range(rhs.shape[0]):
         store(rhs, r, load(rhs, r) + frequency * frequency * load(x, r))

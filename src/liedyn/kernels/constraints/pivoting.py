@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-DEPENDENT = 1e-11             # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
+RANK_TOLERANCE = 1e-11      # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
                               # sine of 1e-5 counts as zero (`constraint_solver`)
 
 
@@ -44,7 +44,7 @@ def factor_pivoted(n, ws):
                     r, c, best = i, j, x
         if not best < np.inf:
             return False
-        if best <= DEPENDENT:
+        if best <= RANK_TOLERANCE:
             ws.rank[0] = k
             break
         swap(ws, k, r, c)
@@ -132,7 +132,7 @@ def null_vectors(n, f, ws):
 
 
 @inline_kernel
-def least(ws, multipliers):
+def remove_null_multipliers(ws, multipliers):
     """The multipliers without what has no effect."""
     for f in range(ws.J.shape[0] - ws.rank[0]):
         x = 0.0

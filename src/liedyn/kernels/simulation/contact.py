@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import joint_add, joint_column, joint_pose, tree_of
-from liedyn.kernels.simulation.signals import SWITCH, along, look
+from liedyn.joints.joint_model import joint_add, joint_column, joint_pose, tree_views
+from liedyn.kernels.simulation.signals import SWITCH_SIZE, link_pose_and_twist, register_zero_crossing
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd, dot, inverse, neg, neg_dad, sub
 from liedyn.lie.simd import load, maximum, number_like, sqrt, where_less
 from liedyn.lie.vectors import (
@@ -37,10 +37,11 @@ from liedyn.lie.vectors import (
 from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-STIFFNESS, DAMPING, FRICTION, CREEP, WIDTH, MATERIAL = range(6)        # places in a contact's material, and their number
+# places in a contact's material, and their number
+STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED, WIDTH, MATERIAL_SIZE = range(6)
 GROUND, PLANE, SPHERE = range(3)        # Contacts.kind: a plane of the world is touched, a plane or a sphere of another link
-SOFT = 0.5               # of the smooth form: width of s where the factor of damping reaches zero
-NEVER = -1e300           # m: the depth of no contact
+DAMPING_WIDTH = 0.5           # of the smooth form: width of s where the factor of damping reaches zero
+NO_CONTACT = -1e300           # m: the depth of no contact
 
 
 class Contacts(NamedTuple):
@@ -61,9 +62,9 @@ class Contacts(NamedTuple):
     height: np.ndarray     # (m,) of the origin of the world or of b above the plane; radius of the sphere of b
     twice: np.ndarray      # (m,) int64: 2n, from 2 to 4
     smooth: np.ndarray     # (m,) bool: the smooth form
-    material: np.ndarray   # (MATERIAL m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
+    material: np.ndarray   # (MATERIAL_SIZE m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
     share: np.ndarray      # (m,) of the weight [N]: for estimates of how fast a contact acts
-    weighed: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
+    scales_with_weight: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
     switch: np.ndarray     # (g,) int64: switches of the state that read the depth of a group of contacts, for events
     group: np.ndarray      # (g + 1,) int64: the part of `member` of each group
     member: np.ndarray     # int64: contacts
@@ -78,25 +79,25 @@ def contact_wrenches(contacts, tree, held, ws):
     for j in range(contacts.link.size):
         s = contacts.slot[j]
         if contacts.kind[j] == GROUND:
-            n, h, V = in_link(contacts, j, tree, ws.q, ws.v)
+            n, h, V = plane_in_link(contacts, j, tree, ws.q, ws.v)
             d, p = depth_on_plane(contacts, j, n, h)
             F = contact_wrench(contacts, j, d, n, p, V)
         else:
-            X, V = of_links(contacts, j, tree, ws.q, ws.v)
-            d, n, p = touching(contacts, j, X)
+            X, V = relative_motion(contacts, j, tree, ws.q, ws.v)
+            d, n, p = contact_geometry(contacts, j, X)
             F, o = contact_wrench(contacts, j, d, n, p, V), contacts.other_slot[j]
             store_twist(ws.wrench, o, sub(load_twist(ws.wrench, o), dAd(X, F)))
         store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
         contacts.depth[j] = d
     for g in range(contacts.switch.size):
-        d = number_like(ws.q, NEVER)
+        d = number_like(ws.q, NO_CONTACT)
         for k in range(contacts.group[g], contacts.group[g + 1]):
             d = maximum(d, contacts.depth[contacts.member[k]])
-        look(held, SWITCH * contacts.switch[g], d)
+        register_zero_crossing(held, SWITCH_SIZE * contacts.switch[g], d)
 
 
 @inline_kernel
-def in_link(contacts, j, tree, q, v):
+def plane_in_link(contacts, j, tree, q, v):
     """Seen from the link: the plane's normal, the height of the link's origin above it, the link's twist."""
     zero, n = number_like(q, 0.0), load3(contacts.normal, 3 * j)
     n, h, V = (zero + n[0], zero + n[1], zero + n[2]), zero + contacts.height[j], ((zero, zero, zero), (zero, zero, zero))
@@ -111,10 +112,11 @@ def in_link(contacts, j, tree, q, v):
 
 
 @inline_kernel
-def of_links(contacts, j, tree, q, v):
+def relative_motion(contacts, j, tree, q, v):
     """Pose of b in a, and the twist of a less that of b, in the frame of a."""
-    Ta, Va = along(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
-    Tb, Vb = along(contacts.other_path, contacts.other_first[j], contacts.other_first[j + 1], contacts.other[j], tree, q, v)
+    Ta, Va = link_pose_and_twist(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
+    Tb, Vb = link_pose_and_twist(contacts.other_path, contacts.other_first[j], contacts.other_first[j + 1], contacts.other[j],
+                                 tree, q, v)
     X = compose(inverse(Ta), Tb)
     return X, sub(Va, Ad(X, Vb))
 
@@ -127,7 +129,7 @@ def depth_on_plane(contacts, j, n, h):
 
 
 @inline_kernel
-def touching(contacts, j, X):
+def contact_geometry(contacts, j, X):
     """Depth, normal (towards the sphere of a) and point of contact in the frame of a, where X is the pose of b in a."""
     x = load3(contacts.normal, 3 * j)
     if contacts.kind[j] != SPHERE:
@@ -145,7 +147,8 @@ def touching(contacts, j, X):
 @inline_kernel
 def contact_wrench(contacts, j, d, n, p, V):
     """[m; f] on the link a, about its origin, in its frame. V: its twist against what it touches."""
-    mu, e = load(contacts.material, MATERIAL * j + FRICTION), load(contacts.material, MATERIAL * j + CREEP)
+    mu, e = load(contacts.material, MATERIAL_SIZE * j + FRICTION), load(contacts.material,
+                                                                        MATERIAL_SIZE * j + REGULARIZATION_SPEED)
     u = add_cross(V[1], V[0], p)
     rate = -dot3(n, u)
     N = normal_force(contacts, j, d, rate)
@@ -156,24 +159,24 @@ def contact_wrench(contacts, j, d, n, p, V):
 
 @inline_kernel
 def normal_force(contacts, j, d, rate):
-    m = MATERIAL * j
+    m = MATERIAL_SIZE * j
     k, c, w = load(contacts.material, m + STIFFNESS), load(contacts.material, m + DAMPING), load(contacts.material, m + WIDTH)
     if contacts.smooth[j]:
-        N = k * power(softened(d, w), contacts.twice[j]) * softened(1.0 + c * rate, SOFT)
+        N = k * half_power(smooth_positive_part(d, w), contacts.twice[j]) * smooth_positive_part(1.0 + c * rate, DAMPING_WIDTH)
     else:
-        N = k * power(where_less(0.0, d, d, 0.0), contacts.twice[j]) * (1.0 + c * rate)
+        N = k * half_power(where_less(0.0, d, d, 0.0), contacts.twice[j]) * (1.0 + c * rate)
         N = where_less(0.0, N, N, 0.0)
     return N
 
 
 @inline_kernel
-def softened(x, w):
+def smooth_positive_part(x, w):
     """s(x) of the smooth form with the width w."""
     return where_less(w, x, x, where_less(-w, x, (x + w) * (x + w) / (4.0 * w), 0.0))
 
 
 @inline_kernel
-def power(d, twice):
+def half_power(d, twice):
     """d^(twice / 2), d not negative."""
     x = d
     if twice == 3:
@@ -195,44 +198,44 @@ def power(d, twice):
 # on a changes by dF(eta, dU), that on b, in its own frame, by -Ad*_X (dF + ad*_eta F). In joints that carry both links, -ad*_eta
 # F is left of the two.
 
-_REST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-_STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+_ZERO_TWIST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 
 
 @kernel
 def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
     """Adds to out (nv, 2 nv) the derivative by [dq; dv] of the generalized force of all contacts, less what it would be if each
     wrench stood still in its link's frame. C, E: (6 nv,) scratch. Numbers are float64."""
-    tree = tree_of(index, constants)
+    tree = tree_views(index, constants)
     for j in range(contacts.link.size):
         a, b = contacts.link[j], contacts.other[j]
         on_a = contacts.first[j], contacts.first[j + 1]
         on_b = contacts.other_first[j], contacts.other_first[j + 1]
-        Ta, Va = along(contacts.path, on_a[0], on_a[1], a, tree, q, v)
-        Tb, Vb = _STILL, _REST
+        Ta, Va = link_pose_and_twist(contacts.path, on_a[0], on_a[1], a, tree, q, v)
+        Tb, Vb = _IDENTITY, _ZERO_TWIST
         if contacts.kind[j] != GROUND:
-            Tb, Vb = along(contacts.other_path, on_b[0], on_b[1], b, tree, q, v)
+            Tb, Vb = link_pose_and_twist(contacts.other_path, on_b[0], on_b[1], b, tree, q, v)
         X = compose(inverse(Ta), Tb)
         Vb = Ad(X, Vb)
         U = sub(Va, Vb)
-        d, n, p = touching(contacts, j, X)
+        d, n, p = contact_geometry(contacts, j, X)
         if not normal_force(contacts, j, d, -dot3(n, add_cross(U[1], U[0], p))) > 0.0:
             continue
-        columns(contacts.path, on_a[0], on_a[1], a, tree, q, v, -1.0, _STILL, Va, C, E)
+        store_relative_columns(contacts.path, on_a[0], on_a[1], a, tree, q, v, -1.0, _IDENTITY, Va, C, E)
         if contacts.kind[j] != GROUND:
-            columns(contacts.other_path, on_b[0], on_b[1], b, tree, q, v, 1.0, X, Vb, C, E)
-        push(contacts.path, on_a[0], on_a[1], contacts, j, tree, q, X, Vb, U, C, E, out)
+            store_relative_columns(contacts.other_path, on_b[0], on_b[1], b, tree, q, v, 1.0, X, Vb, C, E)
+        add_force_columns(contacts.path, on_a[0], on_a[1], contacts, j, tree, q, X, Vb, U, C, E, out)
         if contacts.kind[j] != GROUND:
-            push(contacts.other_path, on_b[0], on_b[1], contacts, j, tree, q, X, Vb, U, C, E, out)
+            add_force_columns(contacts.other_path, on_b[0], on_b[1], contacts, j, tree, q, X, Vb, U, C, E, out)
 
 
 @kernel
-def columns(path, first, last, link, tree, q, v, sign, X, V, C, E):
+def store_relative_columns(path, first, last, link, tree, q, v, sign, X, V, C, E):
     """C and E = ad_{V before} J (less, of b) of the joints along a path, in the frame of a. V: the link's twist there."""
     T = load_pose(tree.link_pose, link)
     for k in range(last - 1, first - 1, -1):
         i = path[k]
-        V = sub(V, Ad(X, Ad_inv(T, joint_add(tree, i, _REST, v))))
+        V = sub(V, Ad(X, Ad_inv(T, joint_add(tree, i, _ZERO_TWIST, v))))
         for c in range(NV[tree.kind[i]]):
             J = Ad(X, Ad_inv(T, joint_column(tree, i, c, 0.0)))
             o = tree.iv[i] + c
@@ -242,7 +245,7 @@ def columns(path, first, last, link, tree, q, v, sign, X, V, C, E):
 
 
 @kernel
-def push(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
+def add_force_columns(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
     """The columns of out that belong to the joints along a path."""
     nv = tree.armature.size
     for k in range(first, last):
@@ -252,14 +255,14 @@ def push(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
             eta = load_twist(C, o)
             F, dF = wrench_derivative(contacts, j, X, U, eta, sub(load_twist(E, o), ad(eta, Vb)))
             turned = neg_dad(eta, F)
-            answer(contacts, j, tree, C, dF, sub(dF, turned), o, out)
-            answer_below(contacts, j, tree, q, turned, o, out)
-            F, dF = wrench_derivative(contacts, j, X, U, _REST, neg(eta))
-            answer(contacts, j, tree, C, dF, dF, nv + o, out)
+            add_force_column(contacts, j, tree, C, dF, sub(dF, turned), o, out)
+            add_shared_force_column(contacts, j, tree, q, turned, o, out)
+            F, dF = wrench_derivative(contacts, j, X, U, _ZERO_TWIST, neg(eta))
+            add_force_column(contacts, j, tree, C, dF, dF, nv + o, out)
 
 
 @inline_kernel
-def answer(contacts, j, tree, C, on_a, on_b, column, out):
+def add_force_column(contacts, j, tree, C, on_a, on_b, column, out):
     """The generalized force of dF on a and -dF on b, both in the frame of a."""
     for k in range(contacts.first[j], contacts.first[j + 1]):
         i = contacts.path[k]
@@ -272,7 +275,7 @@ def answer(contacts, j, tree, C, on_a, on_b, column, out):
 
 
 @kernel
-def answer_below(contacts, j, tree, q, F, column, out):
+def add_shared_force_column(contacts, j, tree, q, F, column, out):
     """The generalized force of F on a in the joints that carry both links: what dF on a and on b leave of each other."""
     T, i = load_pose(tree.link_pose, contacts.link[j]), tree.link_body[contacts.link[j]]
     for k in range(contacts.first[j + 1] - 1, contacts.first[j] - 1, -1):
@@ -289,7 +292,7 @@ def answer_below(contacts, j, tree, q, F, column, out):
 @kernel
 def wrench_derivative(contacts, j, X, U, eta, dU):
     """F, the wrench on a, and dF."""
-    d, n, p = touching(contacts, j, X)
+    d, n, p = contact_geometry(contacts, j, X)
     x = load3(contacts.normal, 3 * j)
     if contacts.kind[j] == SPHERE:
         x = sub3(p, scale3(contacts.height[j] - 0.5 * d, n))                  # the centre of b
@@ -307,7 +310,7 @@ def wrench_derivative(contacts, j, X, U, eta, dU):
     du = add3(add_cross(dU[1], dU[0], p), cross(U[0], dp))
     rate, drate = -dot3(n, u), -dot3(dn, u) - dot3(n, du)
     N, dN = normal_force(contacts, j, d, rate), normal_derivative(contacts, j, d, rate, dd, drate)
-    mu, e = contacts.material[MATERIAL * j + FRICTION], contacts.material[MATERIAL * j + CREEP]
+    mu, e = contacts.material[MATERIAL_SIZE * j + FRICTION], contacts.material[MATERIAL_SIZE * j + REGULARIZATION_SPEED]
     slip, dslip = add3(u, scale3(rate, n)), add3(du, add3(scale3(drate, n), scale3(rate, dn)))
     s = 1.0 / sqrt(dot3(slip, slip) + e * e)
     ds = -s * s * s * dot3(slip, dslip)
@@ -320,14 +323,14 @@ def wrench_derivative(contacts, j, X, U, eta, dU):
 @inline_kernel
 def normal_derivative(contacts, j, d, rate, dd, drate):
     """Change of the normal force, which is not zero."""
-    m = MATERIAL * j
+    m = MATERIAL_SIZE * j
     k, c, w, n = (contacts.material[m + STIFFNESS], contacts.material[m + DAMPING], contacts.material[m + WIDTH],
                   0.5 * contacts.twice[j])
     g, dg, s, ds = 1.0 + c * rate, c * drate, d, dd
     if contacts.smooth[j]:
-        dg, ds = dg * regularized_derivative(g, SOFT), ds * regularized_derivative(s, w)
-        g, s = softened(g, SOFT), softened(s, w)
-    x = power(s, contacts.twice[j])
+        dg, ds = dg * regularized_derivative(g, DAMPING_WIDTH), ds * regularized_derivative(s, w)
+        g, s = smooth_positive_part(g, DAMPING_WIDTH), smooth_positive_part(s, w)
+    x = half_power(s, contacts.twice[j])
     return k * (x * dg + n * x / s * ds * g)
 
 

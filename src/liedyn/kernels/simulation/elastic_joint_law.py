@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be compiled separately
 
-from liedyn.joints.joint_model import resistance, tree_of
+from liedyn.joints.joint_model import resistance, tree_views
 from liedyn.kernels.kinematics import LOCAL
 from liedyn.kernels.simulation.signal_series import signal_series
-from liedyn.kernels.simulation.signals import note
+from liedyn.kernels.simulation.signals import flag_nonfinite
 from liedyn.kernels.taylor_hybrid import higher_order_hybrid, hybrid_series_workspace, hybrid_series_workspace_size
 from liedyn.kernels.taylor_inverse import (
     higher_order_inverse,
@@ -31,8 +31,9 @@ from liedyn.kernels.taylor_inverse import (
 from liedyn.lie.simd import absolute
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-REFERENCE = 5                # coefficients of a reference: up to the fourth derivative
-JERKS, FORCES = 3, 4         # coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
+REFERENCE_COEFFICIENTS = 5                # coefficients of a reference: up to the fourth derivative
+# coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
+JERK_COEFFICIENTS, FORCE_COEFFICIENTS = 3, 4
 
 
 class MotorLaw(NamedTuple):
@@ -48,7 +49,7 @@ class MotorLaw(NamedTuple):
     inertia: np.ndarray      # (n,) of the rotor
     gains: np.ndarray        # (4,) or (2,) of the error and its derivatives
     signal: np.ndarray       # (n,) int64
-    reference: np.ndarray    # (n, REFERENCE) Taylor coefficients now
+    reference: np.ndarray    # (n, REFERENCE_COEFFICIENTS) Taylor coefficients now
     q: np.ndarray            # (n,) of the rigid robot
     v: np.ndarray            # (n,)
     a: np.ndarray            # (2n,) Taylor coefficients, order by order
@@ -60,17 +61,17 @@ class MotorLaw(NamedTuple):
 
 
 @kernel
-def drive_motors(law, tree, signals, t, ws):
+def apply_motor_law(law, tree, signals, t, ws):
     """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
     finite."""
     if law is None:
         return
     read_references(law, signals, t, ws.flag)
-    rigid = tree_of(law.index, law.constants)
+    rigid = tree_views(law.index, law.constants)
     if law.elastic[0]:
-        linearizing(law, rigid, ws)
+        feedback_linearization(law, rigid, ws)
     else:
-        computed(law, rigid, ws)
+        computed_torque(law, rigid, ws)
     for k in range(law.motor.size):
         ws.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], ws.v)
 
@@ -80,14 +81,14 @@ def read_references(law, signals, t, flag):
     for k in range(law.signal.size):
         signal_series(signals, law.signal[k], t, law.stack, law.reference[k])
         total = 0.0
-        for i in range(REFERENCE):
+        for i in range(REFERENCE_COEFFICIENTS):
             total += absolute(law.reference[k, i])
-        note(flag, law.signal[k], total)
+        flag_nonfinite(flag, law.signal[k], total)
 
 
 # laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
 @inline_kernel
-def linearizing(law, tree, ws):
+def feedback_linearization(law, tree, ws):
     """tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
@@ -100,15 +101,15 @@ def linearizing(law, tree, ws):
         r, a, jerk = law.reference[k], law.a[k], law.a[n + k]
         u = (24.0 * r[4] + g[3] * (6.0 * r[3] - jerk) + g[2] * (2.0 * r[2] - a) + g[1] * (r[1] - law.v[k])
              + g[0] * (r[0] - law.q[k]))
-        c = FORCES * k
+        c = FORCE_COEFFICIENTS * k
         x[c], x[c + 1], x[c + 2], x[c + 3] = law.v[k], a, jerk / 2.0, u / 6.0
-    rigid_forces(law, tree, int64(FORCES))
+    rigid_forces(law, tree, int64(FORCE_COEFFICIENTS))
     for k in range(n):
         law.tau[k] += law.inertia[k] * (law.a[k] + 2.0 * law.tau[2 * n + k] / law.stiffness[k])
 
 
 @inline_kernel
-def computed(law, tree, ws):
+def computed_torque(law, tree, ws):
     """tau = B a + M a + h, where a makes the motors' error linear if they stand where the links do."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
@@ -124,23 +125,23 @@ def computed(law, tree, ws):
 @inline_kernel
 def rigid_accelerations(law, tree):
     """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
-    K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
+    K, n, nv, m = int64(JERK_COEFFICIENTS), tree.parent.size, law.q.size, law.memory
     ws, factors, _ = hybrid_series_workspace(m, n, nv, K)
-    loads = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
-    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, ws, factors)
+    wrenches = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, wrenches, int64(-1), False, False, ws, factors)
 
 
 @inline_kernel
 def rigid_forces(law, tree, K):
     """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
-    loads = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    wrenches = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
     ws, _ = inverse_series_workspace(m, n, law.q.size, K)
-    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, ws)
+    higher_order_inverse(tree, K, law.q, law.series, wrenches, False, False, law.tau, ws)
 
 
 def rigid_workspace_size(n, nv):
-    return max(hybrid_series_workspace_size(n, nv, JERKS), inverse_series_workspace_size(n, nv, FORCES))
+    return max(hybrid_series_workspace_size(n, nv, JERK_COEFFICIENTS), inverse_series_workspace_size(n, nv, FORCE_COEFFICIENTS))
 
 
 # on its way -------------------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def state_on_reference(law, signals, t, q, v, flag):
         law.q[k] = law.reference[k, 0]
         for i in range(3):
             law.series[3 * k + i] = (i + 1.0) * law.reference[k, i + 1]
-    rigid_forces(law, tree_of(law.index, law.constants), int64(3))
+    rigid_forces(law, tree_views(law.index, law.constants), int64(3))
     for k in range(n):
         m, s = law.motor[k], law.spring[k]
         q[s], v[s] = law.rest[k] - law.tau[k] / law.stiffness[k], -law.tau[n + k] / law.stiffness[k]

@@ -18,8 +18,18 @@ import numpy as np
 
 from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
 from liedyn.kernels.manifold import difference
-from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, look, note, signal
-from liedyn.kernels.simulation.task_space_law import Task, follow_task
+from liedyn.kernels.simulation.signals import (
+    MAX,
+    MIN,
+    STEP,
+    SWITCH_SIZE,
+    evaluate_signal,
+    flag_nonfinite,
+    frozen_choice,
+    frozen_unary,
+    register_zero_crossing,
+)
+from liedyn.kernels.simulation.task_space_law import Task, apply_task_law
 from liedyn.lie.simd import load, where_less
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
@@ -27,7 +37,7 @@ GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
 
 
 class JointLaws(NamedTuple):
-    acts: np.ndarray         # (3,) bool
+    active_laws: np.ndarray         # (3,) bool
     gravity: np.ndarray      # (nv,) bool: gets the gravity force
     row: np.ndarray          # (nv,) int64 row of the gain, -1: none
     gain: np.ndarray         # (2 nv rows,)
@@ -44,7 +54,7 @@ class JointLaws(NamedTuple):
     top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
     bottom: np.ndarray       # (nv,) int64 the same below zero
     integral: np.ndarray     # (nv,) int64 place in MotionWork.z of an integral next to a limit, -1: none
-    winding: np.ndarray      # (nv,) int64 the first of two more in Signals.held where there is one
+    antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more in Signals.held where there is one
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) scratch, as all below
     a: np.ndarray            # (nv,)
@@ -52,34 +62,35 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
-    task: Task | None        # gives accelerations of driven coordinates instead of `signal`; where None, it is not compiled
+    # gives accelerations of driven coordinates instead of `evaluate_signal`; where None, it is not compiled
+    task: Task | None
 
 
-GIVEN = JointLaws._fields[:JointLaws._fields.index("all")]
-SCRATCH = "v", "a", "tau", "x", "memory", "none"
+INPUT_FIELDS = JointLaws._fields[:JointLaws._fields.index("all")]
+WORKSPACE_FIELDS = "v", "a", "tau", "x", "memory", "none"
 
 
 @kernel
-def drive_joints(laws, tree, passive, q_of_v, signals, t, ws):
+def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     """Adds to work.tau, then limits it. laws: JointLaws, or None: then nothing is compiled. work.flag: a desired motion that is
     not finite."""
     if laws is None:
         return
     for k in range(laws.held.size):
         if laws.held[k] >= 0:
-            ws.tau[k] += signal(signals, laws.held[k], t, ws.q, ws.v, ws.stack)[0]
-    if laws.acts[GRAVITY]:
-        compensate_gravity(laws, tree, ws)
-    if laws.acts[FEEDBACK]:
-        feed_back(laws, tree, ws)
+            ws.tau[k] += evaluate_signal(signals, laws.held[k], t, ws.q, ws.v, ws.stack)[0]
+    if laws.active_laws[GRAVITY]:
+        add_gravity_compensation(laws, tree, ws)
+    if laws.active_laws[FEEDBACK]:
+        add_state_feedback(laws, tree, ws)
     saturate(laws, False, signals, t, ws)
-    if laws.acts[COMPUTED]:
-        compute_forces(laws, tree, passive, q_of_v, signals, t, ws)
+    if laws.active_laws[COMPUTED]:
+        add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws)
         saturate(laws, True, signals, t, ws)
 
 
 @inline_kernel
-def compensate_gravity(laws, tree, ws):
+def add_gravity_compensation(laws, tree, ws):
     for k in range(laws.v.size):
         laws.v[k], laws.a[k] = 0.0, 0.0
     law_dynamics(laws, laws.all, tree, False, ws.q, laws.v)
@@ -89,7 +100,7 @@ def compensate_gravity(laws, tree, ws):
 
 
 @inline_kernel
-def feed_back(laws, tree, ws):
+def add_state_feedback(laws, tree, ws):
     nv = laws.v.size
     difference(tree, laws.about_q, ws.q, laws.x)
     for k in range(nv):
@@ -104,14 +115,14 @@ def feed_back(laws, tree, ws):
 
 
 @inline_kernel
-def compute_forces(laws, tree, passive, q_of_v, signals, t, ws):
+def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = ws.a[k], ws.tau[k]
         if laws.driven[k] and laws.signal[k] >= 0:
-            r, dr, ddr = signal(signals, laws.signal[k], t, ws.q, ws.v, ws.stack)
-            note(ws.flag, laws.signal[k], r + dr + ddr)
+            r, dr, ddr = evaluate_signal(signals, laws.signal[k], t, ws.q, ws.v, ws.stack)
+            flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
-    follow_task(laws.task, laws, tree, q_of_v, signals, t, ws)
+    apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
     law_dynamics(laws, laws.given, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
@@ -129,32 +140,32 @@ def law_dynamics(laws, given, tree, passive, q, v):
 def saturate(laws, driven, signals, t, ws):
     for k in range(laws.limit.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
-            i, top, bottom = SWITCH * laws.switch[k], laws.limit[k], -laws.limit[k]
+            i, top, bottom = SWITCH_SIZE * laws.switch[k], laws.limit[k], -laws.limit[k]
             if laws.top[k] >= 0:
-                top = signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
-                bottom = signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
-            force, above = bounded(MIN, signals.held, i, ws.tau[k], top)
-            ws.tau[k], below = bounded(MAX, signals.held, i + SWITCH, force, bottom)
+                top = evaluate_signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
+                bottom = evaluate_signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
+            force, above = limit_force(MIN, signals.held, i, ws.tau[k], top)
+            ws.tau[k], below = limit_force(MAX, signals.held, i + SWITCH_SIZE, force, bottom)
             if laws.integral[k] >= 0:
                 j, n = laws.integral[k], ws.z.size // 2
-                rate = unwound(signals.held, SWITCH * laws.winding[k], above, 1.0, ws.z[n + j])
-                ws.z[n + j] = unwound(signals.held, SWITCH * (laws.winding[k] + 1), below, -1.0, rate)
+                rate = antiwindup_rate(signals.held, SWITCH_SIZE * laws.antiwindup_switch[k], above, 1.0, ws.z[n + j])
+                ws.z[n + j] = antiwindup_rate(signals.held, SWITCH_SIZE * (laws.antiwindup_switch[k] + 1), below, -1.0, rate)
 
 
 @inline_kernel
-def bounded(operation, held, i, x, bound):
+def limit_force(operation, held, i, x, bound):
     """min or max of x and a bound, held on the side of the switch, and 1 where it is the bound, else 0."""
     limited = where_less(bound, x, 1.0, 0.0) if operation == MIN else where_less(x, bound, 1.0, 0.0)
     free = where_less(0.5, limited, bound, x)                                    # a NaN stays one
-    force, limited, _ = held_choice(operation, held, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
+    force, limited, _ = frozen_choice(operation, held, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
     return force, limited
 
 
 @inline_kernel
-def unwound(held, i, limited, way, rate):
-    """The rate of an integral; 0 where the force is `limited` on that side, and the rate goes the same `way`."""
-    further = where_less(0.5, limited, way * rate, -1.0)
-    winds, _, _ = held_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
+def antiwindup_rate(held, i, limited, sign, rate):
+    """The rate of an integral; 0 where the force is `limited` on that side, and the rate goes the same `sign`."""
+    further = where_less(0.5, limited, sign * rate, -1.0)
+    winds, _, _ = frozen_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
     return where_less(0.5, winds, 0.0, rate)
 
 
@@ -169,7 +180,7 @@ def unwound(held, i, limited, way, rate):
 # Coordinates that rest at hard stops are prescribed with zero acceleration. What hybrid dynamics finds for them, less the force
 # that drives them, is the force of the stop: a switch, too.
 
-LIMIT, STIFFNESS, DAMPING, NUMBERS = range(4)      # places in the numbers of a stop, and how many there are
+LIMIT, STIFFNESS, DAMPING, STOP_SIZE = range(4)      # places in the numbers of a stop, and how many there are
 
 
 class Stops(NamedTuple):
@@ -177,23 +188,23 @@ class Stops(NamedTuple):
 
     coordinate: np.ndarray   # (m,) int64 of v
     side: np.ndarray         # (m,) int64: 1 upper, -1 lower
-    numbers: np.ndarray      # (NUMBERS m,) limit, k, c
+    numbers: np.ndarray      # (STOP_SIZE m,) limit, k, c
     switch: np.ndarray       # (m,) int64: the first of two in Signals.held
     held: np.ndarray         # (h,) int64
-    held_switch: np.ndarray  # (h,) int64
+    resting_switch: np.ndarray  # (h,) int64
     applied: np.ndarray      # (nv,) scratch: the joint force without that of a hard stop
 
 
 @inline_kernel
-def push_back(stops, q_of_v, signals, ws):
+def add_stop_forces(stops, q_of_v, signals, ws):
     """Adds forces of compliant stops to work.tau, which is complete otherwise; stops what rests."""
     for j in range(stops.coordinate.size):
-        k, s, i, m = stops.coordinate[j], stops.side[j], SWITCH * stops.switch[j], NUMBERS * j
-        d = positive(signals.held, i, s * (ws.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
+        k, s, i, m = stops.coordinate[j], stops.side[j], SWITCH_SIZE * stops.switch[j], STOP_SIZE * j
+        d = positive_part(signals.held, i, s * (ws.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
         d = where_less(0.0, d, d, 0.0)
         rate = s * ws.v[k]
         share = where_less(0.0, d, 1.0 + load(stops.numbers, m + DAMPING) * rate, 1.0)
-        ws.tau[k] -= s * load(stops.numbers, m + STIFFNESS) * d * positive(signals.held, i + SWITCH, share)
+        ws.tau[k] -= s * load(stops.numbers, m + STIFFNESS) * d * positive_part(signals.held, i + SWITCH_SIZE, share)
     for j in range(stops.held.size):
         k = stops.held[j]
         stops.applied[k] = ws.tau[k]
@@ -201,14 +212,14 @@ def push_back(stops, q_of_v, signals, ws):
 
 
 @inline_kernel
-def weigh(stops, signals, ws):
+def measure_stop_forces(stops, signals, ws):
     """The forces of hard stops, once work.tau holds what hybrid dynamics found, as readings of their switches."""
     for j in range(stops.held.size):
         k = stops.held[j]
-        look(signals.held, SWITCH * stops.held_switch[j], ws.tau[k] - stops.applied[k])
+        register_zero_crossing(signals.held, SWITCH_SIZE * stops.resting_switch[j], ws.tau[k] - stops.applied[k])
 
 
 @inline_kernel
-def positive(held, i, x):
+def positive_part(held, i, x):
     """max(x, 0), held on the side of the switch."""
-    return held_choice(MAX, held, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]
+    return frozen_choice(MAX, held, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]

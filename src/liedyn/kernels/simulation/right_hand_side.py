@@ -11,23 +11,33 @@ import numpy as np
 
 from liedyn.joints.joint_model import joint_pose, resistance
 from liedyn.kernels.batch_blocks import OK
-from liedyn.kernels.constraints.driver import CLOSE, CLOSE_UNCOUNTED, CLOSED, LOOK, MEASURE, MOVE, copy, run, worst
+from liedyn.kernels.constraints.driver import (
+    CHECK_STATE,
+    CLOSED,
+    MEASURE,
+    PROJECT,
+    PROJECT_UNCOUNTED,
+    SOLVE_MOTION,
+    call_operation,
+    copy_array,
+    max_abs,
+)
 from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
 from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
-from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, drive_motors
-from liedyn.kernels.simulation.joint_laws import JointLaws, Stops, drive_joints, push_back, weigh
+from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, apply_motor_law
+from liedyn.kernels.simulation.joint_laws import JointLaws, Stops, add_stop_forces, apply_joint_laws, measure_stop_forces
 from liedyn.kernels.simulation.signals import (
     POSITION,
     TORQUE,
     VELOCITY,
-    look_at_points,
+    evaluate_signal,
+    evaluate_vector3,
+    flag_nonfinite,
     measure_forces,
-    note,
+    measure_points,
     prescribe_poses,
-    signal,
-    three,
 )
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.simd import absolute, number_like, where_less
@@ -51,7 +61,7 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 NOT_CONVERGED = 20           # an iteration for the end of a step
 # a switch of the state is passed in the step just tried; a run with such switches stands at a break; at an event
-PASSED, WALL, AT_EVENT = 30, 31, 33
+SWITCH_CROSSED, AT_BREAK_POINT, AT_EVENT = 30, 31, 33
 
 
 class MotionWorkspace(NamedTuple):
@@ -81,53 +91,53 @@ class SystemModel(NamedTuple):
 
 
 @inline_kernel
-def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, ws):
+def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
     """Of an open tree. Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code, a
     number."""
-    set_out(tree, plant, schedule, signals, t, q0, y, ws)
-    inner = hybrid_workspace(ws.memory, tree.parent.size, plant.prescribed.size)
-    deficit = complete_motion(tree, plant.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, plant.passive[0], inner)
-    watch(schedule, signals, t, ws)
+    evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
+    inner = hybrid_workspace(ws.memory, tree.parent.size, system.prescribed.size)
+    deficit = complete_motion(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
+    evaluate_events(schedule, signals, t, ws)
     power = number_like(y, 0.0)
     if ws.F.size:
         for i in range(1, tree.parent.size):
             power = power + dot(load_twist(ws.F, i), load_twist(inner.V, i))
-    return rates(tree, plant, signals, y, deficit, power, dy, ws)
+    return store_rates(tree, system, signals, y, deficit, power, dy, ws)
 
 
 @inline_kernel
-def set_out(tree, plant, schedule, signals, t, q0, y, ws):
+def evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws):
     """The state, and what is prescribed and acts there, into work."""
-    nv = plant.prescribed.size
+    nv = system.prescribed.size
     retract(tree, q0, y[:nv], ws.q)
     for k in range(nv):
         ws.v[k] = y[nv + k]
     for k in range(schedule.integral.size):
         ws.z[k] = y[2 * nv + k]
-    act(plant, tree, schedule, signals, t, ws)
+    apply_inputs(system, tree, schedule, signals, t, ws)
 
 
 @inline_kernel
-def rates(tree, plant, signals, y, deficit, power, dy, ws):
+def store_rates(tree, system, signals, y, deficit, power, dy, ws):
     """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
-    nv = plant.prescribed.size
-    weigh(plant.stops, signals, ws)
+    nv = system.prescribed.size
+    measure_stop_forces(system.stops, signals, ws)
     chart_rate(tree, y[:nv], ws.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = ws.a[k]
     n = ws.z.size // 2
     for k in range(n):
         dy[2 * nv + k] = ws.z[n + k]
-    dy[2 * nv + n] = joint_power(tree, plant, ws, power)
+    dy[2 * nv + n] = joint_power(tree, system, ws, power)
     return where_less(-0.5, ws.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 
 
 @inline_kernel
-def joint_power(tree, plant, ws, power):
+def joint_power(tree, system, ws, power):
     """power, and that of motors and passive forces but springs."""
     for k in range(ws.v.size):
         power += ws.tau[k] * ws.v[k]
-        if plant.passive[0]:
+        if system.passive[0]:
             power += resistance(tree, k, ws.v) * ws.v[k]
     return power
 
@@ -142,24 +152,24 @@ def finite_rates(dy):
 
 
 @inline_kernel
-def act(plant, tree, schedule, signals, t, ws):
+def apply_inputs(system, tree, schedule, signals, t, ws):
     """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
     ws.flag[0] = -1.0
     prescribe(tree, schedule, signals, t, ws)
-    drive_motors(plant.law, tree, signals, t, ws)
-    drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, ws)
-    push_back(plant.stops, schedule.q_of_v, signals, ws)
-    apply_forces(tree, plant, schedule, signals, t, ws)
+    apply_motor_law(system.law, tree, signals, t, ws)
+    apply_joint_laws(system.joint_laws, tree, system.passive, schedule.q_of_v, signals, t, ws)
+    add_stop_forces(system.stops, schedule.q_of_v, signals, ws)
+    apply_forces(tree, system, schedule, signals, t, ws)
 
 
 @inline_kernel
-def watch(schedule, signals, t, ws):
+def evaluate_events(schedule, signals, t, ws):
     """Events, once all joint forces are known."""
     measure_forces(ws.tau, signals.measured)
     for k in range(schedule.watch.size):
         if schedule.watch[k] >= 0:
-            x, _, _ = signal(signals, schedule.watch[k], t, ws.q, ws.v, ws.stack)
-            note(ws.flag, schedule.watch[k], x)
+            x, _, _ = evaluate_signal(signals, schedule.watch[k], t, ws.q, ws.v, ws.stack)
+            flag_nonfinite(ws.flag, schedule.watch[k], x)
 
 
 @inline_kernel
@@ -169,7 +179,7 @@ def prescribe(tree, schedule, signals, t, ws):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
             continue
-        x, dx, ddx = signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
+        x, dx, ddx = evaluate_signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
         if level == POSITION:
             ws.q[schedule.q_of_v[k]] = x
             ws.v[k], ws.a[k] = dx, ddx
@@ -179,18 +189,18 @@ def prescribe(tree, schedule, signals, t, ws):
         else:
             ws.a[k] = x
             dx, ddx = 0.0, 0.0
-        note(ws.flag, schedule.signal[k], x + dx + ddx)
+        flag_nonfinite(ws.flag, schedule.signal[k], x + dx + ddx)
     prescribe_poses(schedule.poses, signals, t, ws.q, ws.v, ws.a, ws)
-    look_at_points(signals.points, tree, ws.q, ws.v, signals.measured)
+    measure_points(signals.points, tree, ws.q, ws.v, signals.measured)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue
-        force, _, _ = signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
+        force, _, _ = evaluate_signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
         if schedule.target[k] >= 0:
-            x, dx, _ = signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
-            note(ws.flag, schedule.target[k], x + dx)
+            x, dx, _ = evaluate_signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
+            flag_nonfinite(ws.flag, schedule.target[k], x + dx)
             force += schedule.kp[k] * (x - ws.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - ws.v[k])
-        note(ws.flag, schedule.signal[k], force)
+        flag_nonfinite(ws.flag, schedule.signal[k], force)
         ws.tau[k] = force
     integrate_errors(schedule, signals, t, ws)
 
@@ -201,18 +211,18 @@ def integrate_errors(schedule, signals, t, ws):
     n = schedule.integral.size
     for j in range(n):
         k = schedule.integral[j]
-        x, _, _ = signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
+        x, _, _ = evaluate_signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
         ws.tau[k] += ws.z[j]
         ws.z[n + j] = schedule.ki[j] * (x - ws.q[schedule.q_of_v[k]])
 
 
 @inline_kernel
-def impose(schedule, signals, t, q, v, ws):
+def set_prescribed_state(schedule, signals, t, q, v, ws):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == VELOCITY or (level == POSITION and schedule.q_of_v[k] >= 0):
-            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, ws.stack)
+            x, dx, _ = evaluate_signal(signals, schedule.signal[k], t, q, v, ws.stack)
             if level == POSITION:
                 q[schedule.q_of_v[k]] = x
                 v[k] = dx
@@ -222,27 +232,27 @@ def impose(schedule, signals, t, q, v, ws):
 
 
 @inline_kernel
-def apply_forces(tree, plant, schedule, signals, t, ws):
+def apply_forces(tree, system, schedule, signals, t, ws):
     """External wrenches into work.wrench and work.F."""
     for k in range(ws.wrench.size):
         ws.wrench[k] = 0.0
     for k in range(ws.F.size):
         ws.F[k] = 0.0
     for j in range(schedule.force_link.size):
-        x, _, _ = signal(signals, schedule.force_signal[j], t, ws.q, ws.v, ws.stack)
+        x, _, _ = evaluate_signal(signals, schedule.force_signal[j], t, ws.q, ws.v, ws.stack)
         x = where_less(t, schedule.force_from[j], 0.0, where_less(t, schedule.force_until[j], x, 0.0))
-        note(ws.flag, schedule.force_signal[j], x)
+        flag_nonfinite(ws.flag, schedule.force_signal[j], x)
         m, f = load_twist(schedule.force_basis, j)
         F = (x * m[0], x * m[1], x * m[2]), (x * f[0], x * f[1], x * f[2])
         if schedule.force_world[j]:
             R = link_rotation(tree, schedule.force_link[j], ws.q)
             f = rotate_back(R, F[1])
             F = add_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
-        s = plant.slot[j]
+        s = system.slot[j]
         store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
-    contact_wrenches(plant.contacts, tree, signals.held, ws)
-    for s in range(plant.slot_link.size):
-        link = plant.slot_link[s]
+    contact_wrenches(system.contacts, tree, signals.held, ws)
+    for s in range(system.slot_link.size):
+        link = system.slot_link[s]
         i = tree.link_body[link]
         F = dAd_inv(load_pose(tree.link_pose, link), load_twist(ws.wrench, s))
         store_twist(ws.F, i, add(load_twist(ws.F, i), F))
@@ -263,100 +273,101 @@ def link_rotation(tree, link, q):
 class ConstrainedSystem(NamedTuple):
     """The constraints of a run."""
 
-    desk: np.ndarray          # see `desk`
+    constraint_ws: np.ndarray          # see `constraint_ws`
     signal: np.ndarray        # (6 driven,) int64: x y z, roll pitch yaw of each driven closure
     turn: np.ndarray          # (9 driven,) rotation from the kernels' frame A to the file's
-    drive: np.ndarray         # (24 driven,) of the desk: motion at the last evaluation
+    constraint_motion: np.ndarray         # (24 driven,) of the desk: motion at the last evaluation
     multipliers: np.ndarray   # (m,) of the desk: of the last evaluation
-    figures: np.ndarray       # of the desk
+    statistics: np.ndarray       # of the desk
 
 
 # driven closures --------------------------------------------------------------------------------------------------
 @kernel
-def prescribe_loop_motion(signals, ties, t, ws):
+def prescribe_loop_motion(signals, constraints, t, ws):
     """Writes ties.drive: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll). work.flag: a signal that is not finite."""
-    for d in range(ties.signal.size // 6):
-        p, dp, ddp = three(signals, ties.signal, 6 * d, t, ws)
-        angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, ws)
+    for d in range(constraints.signal.size // 6):
+        p, dp, ddp = evaluate_vector3(signals, constraints.signal, 6 * d, t, ws)
+        angle, rate, rate2 = evaluate_vector3(signals, constraints.signal, 6 * d + 3, t, ws)
         R, w, dw = rpy_motion(angle, rate, rate2)
         v = rotate_back(R, dp)
         dv = sub3(rotate_back(R, ddp), cross(w, v))
-        Q = load9(ties.turn, 9 * d)
-        store_pose(ties.drive, 2 * d, (matmul3(transpose(Q), matmul3(R, Q)), rotate_back(Q, p)))
-        store_twist(ties.drive, 4 * d + 2, (rotate_back(Q, w), rotate_back(Q, v)))
-        store_twist(ties.drive, 4 * d + 3, (rotate_back(Q, dw), rotate_back(Q, dv)))
+        Q = load9(constraints.turn, 9 * d)
+        store_pose(constraints.constraint_motion, 2 * d, (matmul3(transpose(Q), matmul3(R, Q)), rotate_back(Q, p)))
+        store_twist(constraints.constraint_motion, 4 * d + 2, (rotate_back(Q, w), rotate_back(Q, v)))
+        store_twist(constraints.constraint_motion, 4 * d + 3, (rotate_back(Q, dw), rotate_back(Q, dv)))
 
 
 # at a state -------------------------------------------------------------------------------------------------------
 @inline_kernel
-def moved(ties, ws):
-    """The desk after `MOVE` at the state in work, and its code."""
-    d = constraint_workspace_of(ties.desk)
-    copy(ws.q, d.q)
-    copy(ws.v, d.v)
-    copy(ws.a, d.a)
-    copy(ws.tau, d.tau)
-    copy(ws.F, d.f_ext)
-    return d, run(ties.desk, MOVE)
+def solve_at_state(constraints, ws):
+    """The desk after `SOLVE_MOTION` at the state in work, and its code."""
+    d = constraint_workspace_of(constraints.constraint_ws)
+    copy_array(ws.q, d.q)
+    copy_array(ws.v, d.v)
+    copy_array(ws.a, d.a)
+    copy_array(ws.tau, d.tau)
+    copy_array(ws.F, d.f_ext)
+    return d, call_operation(constraints.constraint_ws, SOLVE_MOTION)
 
 
 @inline_kernel
-def constrained_hybrid(ties, ws):
+def constrained_hybrid(constraints, ws):
     """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
-    d, code = moved(ties, ws)
-    copy(d.found_a, ws.a)
-    copy(d.found_tau, ws.tau)
+    d, code = solve_at_state(constraints, ws)
+    copy_array(d.out_a, ws.a)
+    copy_array(d.out_tau, ws.tau)
     return code
 
 
 @inline_kernel
-def look_from(ties, t, ws):
-    """`look_around` at an accepted state of a method that does without `constrained_hybrid`. Overwrites ties.multipliers."""
-    _, code = moved(ties, ws)
-    return CLOSED if code != OK else look_around(ties, t)         # lines hold for angles that are not large
+def solve_and_check_state(constraints, t, ws):
+    """`check_accepted_state` at an accepted state of a method that does without `constrained_hybrid`. Overwrites
+    ties.multipliers."""
+    _, code = solve_at_state(constraints, ws)
+    return CLOSED if code != OK else check_accepted_state(constraints, t)         # lines hold for angles that are not large
 
 
 @inline_kernel
-def hybrid_deficit(ties): return constraint_workspace_of(ties.desk).deficit[0]
+def hybrid_deficit(constraints): return constraint_workspace_of(constraints.constraint_ws).deficit[0]
 
 
 @inline_kernel
-def constraint_power(ties):
+def constraint_power(constraints):
     """What external wrenches and driven closures supply, after `constrained_hybrid`."""
-    d = constraint_workspace_of(ties.desk)
+    d = constraint_workspace_of(constraints.constraint_ws)
     power = d.power[0]
-    for r in range(d.drive_rate.size):
-        power += d.multipliers[r] * d.drive_rate[r]
+    for r in range(d.constraint_motion_rate.size):
+        power += d.multipliers[r] * d.constraint_motion_rate[r]
     return power
 
 
 @inline_kernel
-def look_around(ties, t):
+def check_accepted_state(constraints, t):
     """At an accepted state, after `constrained_hybrid`: singular configurations, and prescriptions that contradict. Returns a
     code."""
-    ties.figures[TIME] = t
-    return run(ties.desk, LOOK)
+    constraints.statistics[TIME] = t
+    return call_operation(constraints.constraint_ws, CHECK_STATE)
 
 
 @inline_kernel
-def close_loops(ties, counted, q, v):
+def project_constraints(constraints, count_drift, q, v):
     """q and v go back onto the constraints, what is prescribed of them excepted; ties.drive must be of this time. Where
-    there is no projection only the drift is noted, as it is if `counted`. Returns a code."""
-    d = constraint_workspace_of(ties.desk)
-    copy(q, d.q)
-    copy(v, d.v)
-    code = run(ties.desk, CLOSE if counted else CLOSE_UNCOUNTED)
-    copy(d.q, q)
-    copy(d.v, v)
+    there is no projection only the drift is noted, as it is if `count_drift`. Returns a code."""
+    d = constraint_workspace_of(constraints.constraint_ws)
+    copy_array(q, d.q)
+    copy_array(v, d.v)
+    code = call_operation(constraints.constraint_ws, PROJECT if count_drift else PROJECT_UNCOUNTED)
+    copy_array(d.q, q)
+    copy_array(d.v, v)
     return code
 
 
 @inline_kernel
-def measure(desk, q, v, out):
+def constraint_errors(constraint_ws, q, v, out):
     """out = largest residual and velocity residual."""
-    d = constraint_workspace_of(desk)
-    copy(q, d.q)
-    copy(v, d.v)
-    code = run(desk, MEASURE)
-    out[0], out[1] = worst(d.residual), worst(d.velocity)
+    d = constraint_workspace_of(constraint_ws)
+    copy_array(q, d.q)
+    copy_array(v, d.v)
+    code = call_operation(constraint_ws, MEASURE)
+    out[0], out[1] = max_abs(d.residual), max_abs(d.velocity)
     return code

@@ -19,7 +19,7 @@ from liedyn.kernels.simulation.signals import (
     EXP,
     FIRST_BINARY,
     FIRST_UNARY,
-    HELD_CLOCK,
+    FROZEN_CLOCK,
     LITERAL,
     LOG,
     MIN,
@@ -35,25 +35,26 @@ from liedyn.kernels.simulation.signals import (
     TAN,
     TANH,
     binary,
-    held_time,
-    piece,
+    find_piece,
+    frozen_clock,
     quotient,
     unary,
 )
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-_ROOM = 3                        # series of scratch before the stack
-_MOST = 64                       # of an integer exponent that is multiplied out
+_N_BUFFERS = 3                        # series of scratch before the stack
+_MAX_EXPONENT = 64                    # of an integer exponent that is multiplied out
 
 
-def series_stack(depth: int, order: int) -> int:
+def series_stack_size(depth: int, order: int) -> int:
     """Floats of scratch for `signal_series` of a signal whose program is `depth` jets deep."""
-    return max((depth + _ROOM) * (order + 1), ORDER)
+    return max((depth + _N_BUFFERS) * (order + 1), ORDER)
 
 
 @kernel
 def signal_series(signals, k, t, stack, out):
-    """Writes out (order + 1,). stack: `series_stack` floats. Not a number or infinite where a function has no such series."""
+    """Writes out (order + 1,). stack: `series_stack_size` floats. Not a number or infinite where a function has no such
+    series."""
     first, count = signals.first[k], signals.count[k]
     for i in range(out.size):
         out[i] = 0.0
@@ -68,7 +69,7 @@ def signal_series(signals, k, t, stack, out):
 @inline_kernel
 def polynomial_series(breaks, coefficients, first, count, t, stack, out):
     """The piece's Taylor shift, by repeated Horner's rule."""
-    low = piece(breaks, first, count, t)
+    low = find_piece(breaks, first, count, t)
     s = t - breaks[low]
     for i in range(ORDER):
         stack[i] = coefficients[ORDER * low + i]
@@ -82,7 +83,7 @@ def polynomial_series(breaks, coefficients, first, count, t, stack, out):
 def program_series(code, literals, clocks, first, count, t, stack, out):
     n = out.size
     a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
-    top = _ROOM * n - n
+    top = _N_BUFFERS * n - n
     for i in range(first, first + count):
         operation, operand = code[i] & 255, code[i] >> 8
         if operation < FIRST_UNARY:
@@ -95,8 +96,8 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
                 begun, rate = t, 1.0
                 if operation == CLOCK:
                     begun = t - clocks[operand]
-                elif operation == HELD_CLOCK:
-                    begun, rate = held_time(t - clocks[operand])
+                elif operation == FROZEN_CLOCK:
+                    begun, rate = frozen_clock(t - clocks[operand])
                 stack[top] = begun
                 if n > 1:
                     stack[top + 1] = rate
@@ -111,7 +112,7 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
 
 # series -------------------------------------------------------------------------------------------------------------
 @inline_kernel
-def stands_still(x):
+def is_constant(x):
     moving = False
     for k in range(1, x.size):
         moving = moving or x[k] != 0.0
@@ -129,7 +130,7 @@ def sign_after(x, y):
 
 
 @inline_kernel
-def keep(x, y):
+def copy_series(x, y):
     """y = x."""
     for k in range(x.size):
         y[k] = x[k]
@@ -145,14 +146,14 @@ def product_term(x, y, k):
 
 
 @inline_kernel
-def multiply(x, y, out):
+def multiply_series(x, y, out):
     """out = x y; out may be x."""
     for k in range(x.size - 1, -1, -1):
         out[k] = product_term(x, y, k)
 
 
 @inline_kernel
-def divide(x, y, out):
+def divide_series(x, y, out):
     """out = x / y; out may be x."""
     for k in range(x.size):
         total = x[k]
@@ -162,7 +163,7 @@ def divide(x, y, out):
 
 
 @inline_kernel
-def driven_term(x, w, k):
+def integral_coefficient(x, w, k):
     """Coefficient k > 0 of f where f' = w x'."""
     total = 0.0
     for j in range(1, k + 1):
@@ -171,11 +172,11 @@ def driven_term(x, w, k):
 
 
 @inline_kernel
-def integrate_slope(value, x, w, room):
+def integrate_series(value, x, w, buffer):
     """x = f of that x, where f' = w x'; f begins at `value`."""
-    keep(x, room)
+    copy_series(x, buffer)
     for k in range(1, x.size):
-        x[k] = driven_term(room, w, k)
+        x[k] = integral_coefficient(buffer, w, k)
     x[0] = value
 
 
@@ -212,15 +213,15 @@ def unary_series(operation, x, a, b):
         s = sign_after(x, b)
         for k in range(n):
             x[k] = s * x[k]
-    elif stands_still(x):
+    elif is_constant(x):
         x[0] = value
     elif operation in (SIN, COS, SINH, COSH):
         odd, even = (SIN, COS) if operation in (SIN, COS) else (SINH, COSH)
         turn = -1.0 if odd == SIN else 1.0
         a[0], b[0] = unary(odd, x[0], 0.0, 0.0)[0], unary(even, x[0], 0.0, 0.0)[0]
         for k in range(1, n):
-            a[k], b[k] = driven_term(x, b, k), turn * driven_term(x, a, k)
-        keep(a if operation == odd else b, x)
+            a[k], b[k] = integral_coefficient(x, b, k), turn * integral_coefficient(x, a, k)
+        copy_series(a if operation == odd else b, x)
     elif operation in (TAN, TANH):                             # f' = (1 +- f^2) x'
         turn = 1.0 if operation == TAN else -1.0
         a[0], b[0] = value, 1.0 + turn * value * value
@@ -228,31 +229,31 @@ def unary_series(operation, x, a, b):
             cosh = unary(COSH, x[0], 0.0, 0.0)[0]
             b[0] = 1.0 / (cosh * cosh)
         for k in range(1, n):
-            a[k] = driven_term(x, b, k)
+            a[k] = integral_coefficient(x, b, k)
             b[k] = turn * product_term(a, a, k)
-        keep(a, x)
+        copy_series(a, x)
     elif operation == EXP:
         a[0] = value
         for k in range(1, n):
-            a[k] = driven_term(x, a, k)
-        keep(a, x)
+            a[k] = integral_coefficient(x, a, k)
+        copy_series(a, x)
     elif operation == SQRT:
         real_power(x, 0.5, a)
-        keep(a, x)
+        copy_series(a, x)
     elif operation in (ASIN, ACOS):
         one_plus(-1.0, x, a)
         real_power(a, -0.5, b)
         if operation == ACOS:
             for k in range(n):
                 b[k] = -b[k]
-        integrate_slope(value, x, b, a)
+        integrate_series(value, x, b, a)
     elif operation in (ATAN, LOG):
         if operation == ATAN:
             one_plus(1.0, x, a)
         else:
-            keep(x, a)
+            copy_series(x, a)
         real_power(a, -1.0, b)
-        integrate_slope(value, x, b, a)
+        integrate_series(value, x, b, a)
     else:                                                      # sign, floor, step: constant between jumps
         x[0] = value
         for k in range(1, n):
@@ -270,9 +271,9 @@ def binary_series(operation, x, y, a, b, c):
         for k in range(n):
             x[k] -= y[k]
     elif operation == MULTIPLY:
-        multiply(x, y, x)
+        multiply_series(x, y, x)
     elif operation == DIVIDE:
-        divide(x, y, x)
+        divide_series(x, y, x)
     elif operation == POWER:
         power_series(x, y, a, b, c)
     elif operation == ATAN2:
@@ -280,7 +281,7 @@ def binary_series(operation, x, y, a, b, c):
     else:
         s = sign_after(x, y)
         if s != s or (s <= 0.0) != (operation == MIN):
-            keep(y, x)
+            copy_series(y, x)
         if s != s:
             x[0] = s
 
@@ -290,22 +291,22 @@ def power_series(x, y, a, b, c):
     """x = x^y."""
     n = x.size
     value, _, _ = binary(POWER, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
-    if stands_still(y) and stands_still(x):
+    if is_constant(y) and is_constant(x):
         x[0] = value
-    elif stands_still(y) and y[0] >= 0.0 and y[0] <= _MOST and y[0] == float(int(y[0])):
+    elif is_constant(y) and y[0] >= 0.0 and y[0] <= _MAX_EXPONENT and y[0] == float(int(y[0])):
         for k in range(n):
             a[k] = 0.0
         a[0] = 1.0
         for _ in range(int(y[0])):
-            multiply(a, x, a)
-        keep(a, x)
-    elif stands_still(y):
+            multiply_series(a, x, a)
+        copy_series(a, x)
+    elif is_constant(y):
         real_power(x, y[0], a)
-        keep(a, x)
+        copy_series(a, x)
     else:                                                      # exp(y log x)
-        keep(x, c)
+        copy_series(x, c)
         unary_series(LOG, c, a, b)
-        multiply(c, y, x)
+        multiply_series(c, y, x)
         unary_series(EXP, x, a, b)
         x[0] = value
 
@@ -315,7 +316,7 @@ def atan2_series(x, y, a, b, c):
     """x = atan2(x, y): f' = (y x' - x y') / (x^2 + y^2)."""
     n = x.size
     value, _, _ = binary(ATAN2, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
-    still = stands_still(x) and stands_still(y)
+    still = is_constant(x) and is_constant(y)
     for k in range(n):
         a[k] = product_term(x, x, k) + product_term(y, y, k)
     for k in range(n):                                         # coefficient k of y x' - x y'; the last is not needed
@@ -324,7 +325,7 @@ def atan2_series(x, y, a, b, c):
             total += (j + 1) * (x[j + 1] * y[k - j] - y[j + 1] * x[k - j])
         b[k] = total
     if not still:
-        divide(b, a, c)
+        divide_series(b, a, c)
         for k in range(1, n):
             x[k] = c[k - 1] / k
     x[0] = value

@@ -35,7 +35,7 @@ from liedyn.numba_tools.decorators import ieee_inline_kernel, inline_kernel, ker
 # too, only once, and leaves out what no expression reads.
 
 COMPONENTS = ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz")      # position, velocity, angular velocity of the link
-NUMBERS = 9
+NUMBERS_PER_POINT = 9
 
 
 class Points(NamedTuple):
@@ -51,26 +51,26 @@ NO_POINTS = Points(zeros(0, dtype=int64), zeros(1, dtype=int64), zeros(0, dtype=
 
 
 @kernel
-def look_at_points(points, tree, q, v, measured):
+def measure_points(points, tree, q, v, measured):
     """Into the last 9p numbers of `measured`."""
-    o = measured.size - NUMBERS * points.link.size
+    o = measured.size - NUMBERS_PER_POINT * points.link.size
     for j in range(points.link.size):
         x, u, w = point_motion(points, j, tree, q, v)
         for k in range(3):
             measured[o + k], measured[o + 3 + k], measured[o + 6 + k] = x[k], u[k], w[k]
-        o += NUMBERS
+        o += NUMBERS_PER_POINT
 
 
 @inline_kernel
 def point_motion(points, j, tree, q, v):
     """Position, velocity and angular velocity in world axes."""
-    X, V = along(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
+    X, V = link_pose_and_twist(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
     p = load3(points.at, 3 * j)
     return add_rotate(X[1], X[0], p), rotate(X[0], add_cross(V[1], V[0], p)), rotate(X[0], V[0])
 
 
 @inline_kernel
-def along(path, first, last, link, tree, q, v):
+def link_pose_and_twist(path, first, last, link, tree, q, v):
     """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
     zero = number_like(q, 0.0)
     one = zero + 1.0
@@ -105,21 +105,21 @@ OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "h
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
               "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
-(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, HELD_CLOCK, MOVING_Q, MOVING_POINT,
+(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, FROZEN_CLOCK, MOVING_Q, MOVING_POINT,
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
-_SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
+_SMALLEST_NORMAL = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 RATE = 1 << 24
 EVENT = len(OPERATIONS)           # a switch of an event, in addition to operations
-OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
+STATE_OPERATIONS = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument
 # when it was last seen, whether it is loose (changes sides without a cut), whether it is a FLOOR or an EVENT.
-SIDE, READING, CHATTERING, KIND = range(4)
-SWITCH = 4
-FREE = 1e300              # a side in place of NaN, for comparisons
+SWITCH_SIGN, SWITCH_VALUE, CHATTERING, KIND = range(4)
+SWITCH_SIZE = 4
+NOT_FROZEN = 1e300              # a side in place of NaN, for comparisons
 
 
 class Signals(NamedTuple):
@@ -146,7 +146,7 @@ class Poses(NamedTuple):
     q: ndarray               # (p,) int64: the joint's first coordinate in q
     v: ndarray               # (p,) int64: that in v
     free: ndarray            # (p,) int64: 1 a free joint, 0 a ball joint
-    curved: ndarray          # (p,) int64: 1 by U and x, 0 by angles
+    uses_rotation_vector: ndarray          # (p,) int64: 1 by U and x, 0 by angles
     signal: ndarray          # (10 p,) int64: x y z; roll pitch yaw, or x; U as x y z w. -1: not used
 
 
@@ -185,7 +185,7 @@ class InputSchedule(NamedTuple):
 
 
 @kernel
-def signal(signals, k, t, q, v, stack):
+def evaluate_signal(signals, k, t, q, v, stack):
     """Value and first two time derivatives of signal `k`. `stack` is scratch of `Problem.stack_size` floats.
 
     Not a number or infinite outside the domain of a function: the caller checks what it uses.
@@ -193,31 +193,31 @@ def signal(signals, k, t, q, v, stack):
     if signals.kind[k] == CONSTANT:
         return signals.literals[signals.first[k]], 0.0, 0.0
     if signals.kind[k] == POLYNOMIAL:
-        return polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
-    return program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
+        return evaluate_polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
+    return evaluate_program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
                    signals.count[k], t, q, v, stack)
 
 
 @inline_kernel
-def note(flag, k, x):
+def flag_nonfinite(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
 
 
 @inline_kernel
-def three(signals, numbers, first, t, ws):
+def evaluate_vector3(signals, numbers, first, t, ws):
     """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
-    x0, v0, a0 = signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)
-    x1, v1, a1 = signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)
-    x2, v2, a2 = signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)
-    note(ws.flag, numbers[first], x0 + v0 + a0)
-    note(ws.flag, numbers[first + 1], x1 + v1 + a1)
-    note(ws.flag, numbers[first + 2], x2 + v2 + a2)
+    x0, v0, a0 = evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)
+    x1, v1, a1 = evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)
+    x2, v2, a2 = evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)
+    flag_nonfinite(ws.flag, numbers[first], x0 + v0 + a0)
+    flag_nonfinite(ws.flag, numbers[first + 1], x1 + v1 + a1)
+    flag_nonfinite(ws.flag, numbers[first + 2], x2 + v2 + a2)
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
 @inline_kernel
-def piece(breaks, first, count, t):
+def find_piece(breaks, first, count, t):
     """The last piece that begins at or before t, by bisection."""
     low, high = first, first + count
     while high - low > 1:
@@ -230,9 +230,9 @@ def piece(breaks, first, count, t):
 
 
 @kernel
-def polynomial(breaks, coefficients, first, count, t):
+def evaluate_polynomial(breaks, coefficients, first, count, t):
     """Horner's rule for the value and both derivatives."""
-    low = piece(breaks, first, count, t)
+    low = find_piece(breaks, first, count, t)
     s = t - breaks[low]
     x, dx, half_ddx = coefficients[ORDER * low + ORDER - 1], 0.0, 0.0
     for i in range(ORDER - 2, -1, -1):
@@ -243,7 +243,7 @@ def polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
+def evaluate_program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
     """Run the instructions on a stack of jets; the result is the last one left. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
@@ -262,8 +262,8 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
                 x, dx, ddx = measured[operand], 0.0, 0.0
             elif operation == CLOCK:
                 x, dx, ddx = t - clocks[operand], 1.0, 0.0
-            elif operation == HELD_CLOCK:
-                x, dx = held_time(t - clocks[operand])
+            elif operation == FROZEN_CLOCK:
+                x, dx = frozen_clock(t - clocks[operand])
                 ddx = 0.0
             elif operation == MOVING_Q:
                 x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
@@ -272,56 +272,56 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
         elif operation < FIRST_BINARY:
             x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
             if operand > 0:
-                x, dx, ddx = held_unary(operation, held, SWITCH * (operand - 1), stack[top], stack[top + 1], stack[top + 2],
-                                        (x, dx, ddx))
+                x, dx, ddx = frozen_unary(operation, held, SWITCH_SIZE * (operand - 1), stack[top], stack[top + 1],
+                                          stack[top + 2], (x, dx, ddx))
         else:
             top -= 3
             one, other = (stack[top], stack[top + 1], stack[top + 2]), (stack[top + 3], stack[top + 4], stack[top + 5])
             x, dx, ddx = binary(operation, one[0], one[1], one[2], other[0], other[1], other[2])
             if operand > 0:
-                x, dx, ddx = held_choice(operation, held, SWITCH * (operand - 1), one, other, (x, dx, ddx))
+                x, dx, ddx = frozen_choice(operation, held, SWITCH_SIZE * (operand - 1), one, other, (x, dx, ddx))
         stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
     return stack[0], stack[1], stack[2]
 
 
 @inline_kernel
-def held_time(x):
+def frozen_clock(x):
     """A held clock and its rate, where the clock is at x."""
     return where_less(x, inf, x, 0.0), where_less(x, inf, 1.0, 0.0)
 
 
 @inline_kernel
-def look(held, i, x):
-    """Notes the argument x of a switch. Returns the side that it is held on; FREE where it is held on none."""
-    held[i + READING] = x
+def register_zero_crossing(held, i, x):
+    """Notes the argument x of a switch. Returns the side that it is held on; NOT_FROZEN where it is held on none."""
+    held[i + SWITCH_VALUE] = x
     side = load(held, i)
-    return where_less(absolute(side), FREE, where_less(absolute(x), inf, side, FREE), FREE)
+    return where_less(absolute(side), NOT_FROZEN, where_less(absolute(x), inf, side, NOT_FROZEN), NOT_FROZEN)
 
 
 @inline_kernel
-def keep_readings(held, K, row, n):
+def store_switch_values(held, K, row, n):
     """What the switches have read, into K[row, n:], as many as it holds."""
     for k in range(n, K.shape[1]):
-        K[row, k] = held[SWITCH * (k - n) + READING]
+        K[row, k] = held[SWITCH_SIZE * (k - n) + SWITCH_VALUE]
 
 
 @inline_kernel
-def held_unary(operation, held, i, x, dx, ddx, free):
+def frozen_unary(operation, held, i, x, dx, ddx, free):
     """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
-    side = look(held, i, x)
+    side = register_zero_crossing(held, i, x)
     if operation == ABS:
-        return choose(side, FREE, (side * x, side * dx, side * ddx), free)
+        return choose(side, NOT_FROZEN, (side * x, side * dx, side * ddx), free)
     if operation == STEP:
-        return choose(side, FREE, (where_less(0.0, side, 1.0, 0.0), 0.0, 0.0), free)
-    return choose(side, FREE, (side, 0.0, 0.0), free)
+        return choose(side, NOT_FROZEN, (where_less(0.0, side, 1.0, 0.0), 0.0, 0.0), free)
+    return choose(side, NOT_FROZEN, (side, 0.0, 0.0), free)
 
 
 @inline_kernel
-def held_choice(operation, held, i, x, y, free):
+def frozen_choice(operation, held, i, x, y, free):
     """Jet of min or max, x where x - y is on the lower side or on the higher one."""
-    side = look(held, i, x[0] - y[0])
+    side = register_zero_crossing(held, i, x[0] - y[0])
     lower, higher = (x, y) if operation == MIN else (y, x)
-    return choose(side, FREE, choose(0.0, side, higher, lower), free)
+    return choose(side, NOT_FROZEN, choose(0.0, side, higher, lower), free)
 
 
 @inline_kernel
@@ -331,23 +331,23 @@ def choose(x, y, yes, no):
 
 
 @inline_kernel
-def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST, yes, no)
+def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST_NORMAL, yes, no)
 
 
 @inline_kernel
-def product(slope, rate):
+def rate_product(slope, rate):
     """slope · rate, where an infinite slope of something that stands still is no motion (sqrt(0), abs(v)**0.5)."""
     return where_zero(rate, 0.0, slope * rate)
 
 
 @inline_kernel
-def chain(f, df, ddf, dx, ddx):
+def chain_rule(f, df, ddf, dx, ddx):
     """Jet of f(x(t)) from f and its derivatives with respect to x."""
-    return f, product(df, dx), product(ddf, dx * dx) + product(df, ddx)
+    return f, rate_product(df, dx), rate_product(ddf, dx * dx) + rate_product(df, ddx)
 
 
 @inline_kernel
-def direction(x, dx, ddx):
+def jet_sign(x, dx, ddx):
     """Sign of x just after now: 1, 0, -1; not a number where x is none."""
     return sign_or(x, sign_or(dx, sign_or(ddx, 0.0)))
 
@@ -365,47 +365,47 @@ def unary(operation, x, dx, ddx):
         return -x, -dx, -ddx
     if operation in (SIN, COS):
         s, c = math.sin(x), math.cos(x)
-        return chain(s, c, -s, dx, ddx) if operation == SIN else chain(c, -s, -c, dx, ddx)
+        return chain_rule(s, c, -s, dx, ddx) if operation == SIN else chain_rule(c, -s, -c, dx, ddx)
     if operation in (SINH, COSH):
         s, c = math.sinh(x), math.cosh(x)
-        return chain(s, c, s, dx, ddx) if operation == SINH else chain(c, s, c, dx, ddx)
+        return chain_rule(s, c, s, dx, ddx) if operation == SINH else chain_rule(c, s, c, dx, ddx)
     if operation == TAN:
         f = math.tan(x)
-        return chain(f, 1.0 + f * f, 2.0 * f * (1.0 + f * f), dx, ddx)
+        return chain_rule(f, 1.0 + f * f, 2.0 * f * (1.0 + f * f), dx, ddx)
     if operation == TANH:
         f, c = math.tanh(x), math.cosh(x)
-        return chain(f, 1.0 / (c * c), -2.0 * f / (c * c), dx, ddx)
+        return chain_rule(f, 1.0 / (c * c), -2.0 * f / (c * c), dx, ddx)
     if operation in (ASIN, ACOS):
         square = (1.0 - x) * (1.0 + x)
         root = math.sqrt(square)
         if operation == ASIN:
-            return chain(math.asin(x), 1.0 / root, x / (root * square), dx, ddx)
-        return chain(math.acos(x), -1.0 / root, -x / (root * square), dx, ddx)
+            return chain_rule(math.asin(x), 1.0 / root, x / (root * square), dx, ddx)
+        return chain_rule(math.acos(x), -1.0 / root, -x / (root * square), dx, ddx)
     if operation == ATAN:
         slope = 1.0 / (1.0 + x * x)
-        return chain(math.atan(x), slope, -2.0 * x * slope * slope, dx, ddx)
+        return chain_rule(math.atan(x), slope, -2.0 * x * slope * slope, dx, ddx)
     if operation == EXP:
         f = math.exp(x)
-        return chain(f, f, f, dx, ddx)
+        return chain_rule(f, f, f, dx, ddx)
     if operation == LOG:
-        return chain(math.log(x), 1.0 / x, -1.0 / (x * x), dx, ddx)
+        return chain_rule(math.log(x), 1.0 / x, -1.0 / (x * x), dx, ddx)
     if operation == SQRT:
         f = math.sqrt(x)
-        return chain(f, 0.5 / f, -0.25 / (f * x), dx, ddx)
+        return chain_rule(f, 0.5 / f, -0.25 / (f * x), dx, ddx)
     if operation == ABS:
-        s = direction(x, dx, ddx)
+        s = jet_sign(x, dx, ddx)
         return s * x, s * dx, s * ddx
-    return jump(operation, x, dx, ddx), 0.0, 0.0
+    return step_function(operation, x, dx, ddx), 0.0, 0.0
 
 
 @inline_kernel
-def jump(operation, x, dx, ddx):
+def step_function(operation, x, dx, ddx):
     """sign, floor, step: constant between jumps."""
     if operation == FLOOR:
         whole = floor(x)
-        arrived = where_less(direction(0.0, dx, ddx), 0.0, 1.0, 0.0)
+        arrived = where_less(jet_sign(0.0, dx, ddx), 0.0, 1.0, 0.0)
         return whole - where_zero(x - whole, arrived, 0.0)
-    s = direction(x, dx, ddx)
+    s = jet_sign(x, dx, ddx)
     if operation == STEP:
         return where_less(s, 0.0, 0.0, where_less(absolute(s), 2.0, 1.0, s))
     return s
@@ -426,8 +426,8 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
         return x * y, dx * y + x * dy, ddx * y + 2.0 * (dx * dy) + x * ddy
     if operation == DIVIDE:
         f = quotient(x, y)
-        df = (dx - product(f, dy)) / y
-        return f, df, (ddx - 2.0 * product(df, dy) - product(f, ddy)) / y
+        df = (dx - rate_product(f, dy)) / y
+        return f, df, (ddx - 2.0 * rate_product(df, dy) - rate_product(f, ddy)) / y
     if operation == POWER:
         return power(x, dx, ddx, y, dy, ddy)
     if operation == ATAN2:                                     # atan2(y, x): the first argument is the ordinate
@@ -436,7 +436,7 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
         ddf = (y * ddx - x * ddy - 2.0 * df * (x * dx + y * dy)) / square
         moving = absolute(dx) + absolute(dy) + absolute(ddx) + absolute(ddy)
         return math.atan2(x, y), where_zero(moving, 0.0, df), where_zero(moving, 0.0, ddf)
-    s = direction(x - y, dx - dy, ddx - ddy)
+    s = jet_sign(x - y, dx - dy, ddx - ddy)
     one, other = ((x, dx, ddx), (y, dy, ddy)) if operation == MIN else ((y, dy, ddy), (x, dx, ddx))
     return choose(0.0, s, other, choose(s, 0.5, one, (s, s, s)))
 
@@ -450,7 +450,7 @@ def power(x, dx, ddx, y, dy, ddy):
     g = dy * log + y * dx / x                                  # d/dt of y log x
     dg = ddy * log + 2.0 * dy * dx / x + y * (ddx - dx * dx / x) / x
     moving = absolute(dy) + absolute(ddy)
-    still = chain(f, slope, curvature, dx, ddx)
+    still = chain_rule(f, slope, curvature, dx, ddx)
     return f, where_zero(moving, still[1], f * g), where_zero(moving, still[2], f * (dg + g * g))
 
 
@@ -458,7 +458,7 @@ def power(x, dx, ddx, y, dy, ddy):
 
 # With p(t) and R(t) the joint's v is [w; R^T p'], its a [dw; R^T p'' - w × R^T p'].
 
-SIGNALS = 10                     # of a pose
+SIGNALS_PER_POSE = 10                     # of a pose
 
 
 @kernel
@@ -467,11 +467,11 @@ def prescribe_poses(poses, signals, t, q, v, a, ws):
     is not finite."""
     for k in range(poses.q.size):
         i, j = poses.q[k], poses.v[k]
-        u, w, dw = turn_of(poses, k, signals, t, ws)
+        u, w, dw = pose_rotation(poses, k, signals, t, ws)
         store3(v, j, w)
         store3(a, j, dw)
         if poses.free[k]:
-            p, dp, ddp = three(signals, poses.signal, SIGNALS * k, t, ws)
+            p, dp, ddp = evaluate_vector3(signals, poses.signal, SIGNALS_PER_POSE * k, t, ws)
             R = quaternion_rotation(u)
             b = rotate_back(R, dp)
             store3(q, i, p)
@@ -482,13 +482,13 @@ def prescribe_poses(poses, signals, t, q, v, a, ws):
 
 
 @inline_kernel
-def turn_of(poses, k, signals, t, ws):
+def pose_rotation(poses, k, signals, t, ws):
     """Quaternion, w, dw."""
-    first = SIGNALS * k + 3
-    x, dx, ddx = three(signals, poses.signal, first, t, ws)
-    if poses.curved[k]:
+    first = SIGNALS_PER_POSE * k + 3
+    x, dx, ddx = evaluate_vector3(signals, poses.signal, first, t, ws)
+    if poses.uses_rotation_vector[k]:
         w, dw = rotation_vector_motion(x, dx, ddx)
-        u = quaternion_product(constants(signals, poses.signal, first + 3, t, ws), quaternion_exp(x))
+        u = quaternion_product(evaluate_values4(signals, poses.signal, first + 3, t, ws), quaternion_exp(x))
     else:
         _, w, dw = rpy_motion(x, dx, ddx)
         u = rpy_quaternion(x)
@@ -496,9 +496,9 @@ def turn_of(poses, k, signals, t, ws):
 
 
 @inline_kernel
-def constants(signals, numbers, first, t, ws):
+def evaluate_values4(signals, numbers, first, t, ws):
     """Four signals of which the values alone are used."""
-    return (signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)[0],
-            signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)[0],
-            signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)[0],
-            signal(signals, numbers[first + 3], t, ws.q, ws.v, ws.stack)[0])
+    return (evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, numbers[first + 3], t, ws.q, ws.v, ws.stack)[0])

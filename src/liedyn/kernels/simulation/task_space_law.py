@@ -15,28 +15,30 @@ k_0 (posture_k - q_k): what the task leaves free comes to rest where these are i
 keep their accelerations.
 
 J M^-1 J^T is scaled such that turning and moving each have the mean diagonal 1, and diagonalized: the result does not depend on
-the axes of the world or on units. An eigenvalue x below DAMPED becomes x + (DAMPED - x)^2 / DAMPED: then the task is not followed
-exactly, and accelerations stay bounded. Along a direction in which no joint moves the link, x and J^T are zero: nothing acts.
+the axes of the world or on units. An eigenvalue x below DAMPING_THRESHOLD becomes x + (DAMPING_THRESHOLD - x)^2 /
+DAMPING_THRESHOLD: then the task is not followed exactly, and accelerations stay bounded. Along a direction in which no joint
+moves the link, x and J^T are zero: nothing acts.
 """
 from typing import NamedTuple
 
 import numpy as np
 from numpy import int64
 
-from liedyn.kernels.hybrid_dynamics import factor, solve_factored
+from liedyn.kernels.hybrid_dynamics import factor_mass_matrix, solve_factored
 from liedyn.kernels.kinematics import LOCAL_WORLD_ALIGNED, jacobian, load_column, store_column
-from liedyn.kernels.mass_matrix import composite, composite_workspace
-from liedyn.kernels.simulation.signals import Poses, along, three, turn_of
+from liedyn.kernels.mass_matrix import composite_rigid_body, composite_workspace
+from liedyn.kernels.simulation.signals import Poses, evaluate_vector3, link_pose_and_twist, pose_rotation
 from liedyn.lie.simd import maximum, number_like, sqrt, where_less
 from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation, rotation_vector_motion
 from liedyn.lie.vectors import add3, add_cross, cross, dot3, load3, matmul3, neg3, rotate, rotate_back, scale3, sub3, transpose
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-DAMPED = 1e-3
+DAMPING_THRESHOLD = 1e-3
 SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
-_NONE = 1e-300           # avoids division by zero
-_EQUAL = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
-AXIS = 1e-9             # of the distance from the world's origin: a point that is closer to all axes is moved by rounding alone
+_TINY = 1e-300           # avoids division by zero
+_ROTATION_THRESHOLD = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
+# of the distance from the world's origin: a point that is closer to all axes is moved by rounding alone
+AXIS_TOLERANCE = 1e-9
 
 
 class Task(NamedTuple):
@@ -57,25 +59,25 @@ class Task(NamedTuple):
     A: np.ndarray            # (m m,) J M^-1 J^T, then diagonal
     D: np.ndarray            # (m,) inverse eigenvalues, damped
     scale: np.ndarray        # (m,)
-    turns: np.ndarray        # (SWEEPS m (m - 1),) cosines and sines
-    reach: np.ndarray        # (1,) square of AXIS times the distance of the point from the origin of the world
+    jacobi_rotations: np.ndarray        # (SWEEPS m (m - 1),) cosines and sines
+    reach: np.ndarray        # (1,) square of AXIS_TOLERANCE times the distance of the point from the origin of the world
     r: np.ndarray            # (m,)
     memory: np.ndarray       # (22 n,)
 
 
-GIVEN = Task._fields[:Task._fields.index("J")]
-SCRATCH = Task._fields[Task._fields.index("J"):]
+INPUT_FIELDS = Task._fields[:Task._fields.index("J")]
+WORKSPACE_FIELDS = Task._fields[Task._fields.index("J"):]
 
 
 @kernel
-def follow_task(task, laws, tree, q_of_v, signals, t, ws):
+def apply_task_law(task, laws, tree, q_of_v, signals, t, ws):
     """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
     if task is None:
         return
     m, nv = task.rows.size, laws.a.size
-    asked = asked_of_link(task, laws.gains, tree, signals, t, ws)
+    asked = desired_acceleration(task, laws.gains, tree, signals, t, ws)
     mobility(task, tree, ws.q)
-    go_to_posture(task, laws, tree, q_of_v, ws)
+    set_posture_acceleration(task, laws, tree, q_of_v, ws)
     for i in range(m):
         row = task.rows[i]
         x = asked[row // 3][row % 3]
@@ -90,7 +92,7 @@ def follow_task(task, laws, tree, q_of_v, signals, t, ws):
 
 
 @inline_kernel
-def go_to_posture(task, laws, tree, q_of_v, ws):
+def set_posture_acceleration(task, laws, tree, q_of_v, ws):
     """a_0 into laws.a."""
     nv, x = laws.a.size, laws.x
     for k in range(nv):
@@ -108,21 +110,21 @@ def go_to_posture(task, laws, tree, q_of_v, ws):
 
 
 @inline_kernel
-def asked_of_link(task, gains, tree, signals, t, ws):
+def desired_acceleration(task, gains, tree, signals, t, ws):
     """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
     nv = ws.v.size
-    T, V = along(task.path, int64(0), task.path.size, task.link[0], tree, ws.q, ws.v)
+    T, V = link_pose_and_twist(task.path, int64(0), task.path.size, task.link[0], tree, ws.q, ws.v)
     R, p, w = T[0], rotate(T[0], load3(task.point, 0)), rotate(T[0], V[0])
     jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), ws.q, ws.v, task.J, task.dJ)
     for k in range(nv):
         S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
         store_column(task.dJ, k, nv, (dS[0], add3(add_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
         store_column(task.J, k, nv, (S[0], add_cross(S[1], S[0], p)))
-    task.reach[0] = AXIS * AXIS * (dot3(T[1], T[1]) + dot3(p, p))
-    x, dx, ddx = three(signals, task.poses.signal, int64(0), t, ws)
+    task.reach[0] = AXIS_TOLERANCE * AXIS_TOLERANCE * (dot3(T[1], T[1]) + dot3(p, p))
+    x, dx, ddx = evaluate_vector3(signals, task.poses.signal, int64(0), t, ws)
     e, de = sub3(x, add3(T[1], p)), sub3(dx, add_cross(rotate(R, V[1]), w, p))
     moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
-    u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, ws)
+    u, w_desired, dw_desired = pose_rotation(task.poses, int64(0), signals, t, ws)
     E = matmul3(transpose(R), quaternion_rotation(u))         # exp(phi)
     phi, seen = log3(E), rotate_back(E, V[0])
     w_error = sub3(w_desired, seen)
@@ -136,8 +138,8 @@ def asked_of_link(task, gains, tree, signals, t, ws):
 def mobility(task, tree, q):
     """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
     m, nv = task.rows.size, task.Psi.size
-    composite(tree, q, task.M, composite_workspace(task.memory, tree.parent.size))
-    factor(tree, task.fixed, task.M, task.L, task.Psi)
+    composite_rigid_body(tree, q, task.M, composite_workspace(task.memory, tree.parent.size))
+    factor_mass_matrix(tree, task.fixed, task.M, task.L, task.Psi)
     for i in range(m):
         x = task.X[i * nv:(i + 1) * nv]
         for k in range(nv):
@@ -157,7 +159,7 @@ def scale_mobility(task, ws):
     """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
     m = task.rows.size
     for i in range(m):
-        task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, ws)
+        task.scale[i] = mobility_scale(task, mean_mobility(task, i), task.rows[i] // 3, ws)
     for i in range(m):
         task.r[i] *= task.scale[i]
         for j in range(m):
@@ -175,20 +177,21 @@ def mean_mobility(task, i):
 
 
 @inline_kernel
-def unit_of_mobility(task, mean, moves, ws):
+def mobility_scale(task, mean, moves, ws):
     """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
-    rounding = number_like(ws.q, _NONE)
+    rounding = number_like(ws.q, _TINY)
     if moves:
         for k in range(task.Psi.size):
             if not task.fixed[k]:
                 w = load_column(task.J, k, task.Psi.size)[0]
                 rounding += dot3(w, w) * task.reach[0] / task.M[k * task.Psi.size + k]
-    return where_less(rounding, mean, 1.0 / sqrt(maximum(mean, _NONE)), 0.0 * mean)
+    return where_less(rounding, mean, 1.0 / sqrt(maximum(mean, _TINY)), 0.0 * mean)
 
 
 @inline_kernel
 def rotate_to_axes(task):
-    """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in `turns`."""
+    """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in
+    `jacobi_rotations`."""
     m, A, r, at = task.rows.size, task.A, task.r, 0
     for _ in range(SWEEPS):
         for i in range(m):
@@ -201,7 +204,7 @@ def rotate_to_axes(task):
                     x, y = A[i * m + k], A[j * m + k]
                     A[i * m + k], A[j * m + k] = c * x - s * y, s * x + c * y
                 r[i], r[j] = c * r[i] - s * r[j], s * r[i] + c * r[j]
-                task.turns[at], task.turns[at + 1] = c, s
+                task.jacobi_rotations[at], task.jacobi_rotations[at + 1] = c, s
                 at += 2
 
 
@@ -210,29 +213,29 @@ def jacobi_rotation(a, b, d):
     """Cosine and sine with which [[a, b], [b, d]] becomes diagonal, by at most an eighth of a turn; none where it is."""
     half = 0.5 * (d - a)
     size = half * half + b * b
-    root = sqrt(maximum(size, 0.0 * size + _EQUAL))
-    t = b / where_less(_EQUAL, size, where_less(half, 0.0 * half, half - root, half + root), 1.0 + 0.0 * size)
+    root = sqrt(maximum(size, 0.0 * size + _ROTATION_THRESHOLD))
+    t = b / where_less(_ROTATION_THRESHOLD, size, where_less(half, 0.0 * half, half - root, half + root), 1.0 + 0.0 * size)
     c = 1.0 / sqrt(1.0 + t * t)
     return c, t * c
 
 
 @inline_kernel
 def rotate_back_from_axes(task):
-    m, r, at = task.rows.size, task.r, task.turns.size
+    m, r, at = task.rows.size, task.r, task.jacobi_rotations.size
     for _ in range(SWEEPS):
         for i in range(m - 1, -1, -1):
             for j in range(m - 1, i, -1):
                 at -= 2
-                c, s = task.turns[at], task.turns[at + 1]
+                c, s = task.jacobi_rotations[at], task.jacobi_rotations[at + 1]
                 r[i], r[j] = c * r[i] + s * r[j], c * r[j] - s * r[i]
 
 
 @inline_kernel
 def damped_inverse(x):
-    """1 / x of an eigenvalue, bounded where x is below DAMPED: see above. Below zero there is rounding alone."""
+    """1 / x of an eigenvalue, bounded where x is below DAMPING_THRESHOLD: see above. Below zero there is rounding alone."""
     x = maximum(x, 0.0 * x)
-    lack = maximum(DAMPED - x, 0.0 * x)
-    return 1.0 / (x + lack * lack / DAMPED)
+    lack = maximum(DAMPING_THRESHOLD - x, 0.0 * x)
+    return 1.0 / (x + lack * lack / DAMPING_THRESHOLD)
 
 
 @inline_kernel

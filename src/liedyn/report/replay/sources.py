@@ -15,7 +15,7 @@ from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import matching
+from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.trajectory_columns import WRENCH
 
 # What a person names to be shown: a trajectory file, a run folder, the folder of a batch --------------------------------
@@ -198,7 +198,7 @@ def _touching(run: ReplayRun, link: str) -> np.ndarray:
     origin where nothing does."""
     model, k, found = run.model, run.model.link_index(link), []
     for pattern, shapes in (run.contacts.get("links") or {}).items():
-        for other in matching(pattern, model.link_names):
+        for other in matching_names(pattern, model.link_names):
             j = model.link_index(other)
             if model.link_body[j] == model.link_body[k]:
                 pose = np.linalg.solve(model.link_pose[k], model.link_pose[j])

@@ -15,16 +15,16 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
-from liedyn.kernels.simulation.elastic_joint_law import REFERENCE, MotorLaw, rigid_workspace_size
-from liedyn.kernels.simulation.signal_series import series_stack
+from liedyn.kernels.simulation.elastic_joint_law import REFERENCE_COEFFICIENTS, MotorLaw, rigid_workspace_size
+from liedyn.kernels.simulation.signal_series import series_stack_size
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import ONE_DOF, Coordinate, Joint, Pose
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import adjoint, pose
-from liedyn.simulation.name_binding import bind
+from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
 
-_SAME = 1e-9             # rad, and lengths of the robot: two axes that are one, since the numbers of a file are printed
+_AXIS_TOLERANCE = 1e-9   # rad, and lengths of the robot: two axes that are one, since the numbers of a file are printed
 _JUMP = 1e-6             # of the largest value of a derivative in the motion: a jump that small does no harm
 _JUMP_ROUNDING = 1e-13   # of the motion, over powers of the length of its shortest piece: some hundred roundings
 
@@ -54,37 +54,37 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
 
 def _spring_behind(model: Model, joint, place: Place) -> str:
     """The joint of the spring that the motor at `joint` moves."""
-    def refuse(why: str, hint: str | None = None):
+    def not_elastic_error(why: str, hint: str | None = None):
         return ScenarioError(f"control is for robots whose joints are all elastic: joint {joint.name} is not, because "
                              f"{why}", place=place,
                              expected="a motor's joint with armature and, behind a link without mass, a joint about the same "
                                       "axis with stiffness", hint=hint)
 
     if joint.kind != ONE_DOF or joint.v.stop - joint.v.start != 1:
-        raise refuse(f"it is of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
+        raise not_elastic_error(f"it is of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
     behind = [other for other in model.description.joints if other.parent == joint.child]
     if len(behind) != 1 or behind[0].name not in model.joint_names:
-        raise refuse(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
+        raise not_elastic_error(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
                      f"its link {joint.child} is welded to {behind[0].child}")
     spring, link = model.joint(behind[0].name), next(one for one in model.description.links if one.name == joint.child)
     if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
-        raise refuse(f"its link {link.name} has mass, inertia or an actuator",
+        raise not_elastic_error(f"its link {link.name} has mass, inertia or an actuator",
                      f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.kind != ONE_DOF or spring.v.stop - spring.v.start != 1 or \
             not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
-        raise refuse(f"joint {spring.name} behind it has another axis")
-    rotor, own = _figures(model, joint.name), _figures(model, spring.name)
+        raise not_elastic_error(f"joint {spring.name} behind it has another axis")
+    rotor, own = _joint_parameters(model, joint.name), _joint_parameters(model, spring.name)
     if not own.stiffness:
-        raise refuse(f"joint {spring.name} behind it has no stiffness")
+        raise not_elastic_error(f"joint {spring.name} behind it has no stiffness")
     if own.damping or own.friction or own.armature:
-        raise refuse(f"its spring {spring.name} has damping, friction or armature",
+        raise not_elastic_error(f"its spring {spring.name} has damping, friction or armature",
                      f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
     if rotor.stiffness:                                   # without armature it would be no robot: nothing there has inertia
-        raise refuse("it has a spring")
+        raise not_elastic_error("it has a spring")
     return spring.name
 
 
-def _figures(model: Model, name: str) -> Coordinate:
+def _joint_parameters(model: Model, name: str) -> Coordinate:
     return next(joint.coordinates[0] for joint in model.description.joints if joint.name == name)
 
 
@@ -93,19 +93,19 @@ def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
     robot, of = model.description, {joint.name: joint for joint in model.description.joints}
     spring_of, springs = {joint.motor: of[joint.spring] for joint in joints}, {joint.spring for joint in joints}
     between = {of[joint.motor].child for joint in joints}
-    made = tuple(_merged(joint, spring_of[joint.name]) if joint.name in spring_of else joint
+    made = tuple(_merge_joints(joint, spring_of[joint.name]) if joint.name in spring_of else joint
                  for joint in robot.joints if joint.name not in springs)
     return build(replace(robot, links=tuple(link for link in robot.links if link.name not in between), joints=made))
 
 
-def _merged(motor: Joint, spring: Joint) -> Joint:
+def _merge_joints(motor: Joint, spring: Joint) -> Joint:
     """One joint, moving by the sum of both angles: on a common axis the order does not matter."""
     T = pose(motor.origin) @ pose(spring.origin)
     origin = Pose(tuple(T[:3, :3].reshape(-1).tolist()), tuple(T[:3, 3].tolist()))
     return replace(spring, name=motor.name, parent=motor.parent, origin=origin, coordinates=(Coordinate(),), place=motor.place)
 
 
-def drives_motors(control: Control, model: Model) -> bool:
+def is_motor_law(control: Control, model: Model) -> bool:
     """Whether the law is one for the motors of elastic joints. Computed torque is for rigid joints, too."""
     return control.law == "feedback_linearization" or (control.law == "computed_torque" and is_elastic(model))
 
@@ -119,14 +119,14 @@ def is_elastic(model: Model) -> bool:
 
 
 # the law --------------------------------------------------------------------------------------------------------------
-def bind_control(scenario: Scenario, model: Model, table: SignalCompiler, level) -> MotorLaw | None:
+def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, level) -> MotorLaw | None:
     """Put the desired motions into the table, and notes about them. level (nv,): what drives each coordinate.
 
     Raises ScenarioError for a robot that the law is not for, for motions that miss a joint or name another, for prescribed
     joints.
     """
     control = scenario.control
-    if control is None or not drives_motors(control, model):
+    if control is None or not is_motor_law(control, model):
         return None
     joints = elastic_joints(model, control.place)
     if not scenario.passive:
@@ -136,31 +136,31 @@ def bind_control(scenario: Scenario, model: Model, table: SignalCompiler, level)
         if drives != TORQUE:
             raise ScenarioError(f"joint {name} is prescribed, but control drives it", place=control.place,
                                 hint="a torque in `joints` is added to that of the law")
-    rules, signals = _motions(control, joints), {}
+    rules, signals = _motor_motions(control, joints), {}
     for joint in joints:
-        use = replace(table.joint_use("position", model.v_index(joint.motor).start), name=f"motion of {joint.motor}")
+        purpose = replace(compiler.joint_purpose("position", model.v_index(joint.motor).start), name=f"motion of {joint.motor}")
         given = rules[joint.motor].value
-        lowered = table.lower(given, use)
-        if isinstance(lowered, Curve) and control.law == "feedback_linearization":
-            table.notes += _jerks(lowered, scenario.duration, joint.motor, given.place)
-        signals[joint] = table.put(lowered, use, given.place)
-    return _motor_law(control, model, signals, table.stack_size)
+        compiled = compiler.compile(given, purpose)
+        if isinstance(compiled, Curve) and control.law == "feedback_linearization":
+            compiler.warnings += _jump_warnings(compiled, scenario.duration, joint.motor, given.place)
+        signals[joint] = compiler.add_program(compiled, purpose, given.place)
+    return _motor_law(control, model, signals, compiler.stack_size)
 
 
 def _same_axis(one, other, length: float) -> bool:
     """Whether two screws [w; v] are the same."""
     apart = np.abs(one - other)
-    return bool(apart[:3].max() <= _SAME and apart[3:].max() <= _SAME * (length if other[:3].any() else 1.0))
+    return bool(apart[:3].max() <= _AXIS_TOLERANCE and apart[3:].max() <= _AXIS_TOLERANCE * (length if other[:3].any() else 1.0))
 
 
-def _motions(control: Control, joints: tuple[Elastic, ...]):
+def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
     motors = tuple(joint.motor for joint in joints)
     for rule in control.motion:
         for joint in joints:
             if rule.pattern == joint.spring:
                 raise ScenarioError(f"{joint.spring} is a spring; the motion of its link is named by the motor's joint",
                                     place=rule.place, found=rule.pattern, expected=joint.motor)
-    rules = bind(control.motion, motors, "motor's joint")
+    rules = bind_rules(control.motion, motors, "motor's joint")
     for motor in motors:
         if motor not in rules:
             raise ScenarioError(f"the motion of {motor} is missing", place=control.place,
@@ -168,9 +168,9 @@ def _motions(control: Control, joints: tuple[Elastic, ...]):
     return rules
 
 
-def _jerks(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
+def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
     """A note about the first jump of one of the first three derivatives."""
-    least = _least_jumps(curve, duration)
+    least = _min_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:
             continue
@@ -186,7 +186,7 @@ def _jerks(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
     return []
 
 
-def _least_jumps(curve: Curve, duration: float) -> np.ndarray:
+def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
     """(4,) jumps of the motion and its first three derivatives that count: more than rounding of the pieces, which divides the
     motion by powers of their length."""
     lengths = np.diff(curve.breaks, append=max(duration, curve.breaks[-1]))
@@ -204,13 +204,14 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
     n = len(order)
     motor, spring = (np.array([model.v_index(getattr(joint, part)).start for joint in order], dtype=np.int64)
                      for part in ("motor", "spring"))
-    rotor, own = ([_figures(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
-    return MotorLaw(
-        *rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
-        np.array([one.stiffness for one in own]), np.array([one.rest for one in own]), np.array([one.armature for one in rotor]),
-        gains(control), np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
-        np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
-        np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(rigid_workspace_size(rigid.n_bodies, n)))
+    rotor, own = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
+    return MotorLaw(*rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
+                    np.array([one.stiffness for one in own]), np.array([one.rest for one in own]),
+                    np.array([one.armature for one in rotor]), gains(control),
+                    np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE_COEFFICIENTS)),
+                    np.zeros(n), np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
+                    np.zeros(series_stack_size(stack_size // 3, REFERENCE_COEFFICIENTS - 1)),
+                    np.zeros(rigid_workspace_size(rigid.n_bodies, n)))
 
 
 def gains(control: Control) -> np.ndarray:
@@ -219,10 +220,10 @@ def gains(control: Control) -> np.ndarray:
     return np.poly(poles)[:0:-1].copy()
 
 
-def start(problem: InitialValueProblem, q, v) -> None:
+def start_on_reference(problem: InitialValueProblem, q, v) -> None:
     """Write the state in which the links move as desired, up to the third derivative."""
     flag = np.zeros(2)
     if not state_on_reference(problem.law, problem.signals, 0.0, q, v, flag):
         k = int(flag[0])
         raise ScenarioError(f"the {problem.signal_names[k]} does not have four finite derivatives at t = 0",
-                            place=problem.signal_places[k])
+                            place=problem.signal_locations[k])

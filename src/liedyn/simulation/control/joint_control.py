@@ -19,9 +19,9 @@ from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import build
-from liedyn.simulation.control.elastic_joint_control import drives_motors, gains
-from liedyn.simulation.control.task_space_control import Tracking, bind_task, task_tracking, values_at
-from liedyn.simulation.name_binding import bind_joints, coordinates_of, find, phase_rules, unit_quaternions, write_values
+from liedyn.simulation.control.elastic_joint_control import gains, is_motor_law
+from liedyn.simulation.control.task_space_control import Tracking, bind_task, signal_values, task_tracking
+from liedyn.simulation.name_binding import bind_joints, find_index, joint_mask, normalize_quaternions, phase_rules, write_values
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
 # Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and notes --------
@@ -33,7 +33,7 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 #
 # T(omega) for omega < 0 being that of a motor that brakes.
 
-_AT_CURVE = 1e-9         # relative to the largest torque: the limit is computed in another way
+_CURVE_TOLERANCE = 1e-9         # relative to the largest torque: the limit is computed in another way
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,26 +51,26 @@ class BoundMotor:
         return self.motor.gear**2 * self.motor.inertia
 
     @property
-    def most(self) -> float:
+    def max_force(self) -> float:
         """The largest force of the joint [N m | N]; infinite without a curve."""
         return self.motor.gear * max((torque for _, torque in self.motor.curve), default=np.inf)
 
-    def top(self, v):
-        """The largest force at velocities v of the joint; the lowest one is -top(-v)."""
+    def max_force_at(self, v):
+        """The largest force at velocities v of the joint; the lowest one is -max_force_at(-v)."""
         if not self.motor.curve:
             return np.full(np.shape(v), np.inf)
         speeds, torques = np.array(self.motor.curve).T
         return self.motor.gear * np.interp(self.motor.gear * np.asarray(v), speeds, torques)
 
-    def limits(self, also: float) -> tuple[Expression, Expression]:
+    def limits(self, other_limit: float) -> tuple[Expression, Expression]:
         """Of the force, expressions of the velocity v of the joint; also: another limit, or infinite."""
-        top, bottom = (_broken_line(self.motor, sign) for sign in ("v", "(-v)"))
-        if also < np.inf:
-            top, bottom = f"min({also!r}, {top})", f"min({also!r}, {bottom})"
+        top, bottom = (_piecewise_linear_expression(self.motor, sign) for sign in ("v", "(-v)"))
+        if other_limit < np.inf:
+            top, bottom = f"min({other_limit!r}, {top})", f"min({other_limit!r}, {bottom})"
         return Expression(top, self.rule.place), Expression(f"-({bottom})", self.rule.place)
 
 
-def _broken_line(motor: Motor, v: str) -> str:
+def _piecewise_linear_expression(motor: Motor, v: str) -> str:
     """n T(n v): a sum of max(0, v - knot) with the changes of the slope."""
     n, (speeds, torques) = motor.gear, np.array(motor.curve).T
     slopes = np.concatenate([[0.0], n**2 * np.diff(torques) / np.diff(speeds), [0.0]])
@@ -92,7 +92,7 @@ def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
     return found
 
 
-def with_rotors(scenario: Scenario, model):
+def add_rotor_inertias(scenario: Scenario, model):
     """The model with the inertia of the motors' rotors. Raises ScenarioError where the robot file gives an armature, too."""
     rotors = {one.joint: one for one in bind_motors(scenario, model) if one.motor.inertia}
     if not rotors:
@@ -106,7 +106,7 @@ def with_rotors(scenario: Scenario, model):
     return with_armatures(model, {name: one.armature for name, one in rotors.items()})
 
 
-def armatures_of(scenario: Scenario, model) -> dict[str, float]:
+def motor_armatures(scenario: Scenario, model) -> dict[str, float]:
     """Of joints whose motors have rotors with inertia."""
     return {one.joint: one.armature for one in bind_motors(scenario, model) if one.motor.inertia}
 
@@ -125,89 +125,91 @@ def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.n
                            (f"motor.{one.joint}.speed", "rad/s", one.motor.gear * v[:, one.k]))]
 
 
-def motor_notes(motors: list[BoundMotor], parts, stops=None) -> list[str]:
+def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
     """Where motors are at their curves, and where prescribed motions ask for more than they give, at output times. parts: the
     stretches of the run; stops (N, nv): what stops add to tau."""
-    notes = []
+    warnings = []
     for one in (motor for motor in motors if motor.motor.curve):
         k, times, place, at, beyond = one.k, [], 0, [], []
-        for part in parts:
-            tau, v = part.record.tau[:, k], part.record.v[:, k]
+        for segment in segments:
+            tau, v = segment.record.tau[:, k], segment.record.v[:, k]
             tau = tau if stops is None else tau - stops[place:place + len(tau), k]
             place += len(tau)
-            room = np.minimum(one.top(v) - tau, one.top(-v) + tau) / one.most
-            given = bool(part.problem.prescribed[k])
-            times.append(part.record.t)
-            at.append((room <= _AT_CURVE) & (not given))
-            beyond.append((room < -_AT_CURVE) & given)
+            room = np.minimum(one.max_force_at(v) - tau, one.max_force_at(-v) + tau) / one.max_force
+            given = bool(segment.problem.prescribed[k])
+            times.append(segment.record.t)
+            at.append((room <= _CURVE_TOLERANCE) & (not given))
+            beyond.append((room < -_CURVE_TOLERANCE) & given)
         times, at, beyond = map(np.concatenate, (times, at, beyond))
         if at.any():
-            notes.append(f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
+            warnings.append(f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
                          f"{np.count_nonzero(at)} of {len(at)} rows")
         if beyond.any():
-            notes.append(f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
+            warnings.append(f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
                          f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
-    return notes
+    return warnings
 
 
 # laws -------------------------------------------------------------------------------------------------------------------
 
-_BALANCED = 1e-6         # of the largest force there, or of the weight and its moment about the robot's length: people round
-_AT_LIMIT = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
+# of the largest force there, or of the weight and its moment about the robot's length: people round
+_EQUILIBRIUM_TOLERANCE = 1e-6
+_LIMIT_TOLERANCE = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
 
 
-def bind_laws(scenario: Scenario, model, table: SignalCompiler, drives: dict[str, np.ndarray], rules: dict[str, Rule],
-              held: np.ndarray | None = None, ramps: bool = False) -> JointLaws | None:
-    """drives: what `simulation.input_schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,)
-    bool, coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its samples,
-    and may go beyond the limits there. None where the scenario has no laws and no limits.
+def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: dict[str, np.ndarray], rules: dict[str, Rule],
+              controlled: np.ndarray | None = None, first_order_hold: bool = False) -> JointLaws | None:
+    """drives: what `simulation.input_schedule` knows of each coordinate; rules: what each joint does in this phase; controlled:
+    (nv,) bool, coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its
+    samples, and may go beyond the limits there. None where the scenario has no laws and no limits.
 
     A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
     have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
     """
-    control = scenario.control if scenario.control and not drives_motors(scenario.control, model) else None
-    gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
+    control = scenario.control if scenario.control and not is_motor_law(scenario.control, model) else None
+    gravity, now, always = _pd_with_gravity(rules, model), actuation["level"] != TORQUE, _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
     motors = {one.k: one for one in bind_motors(scenario, model) if one.motor.curve and not now[one.k]}
-    alone = now.copy() if held is None or ramps else now | (held & _without_torque(drives, table))
+    alone = now.copy() if controlled is None or first_order_hold else now | (controlled & _without_torque(actuation, compiler))
     limit[alone] = np.inf
     places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
-    if control is None and held is None and not gravity.any() and not places:
+    if control is None and controlled is None and not gravity.any() and not places:
         return None
     if model.nc and (control or gravity.any()):
         what = f"control: {control.law}" if control else "gravity of a pd law"
         raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
-    laws = no_laws(model, limit, now, gravity)
-    if held is not None:
-        given = ramp() if ramps else 1.0
-        laws = laws._replace(held=np.array([table.put(given, SignalPurpose(f"held torque of {name}"), own=True) if has else -1
-                                            for name, has in zip(model.v_names, held, strict=True)]))
-    laws = _limited_by_motors(laws, motors, table)
+    laws = empty_joint_laws(model, limit, now, gravity)
+    if controlled is not None:
+        given = ramp() if first_order_hold else 1.0
+        laws = laws._replace(held=np.array([compiler.add_program(given, SignalPurpose(f"held torque of {name}"), exclusive=True)
+                                            if has else -1 for name, has in zip(model.v_names, controlled, strict=True)]))
+    laws = _with_motor_limits(laws, motors, compiler)
     if control is not None:
         if control.law == "computed_torque":
-            laws = _computed(control, model, table, always, laws)
+            laws = _bind_computed_torque(control, model, compiler, always, laws)
         elif control.law == "task_space":
             laws = laws._replace(driven=~now, given=laws.all.copy(), gains=gains(control),
-                                 task=bind_task(control, model, table, now))
+                                 task=bind_task(control, model, compiler, now))
         else:
-            mask = _driven(control, model, always)
+            mask = _controlled_mask(control, model, always)
             if control.law == "gravity_compensation":
                 laws = laws._replace(gravity=laws.gravity | (mask & ~now))
             else:
-                laws, notes = _feedback(control, model, mask, laws, scenario.passive)
+                laws, warnings = _bind_feedback(control, model, mask, laws, scenario.passive)
                 laws = laws._replace(row=np.where(now, -1, laws.row))
-                table.notes += notes
+                compiler.warnings += warnings
     twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
     if control is not None and twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
-        table.notes.append(f"{control.place}: gravity of {names} is compensated twice, by `gravity: true` of the pd law and by "
-                           f"control: {control.law}")
-    acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
-    return _with_switches(laws._replace(acts=acts), drives["integral"], places, table)
+        compiler.warnings.append(
+            f"{control.place}: gravity of {names} is compensated twice, by `gravity: true` of the pd law and by "
+                                 f"control: {control.law}")
+    active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
+    return _with_switches(laws._replace(active_laws=active_laws), actuation["integral"], places, compiler)
 
 
-def no_laws(model, limit, prescribed, gravity) -> JointLaws:
+def empty_joint_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
@@ -216,40 +218,41 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
                      none, None)
 
 
-def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: SignalCompiler) -> JointLaws:
+def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
     """With two switches of the state for each limit, and two for each integral next to one. places: of the limits."""
-    switch, winding, integral = (np.full(len(laws.limit), -1) for _ in range(3))
+    switch, antiwindup_switch, integral = (np.full(len(laws.limit), -1) for _ in range(3))
     for k in sorted(places):
-        switch[k] = table.reserve(2, f"limit of the force of {table.model.v_names[k]}", places[k])
+        switch[k] = compiler.reserve_switches(2, f"limit of the force of {compiler.model.v_names[k]}", places[k])
     for j, k in enumerate(integrals):
         if k in places:
-            integral[k], winding[k] = j, table.reserve(2, f"integral of {table.model.v_names[k]}", places[k])
-    return laws._replace(switch=switch, winding=winding, integral=integral)
+            integral[k], antiwindup_switch[k] = j, compiler.reserve_switches(2, f"integral of {compiler.model.v_names[k]}",
+                                                                             places[k])
+    return laws._replace(switch=switch, antiwindup_switch=antiwindup_switch, integral=integral)
 
 
-def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalCompiler) -> JointLaws:
+def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler: SignalCompiler) -> JointLaws:
     """`limit` is then that at the best speed."""
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
     for k, one in motors.items():
-        use = replace(table.joint_use("torque", k), name=f"motor of {one.joint}")
-        top[k], bottom[k] = (table.add(given, use) for given in one.limits(float(limit[k])))
-        limit[k] = min(limit[k], one.most)
+        purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {one.joint}")
+        top[k], bottom[k] = (compiler.add(given, purpose) for given in one.limits(float(limit[k])))
+        limit[k] = min(limit[k], one.max_force)
     return laws._replace(limit=limit, top=top, bottom=bottom)
 
 
 def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
-    return coordinates_of([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
+    return joint_mask([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
 
 
-def _without_torque(drives: dict[str, np.ndarray], table: SignalCompiler) -> np.ndarray:
+def _without_torque(actuation: dict[str, np.ndarray], compiler: SignalCompiler) -> np.ndarray:
     """(nv,) coordinates without a torque of the schedule."""
-    return (drives["target"] < 0) & (drives["signal"] == table.put(0.0, SignalPurpose("no torque")))
+    return (actuation["target"] < 0) & (actuation["signal"] == compiler.add_program(0.0, SignalPurpose("no torque")))
 
 
 def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
     """(nv,) coordinates that are prescribed in all phases."""
     phases = [phase_rules(scenario, model, name) for name in [phase.name for phase in scenario.phases] or [None]]
-    return coordinates_of([name for name in model.joint_names
+    return joint_mask([name for name in model.joint_names
                            if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
 
 
@@ -275,28 +278,28 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
     return limit, places
 
 
-def saturation_notes(parts, model, stops=None) -> list[str]:
+def saturation_warnings(segments, model, stops=None) -> list[str]:
     """Which forces were at their limits at output times. parts: the stretches of the run; stops (N, nv): what stops add to
     them."""
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
     least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
-    for part in parts:
-        limit, record, place = _limits_of(part.problem, none), part.record, place + len(part.record.t)
-        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(part.problem)):          # `motors` tells of those
+    for segment in segments:
+        limit, record, place = _problem_limits(segment.problem, none), segment.record, place + len(segment.record.t)
+        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # `motors` tells of those
             driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
-            at = np.abs(driven) >= limit[k] * (1 - _AT_LIMIT)
+            at = np.abs(driven) >= limit[k] * (1 - _LIMIT_TOLERANCE)
             if at.any() and not count[k]:
                 first[k] = record.t[np.argmax(at)]
             least[k], count[k] = min(least[k], limit[k]), count[k] + np.count_nonzero(at)
-    rows, notes = place, []
+    rows, warnings = place, []
     for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-        notes.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+        warnings.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
                      f"{count[k]} of {rows} rows")
-    return notes
+    return warnings
 
 
-def _limits_of(problem, none):
+def _problem_limits(problem, none):
     if problem.sampled is not None:
         return problem.sampled.limit
     return none if problem.joint_laws is None else problem.joint_laws.limit
@@ -306,7 +309,7 @@ def _has_curve(problem):
     return False if problem.joint_laws is None else problem.joint_laws.top >= 0
 
 
-def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def force_limits(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
     """(nv,) the lowest and the highest joint force at a state [N m | N]. limit (nv,): where no motor limits it."""
     bottom, top, laws = -limit, limit.copy(), problem.joint_laws
     for k in np.flatnonzero(_has_curve(problem)):
@@ -315,7 +318,7 @@ def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
 
 
 # laws -----------------------------------------------------------------------------------------------------------------
-def _driven(control: Control, model, prescribed) -> np.ndarray:
+def _controlled_mask(control: Control, model, prescribed) -> np.ndarray:
     """(nv,) coordinates of the joints that the law drives."""
     mask = np.zeros(model.nv, dtype=bool)
     rules = bind_joints(control.joints, model)
@@ -323,7 +326,7 @@ def _driven(control: Control, model, prescribed) -> np.ndarray:
         joint, rule = model.joint(name), rules.get(name)
         if joint.type == "free" or prescribed[joint.v].any():
             if rule is not None and rule.pattern == name:
-                raise _not_driven(name, joint, rule.place)
+                raise _not_controllable_error(name, joint, rule.place)
             continue
         mask[joint.v] = True
     if not mask.any():
@@ -331,20 +334,20 @@ def _driven(control: Control, model, prescribed) -> np.ndarray:
     return mask
 
 
-def _not_driven(name: str, joint, place: Place) -> ScenarioError:
+def _not_controllable_error(name: str, joint, place: Place) -> ScenarioError:
     if joint.type == "free":
         return ScenarioError(f"joint {name} is free: no motor acts there", place=place)
     return ScenarioError(f"joint {name} is prescribed, but control drives it", place=place,
                          hint="a torque in `joints` is added to that of the law")
 
 
-def _computed(control: Control, model, table: SignalCompiler, prescribed, laws: JointLaws):
+def _bind_computed_torque(control: Control, model, compiler: SignalCompiler, prescribed, laws: JointLaws):
     """laws: as yet, `given` is what is prescribed now."""
     for rule in control.motion:
         if rule.pattern in model.joint_names:
             joint = model.joint(rule.pattern)
             if prescribed[joint.v].any():
-                raise _not_driven(rule.pattern, joint, rule.place)
+                raise _not_controllable_error(rule.pattern, joint, rule.place)
             if joint.v.stop - joint.v.start != 1:
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
                                     "joints of one", place=rule.place)
@@ -356,15 +359,15 @@ def _computed(control: Control, model, table: SignalCompiler, prescribed, laws: 
     driven, signal = np.zeros(model.nv, dtype=bool), np.full(model.nv, -1)
     for name, rule in bound.items():
         k = model.v_index(name).start
-        use = replace(table.joint_use("position", k), name=f"motion of {name}")
-        driven[k], signal[k] = not laws.given[k], table.add(rule.value, use)
+        purpose = replace(compiler.joint_purpose("position", k), name=f"motion of {name}")
+        driven[k], signal[k] = not laws.given[k], compiler.add(rule.value, purpose)
     return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control))
 
 
-def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
+def _bind_feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     gain, rows = np.array(control.gain), np.flatnonzero(mask)
     if control.rows:
-        gain, rows = _by_name(control, gain, model, mask)
+        gain, rows = _order_gain(control, gain, model, mask)
     elif control.joints:                                         # rows in the order in which the joints are named
         order = [k for rule in control.joints for name in bind_joints((rule,), model)
                  for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
@@ -378,38 +381,38 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     q, v = model.neutral(), np.zeros(model.nv)
     rules = write_values(q, control.about_q, model, model.q_index)
     write_values(v, control.about_v, model, model.v_index)
-    notes = unit_quaternions(q, rules, model)
+    warnings = normalize_quaternions(q, rules, model)
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
     row = np.full(model.nv, -1)
     row[rows] = np.arange(len(rows))
     units = model_scales(model)
-    size = np.abs(force) / units.of_forces(model.v_units)
+    size = np.abs(force) / units.force_scales(model.v_units)
     left = np.where((row >= 0) | laws.given, 0.0, size)
     worst = int(np.argmax(left))
-    if left[worst] > _BALANCED * max(1.0, size.max()):
-        notes.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
+    if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
+        warnings.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
                      f"{force[worst]:.4g}, which the law does not give")
-    return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), notes
+    return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), warnings
 
 
-def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:
+def _order_gain(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:
     """The gain with a column for each deviation, and the coordinates of its rows."""
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     full = np.zeros((len(control.rows), 2 * model.nv))
-    columns = [find(name, names, "column of a gain", control.place) for name in control.columns]
-    rows = [find(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
+    columns = [find_index(name, names, "column of a gain", control.place) for name in control.columns]
+    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
     for what, found in (("row", rows), ("column", columns)):
         if len(set(found)) < len(found):
             raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
     for k in rows:
         if not mask[k]:
             joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
-            raise _not_driven(joint.name, joint, control.place)
+            raise _not_controllable_error(joint.name, joint, control.place)
     full[:, columns] = gain
     return full, np.array(rows)
 
 
-def followed(problem, t, q, final: bool = True) -> Tracking | None:
+def compute_tracking(problem, t, q, final: bool = True) -> Tracking | None:
     """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
     motions."""
     model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(t)
@@ -422,8 +425,8 @@ def followed(problem, t, q, final: bool = True) -> Tracking | None:
     if law is not None:
         k, signal, link = law.motor, law.signal, q[:, law.motor] + q[:, law.spring]
     else:                                                      # also of joints that are prescribed or locked in between
-        signal = sampled.references if sampled and sampled.all_along else np.zeros(0) if laws is None else laws.signal
+        signal = sampled.references if sampled and sampled.is_whole_run else np.zeros(0) if laws is None else laws.signal
         k = np.flatnonzero(signal >= 0)
         signal, link = signal[k], q[:, problem.schedule.q_of_v[k]]
     names, units = (tuple(one[i] for i in k) for one in (model.v_names, model.v_units))
-    return Tracking(names, units, link, values_at(problem, signal, t)) if len(k) else None
+    return Tracking(names, units, link, signal_values(problem, signal, t)) if len(k) else None

@@ -13,7 +13,7 @@ from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivative
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
-from liedyn.integrators.segment import RightHandSide, evaluated
+from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
 from liedyn.kernels.simulation.signals import (
     ADD,
@@ -22,9 +22,9 @@ from liedyn.kernels.simulation.signals import (
     MOVING_POINT,
     MOVING_Q,
     MULTIPLY,
-    OF_STATE,
     PROGRAM,
     RATE,
+    STATE_OPERATIONS,
     STATE_Q,
     STATE_V,
     TIME,
@@ -32,9 +32,9 @@ from liedyn.kernels.simulation.signals import (
 )
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.spatial import skew
-from liedyn.simulation.control.joint_control import limits_at
-from liedyn.simulation.finite_differences import slope
-from liedyn.simulation.name_binding import measured_at, measured_name, measured_slope
+from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.finite_differences import extrapolated_derivative
+from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
 # signal slopes ----------------------------------------------------------------------------------------------------------
 
@@ -50,24 +50,24 @@ from liedyn.simulation.name_binding import measured_at, measured_name, measured_
 def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     """(2 nv,) derivative of signal k by the state. Raises ComputationError where there is none."""
     model, words = problem.model, signal_instructions(problem.signals, k)
-    read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
+    read = [int(word) for word in np.unique(words[np.isin(words & 255, STATE_OPERATIONS)])]
     if not read:
         return np.zeros(2 * model.nv)
-    signals, by_numbers, out = measured_at(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
-    values = {word: number_of_state(signals, word, q, v) for word in read}
+    signals, by_numbers, out = with_measured_values(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
+    values = {word: state_value(signals, word, q, v) for word in read}
     for word, e in zip(read, np.eye(len(read)), strict=True):
-        slope, operation, i = jet_along(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
+        slope, operation, i = program_jet(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
         if not np.isfinite(slope):
             name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
                 if operation == STATE_V else measured_name(model, signals, i)
-            where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
+            where = f"{problem.signal_locations[k]}: " if str(problem.signal_locations[k]) else ""
             raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
         if operation in (STATE_Q, MOVING_Q):
             by_numbers[i % RATE] += slope
         elif operation == STATE_V:
             out[model.nv + i] += slope
         else:
-            out += slope * measured_slope(model, signals, i, q, v)
+            out += slope * measured_gradient(model, signals, i, q, v)
     out[:model.nv] += tangent_gradient(model, q, by_numbers)
     return out
 
@@ -78,40 +78,42 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
     if not moving:
         return out
-    signals = measured_at(model, problem.signals, q, v)
-    values = {word: number_of_state(signals, word, q, v) for word in moving}
-    rates, by_state, rate_by_state = zip(*(_motion(model, signals, word, q, v) for word in moving), strict=True)
+    signals = with_measured_values(model, problem.signals, q, v)
+    values = {word: state_value(signals, word, q, v) for word in moving}
+    rates, by_state, rate_by_state = zip(*(_moving_value(model, signals, word, q, v) for word in moving), strict=True)
     for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
-        first = jet_along(signals, words, values, e, 0.0, t)[1]
-        bent = jet_along(signals, words, values, rates + e, 1.0, t)[2] - jet_along(signals, words, values, rates - e, 1.0, t)[2]
+        first = program_jet(signals, words, values, e, 0.0, t)[1]
+        bent = program_jet(signals, words, values, rates + e, 1.0,
+                           t)[2] - program_jet(signals, words, values, rates - e, 1.0, t)[2]
         out += bent / 4 * ds + first * d_rate
     return out
 
 
-def _motion(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndarray]:
+def _moving_value(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndarray]:
     """Of a moving number its rate, and the derivatives of both by the state."""
     i, unit = word >> 8, np.eye(2 * model.nv)
     if word & 255 == MOVING_Q:
         return v[i // RATE], unit[i // RATE], unit[model.nv + i // RATE]
-    return signals.measured[i + 3], measured_slope(model, signals, i, q, v), measured_slope(model, signals, i + 3, q, v)
+    return signals.measured[i + 3], measured_gradient(model, signals, i, q, v), measured_gradient(model, signals, i + 3, q, v)
 
 
-def number_of_state(signals, word: int, q, v) -> float:
+def state_value(signals, word: int, q, v) -> float:
     """The number of the state that an instruction reads."""
     operation, i = word & 255, word >> 8
     return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]
 
 
-def jet_along(signals, words, values: dict[int, float], slopes, time_slope: float, t: float,
+def program_jet(signals, words, values: dict[int, float], value_rates, time_rate: float, t: float,
               curvatures=None) -> tuple[float, float, float]:
     """Jet of the program where its numbers move on straight lines, or with second derivatives `curvatures` on parabolas."""
     curvatures = np.zeros(len(values)) if curvatures is None else curvatures
-    motions, code, literals = dict(zip(values, zip(slopes, curvatures, strict=True), strict=True)), [], list(signals.literals)
+    motions, code, literals = dict(zip(values, zip(value_rates, curvatures, strict=True),
+                                       strict=True)), [], list(signals.literals)
     for word in map(int, words):
         if word in values:
             begin, (slope, curvature) = values[word], motions[word]
         elif word & 255 in (TIME, CLOCK):
-            begin, slope, curvature = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_slope, 0.0
+            begin, slope, curvature = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_rate, 0.0
         else:
             code.append(word)
             continue
@@ -123,41 +125,41 @@ def jet_along(signals, words, values: dict[int, float], slopes, time_slope: floa
     return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
 
 
-# What `kernels.simulation.joint_laws` answers to a small change of the state, exactly; not in task space ----------------
+# Jacobians of the control laws of joints with respect to the state, exactly; not in task space ------------------------
 
-def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
+def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
     """out (nv, 2 nv), the derivative of the schedule's joint forces, with that of the joint laws, and that of its limit
     where a force is there. integral (nv,): of pid laws, None: zero. Raises ComputationError where the scenario cannot be
     evaluated."""
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
-    if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
-        here, saturated, high = at_limits(problem, t, q, v, integral)
-        by_speed = _of_limits(problem, t, q, v, high)
-    if laws.acts[GRAVITY]:
+    if laws.active_laws[COMPUTED] or (laws.limit < np.inf).any():
+        here, saturated, high = saturated_forces(problem, t, q, v, integral)
+        by_speed = _limit_jacobian(problem, t, q, v, high)
+    if laws.active_laws[GRAVITY]:
         rest = np.zeros(nv)
         by_q = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
         out[laws.gravity, :nv] += by_q[laws.gravity]
-    if laws.acts[FEEDBACK]:
+    if laws.active_laws[FEEDBACK]:
         gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
         by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.about_q, q)[1], gain[:, nv:]])
         out[has] -= by_state[laws.row[has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
-    if laws.acts[COMPUTED]:
-        out[laws.driven] += _computed(problem, t, q, v, here, out)[laws.driven]
+    if laws.active_laws[COMPUTED]:
+        out[laws.driven] += _computed_torque_jacobian(problem, t, q, v, here, out)[laws.driven]
         out[saturated] = by_speed[saturated]
     return out
 
 
-def at_limits(problem, t: float, q, v, integral=None):
+def saturated_forces(problem, t: float, q, v, integral=None):
     """The problem's laws evaluated, (nv,) bool whether a force is at a limit, and at the highest."""
-    here = evaluated(problem.without_stops, t, q, v, integral=integral)          # laws know nothing of stops
-    bottom, top = limits_at(problem, problem.joint_laws.limit, t, q, v)
+    here = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # laws know nothing of stops
+    bottom, top = force_limits(problem, problem.joint_laws.limit, t, q, v)
     return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
 
 
-def _of_limits(problem, t: float, q, v, high) -> np.ndarray:
+def _limit_jacobian(problem, t: float, q, v, high) -> np.ndarray:
     """(nv, 2 nv) derivative of the limits of joint forces, of the highest force where `high`; zero but for those of motors."""
     laws, out = problem.joint_laws, np.zeros((len(high), 2 * len(high)))
     for k in np.flatnonzero(laws.top >= 0):
@@ -165,7 +167,7 @@ def _of_limits(problem, t: float, q, v, high) -> np.ndarray:
     return out
 
 
-def _computed(problem, t, q, v, here, others) -> np.ndarray:
+def _computed_torque_jacobian(problem, t, q, v, here, others) -> np.ndarray:
     """(nv, 2 nv) derivative of the forces that computed torque asks for; others: of the forces of coordinates not driven."""
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
@@ -183,12 +185,12 @@ def _computed(problem, t, q, v, here, others) -> np.ndarray:
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
 
-def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """`joint_laws` and `wrench_laws`."""
-    return joint_laws(problem, t, q, v), wrench_laws(problem, t, q, v)
+def law_jacobians(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """`joint_force_jacobian` and `wrench_force_jacobian`."""
+    return joint_force_jacobian(problem, t, q, v), wrench_force_jacobian(problem, t, q, v)
 
 
-def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
+def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
     """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
     prescribed. integral (nv,): of pid laws, None: zero."""
     schedule, nv = problem.schedule, problem.model.nv
@@ -204,26 +206,26 @@ def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
     laws, alone = problem.joint_laws, problem.without_stops
     if problem.law is not None:                                # limits of its torques have kinks
         motors, unlimited = problem.law.motor, alone if laws is None else replace(alone, joint_laws=None)
-        out[motors] = _by_differences(unlimited, t, q, v, integral, motors)
+        out[motors] = _difference_jacobian(unlimited, t, q, v, integral, motors)
     if laws is not None and laws.task is not None:
-        out[laws.driven] = _by_differences(alone, t, q, v, integral, laws.driven)
+        out[laws.driven] = _difference_jacobian(alone, t, q, v, integral, laws.driven)
     elif laws is not None:
-        out = with_joint_laws(problem, t, q, v, out, integral)
+        out = add_joint_law_jacobian(problem, t, q, v, out, integral)
     return out if problem.stops is None else out + stop_jacobian(problem, q, v)
 
 
-def _by_differences(problem, t: float, q, v, integral, driven) -> np.ndarray:
+def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarray:
     """(driven, 2 nv) derivative of joint forces where `elastic_law` or `task_law` acts, by extrapolated differences: good to ten
     digits."""
-    nv, sides = problem.model.nv, RightHandSide(problem, problem.signals)
+    nv, rhs = problem.model.nv, RightHandSide(problem, problem.signals)
 
     def along(x):
-        return lambda s: evaluated(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], sides,
+        return lambda s: evaluate_state(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], rhs,
                                    integral).tau[driven]
-    return np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
+    return np.column_stack([extrapolated_derivative(along(x), _STEP)[0] for x in np.eye(2 * nv)])
 
 
-def wrench_laws(problem, t: float, q, v) -> np.ndarray:
+def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F and of contacts, less what it
     would be if each F stood still in its link's frame: by their signals, by the turning of the link against the world's
     axes, and by the law of contact."""
@@ -240,13 +242,13 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
             F = np.r_[m + np.cross(point[j], f), f]
             # d(R^T f) = (R^T f) x w where the link turns by w
             turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
-            x = read_signal(measured_at(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
+            x = read_signal(with_measured_values(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
             dF[:, :nv] = x * turned @ J[:3]
         out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
     return out
 
 
-def friction_note(model, v) -> list[str]:
+def friction_warnings(model, v) -> list[str]:
     """Says where Coulomb friction, which is smoothed about rest, acts as a strong damper."""
     slow = []
     for joint in model.description.joints:

@@ -23,20 +23,20 @@ from liedyn.codegen.rhs import signal_instructions
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.segment import SAME, RightHandSide
+from liedyn.integrators.segment import SAME_TIME_SPACINGS, RightHandSide
 from liedyn.io.scenarios.scenario import MEASURED, Constant, Pd, Rule, Sampling, Scenario, Torque
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
-from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
-from liedyn.simulation.control.elastic_joint_control import drives_motors
-from liedyn.simulation.control.joint_control import limits_at
-from liedyn.simulation.name_binding import bind_joints, coordinates_of, phase_rules
+from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE
+from liedyn.simulation.control.elastic_joint_control import is_motor_law
+from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 
 _EPS = np.finfo(float).eps
 
 
 class SampledController:
-    """Of one run, through all its stretches. due: when it acts next [s]; torque, slope: (nv,) that it holds, from `since` on and
-    a second [N m/s | N/s]."""
+    """Of one run, through all its segments. next_time: when it acts next [s]; torque, slope: (nv,) that it holds, from `since` on
+    and a second [N m/s | N/s]."""
 
     def __init__(self, sampling: Sampling, model):
         self.sampling, self.model = sampling, model
@@ -48,31 +48,31 @@ class SampledController:
         self._law: _Law | None = None
 
     @property
-    def due(self) -> float:
+    def next_time(self) -> float:
         sample = self.sampling.time(self.samples)
         return min(sample, self.waiting[0][0]) if self.waiting else sample
 
-    def act(self, problem: InitialValueProblem, t: float, q0, y) -> None:
+    def update(self, problem: InitialValueProblem, t: float, q0, y) -> None:
         """What is due at t, where the state is q0 (+) y. Raises ComputationError."""
-        while self.due - t <= SAME * math.ulp(t):
+        while self.next_time - t <= SAME_TIME_SPACINGS * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
                 self.since, self.torque, self.slope = self.waiting.popleft()
                 continue
             torque, taken = self._sample(problem, t, q0, y), self.sampling.time(self.samples)
-            slope = self._slope(torque, problem.sampled.held)
+            slope = self._slope(torque, problem.sampled.controlled)
             if self.sampling.delay and self.samples:
                 self.waiting.append((taken + self.sampling.delay, torque, slope))
             else:
                 self.since, self.torque, self.slope = taken, torque, slope
             self.samples += 1
 
-    def about(self) -> dict:
+    def state_dict(self) -> dict:
         """All that its further work depends on, as plain values, but for what a function of the user keeps."""
         return {"samples": self.samples, "since": self.since, "integral": self.integral.tolist(),
                 **{name: getattr(self, name).tolist() for name in ("torque", "slope", "before", "had_law")},
                 "waiting": [[t, torque.tolist(), slope.tolist()] for t, torque, slope in self.waiting]}
 
-    def go_on(self, about: dict) -> None:
+    def load_state_dict(self, about: dict) -> None:
         """From what `about` said."""
         self.samples, self.since, self.integral = about["samples"], about["since"], np.array(about["integral"])
         for name in ("torque", "slope", "before", "had_law"):
@@ -90,21 +90,21 @@ class SampledController:
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
         law = self._law
-        q, v, torque = law.at(t, q0, y, self.integral)
-        torque = np.where(sampled.held, torque, 0.0) + 0.0         # 0, not -0
+        q, v, torque = law.evaluate(t, q0, y, self.integral)
+        torque = np.where(sampled.controlled, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
-            torque += np.where(sampled.held, self._asked(self.sampling.time(self.samples), q, v), 0.0)
+            torque += np.where(sampled.controlled, self._user_torque(self.sampling.time(self.samples), q, v), 0.0)
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
-        bottom, top = limits_at(sampled.law, sampled.limit, t, q, v)
+        bottom, top = force_limits(sampled.law, sampled.limit, t, q, v)
         k, rate, before, self.integral = law.integral, law.integral_rate, self.integral, np.zeros(len(v))
         if len(k):
             winding = ((torque > top)[k] & (rate > 0.0)) | ((torque < bottom)[k] & (rate < 0.0))
             self.integral[k] = before[k] + np.where(winding, 0.0, rate * self.sampling.interval)
-        return _rounded(torque, sampled.resolution[2]).clip(bottom, top)
+        return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
 
-    def _asked(self, t: float, q, v) -> np.ndarray:
+    def _user_torque(self, t: float, q, v) -> np.ndarray:
         """Torques by the user's function."""
         where = f"the controller, called at t = {t:.9g} s,"
         try:
@@ -113,14 +113,15 @@ class SampledController:
             raise ComputationError(f"{where} raised {type(problem_found).__name__}: {problem_found}") from problem_found
         nv, torque = self.model.nv, np.zeros(self.model.nv)
         if not isinstance(given, Mapping):
-            return _numbers(given, nv, f"{where} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
+            return _torque_array(given, nv,
+                                 f"{where} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
         for name, value in given.items():
             if name not in self.model.joint_names:
                 raise ComputationError(f"{where} returned a torque of {name!r}; the robot has the joints "
                                        f"{', '.join(self.model.joint_names)}")
             place = self.model.v_index(name)
             n = place.stop - place.start
-            torque[place] = _numbers(value, n, f"{where} must return {n} torque{'s' * (n != 1)} for joint {name}")
+            torque[place] = _torque_array(value, n, f"{where} must return {n} torque{'s' * (n != 1)} for joint {name}")
         return torque
 
 
@@ -130,30 +131,31 @@ class _Law:
     def __init__(self, sampled):
         law = sampled.law
         self.sampled, self.problem, self.q_of_v, self.integral = sampled, law, law.schedule.q_of_v, law.schedule.integral
-        self.sides, self.work = RightHandSide(law, law.signals), law.work()
+        self.rhs, self.work = RightHandSide(law, law.signals), law.workspace()
         self.rates = np.zeros((2, law.size))
         measured = (law.schedule.level == TORQUE) & (self.q_of_v >= 0)       # what is prescribed is known
-        self.of_q, self.of_v = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
-        self.measured, self.coarse = np.flatnonzero(self.of_q), bool(self.of_q.any() or self.of_v.any())
+        self.q_resolution, self.v_resolution = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
+        self.measured, self.is_quantized = np.flatnonzero(self.q_resolution), bool(self.q_resolution.any()
+                                                                                   or self.v_resolution.any())
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
-    def at(self, t: float, q0, y, integral) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(self, t: float, q0, y, integral) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is measured of q and v, and the torque (nv,). integral (nv,): of pid laws."""
-        nv, q, z = len(self.of_v), self.work.q, integral[self.integral]
+        nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
-        if self.coarse:
+        if self.is_quantized:
             q, k = q.copy(), self.q_of_v[self.measured]
-            q[k] = _rounded(q[k], self.of_q[self.measured])
-            self._evaluate(t, q, np.concatenate([np.zeros(nv), _rounded(self.work.v, self.of_v), z, [0.0]]))
+            q[k] = _quantize(q[k], self.q_resolution[self.measured])
+            self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(self.work.v, self.v_resolution), z, [0.0]]))
         return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
 
     def _evaluate(self, t: float, q0, y) -> None:
-        code = self.sides.at(t, q0, y, self.rates, 0, self.work)
+        code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)
         if code == BAD_SIGNAL:                                 # other trouble is the motion's, too
-            raise failure(self.problem, code, t, self.work, self.sides.ties)
+            raise failure(self.problem, code, t, self.work, self.rhs.constraints)
 
 
-def _rounded(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
+def _quantize(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
     """To multiples of the resolution; unchanged where that is 0, or less than the spacing of the number."""
     if not resolution.any():
         return x
@@ -161,7 +163,7 @@ def _rounded(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
         return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
-def _numbers(given, n: int, what: str) -> np.ndarray:
+def _torque_array(given, n: int, what: str) -> np.ndarray:
     if given is None:
         raise ComputationError(f"{what}; it returned None")
     try:
@@ -180,29 +182,29 @@ def _numbers(given, n: int, what: str) -> np.ndarray:
 # Two problems are made of a scenario: that of the motion, in which the laws' torques are constants, and that of the laws, which
 # are continuous in it. The controller evaluates the second at its samples and writes the torques into the first.
 
-_NOTHING = Torque(Constant(0.0))
+_ZERO_TORQUE = Torque(Constant(0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class SampledLaws:
-    """law     the problem whose torques at a state are those that the controller asks for, but for limits
-    held       (nv,) bool: coordinates that it acts on
-    signal     (nv,) int64: of the problem of the motion, its torques: constants, or straight lines; -1: none
-    limit      (nv,) of the torque [N m | N]
-    resolution   of q, v and tau, each (nv,); 0: exact
-    all_along  whether the laws are those of the whole run, without other phases
+    """law        the problem whose torques at a state are those that the controller asks for, but for limits
+    controlled    (nv,) bool: coordinates that it acts on
+    signal        (nv,) int64: of the problem of the motion, its torques: constants, or straight lines; -1: none
+    limit         (nv,) of the torque [N m | N]
+    resolution    of q, v and tau, each (nv,); 0: exact
+    is_whole_run  whether the laws are those of the whole run, without other phases
     """
 
     law: InitialValueProblem
-    held: np.ndarray
+    controlled: np.ndarray
     signal: np.ndarray
     limit: np.ndarray
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
-    all_along: bool
+    is_whole_run: bool
 
-    def begun(self, begun: Mapping[str, float]) -> SampledLaws:
-        """As `InitialValueProblem.begun`."""
-        return replace(self, law=self.law.begun(begun))
+    def restarted_at(self, start_times: Mapping[str, float]) -> SampledLaws:
+        """As `InitialValueProblem.restarted_at`."""
+        return replace(self, law=self.law.restarted_at(start_times))
 
     @property
     def targets(self) -> np.ndarray:
@@ -220,7 +222,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
                     initial: bool):
     """As `compile_schedule` with these arguments, which it is given, since it calls this."""
     sampling, control = scenario.sampling, scenario.control
-    if control is not None and drives_motors(control, model):
+    if control is not None and is_motor_law(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
@@ -231,25 +233,26 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
-    held = _driven(law.joint_laws, model) | coordinates_of(feedback, model)
+    controlled = _controlled_mask(law.joint_laws, model) | joint_mask(feedback, model)
     if sampling.function is not None:
-        held |= np.asarray(law.schedule.level == TORQUE)
-    added = {name: Rule(name, _NOTHING) for name in model.joint_names
-             if held[model.v_index(name)].any() and name not in feedback and name in rules}
+        controlled |= np.asarray(law.schedule.level == TORQUE)
+    added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
+             if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
     if added:                                                  # torques of the schedule act continuously
         other = compile_schedule(of_law, model, rules | added, initial=False).problem
         law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
-    if not (held.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
+    if not (controlled.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
                             expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
     limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
     if law.joint_laws is not None:
-        law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(held, np.inf, limit)))
-    motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
+        law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
+    motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
     motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
-                                                   resting, initial=False, held=held, ramps=sampling.hold == "first")
-    sampled = SampledLaws(law, held, motion.joint_laws.held, limit, _resolutions(sampling, model),
+                                                   resting, initial=False, controlled=controlled,
+                                                   first_order_hold=sampling.hold == "first")
+    sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
                           not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
     return motion, contact_names, tuple(dict.fromkeys((*warnings, *more)))
@@ -257,10 +260,10 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
 
 def reads_state(signals, k: int) -> bool:
     """Whether signal k is more than a function of time."""
-    return bool(np.isin(signal_instructions(signals, k) & 255, OF_STATE).any())
+    return bool(np.isin(signal_instructions(signals, k) & 255, STATE_OPERATIONS).any())
 
 
-def _driven(laws, model) -> np.ndarray:
+def _controlled_mask(laws, model) -> np.ndarray:
     """(nv,) coordinates on which `control` acts, or gravity of a pd law."""
     return np.zeros(model.nv, dtype=bool) if laws is None else laws.gravity | (laws.row >= 0) | laws.driven
 

@@ -13,11 +13,11 @@ from liedyn.errors import ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.mass_matrix import composite_workspace_size
-from liedyn.kernels.simulation.signals import signal
-from liedyn.kernels.simulation.task_space_law import AXIS, DAMPED, SWEEPS, Task
+from liedyn.kernels.simulation.signals import evaluate_signal
+from liedyn.kernels.simulation.task_space_law import AXIS_TOLERANCE, DAMPING_THRESHOLD, SWEEPS, Task
 from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.control.elastic_joint_control import is_elastic
-from liedyn.simulation.name_binding import find, path_to, write_values
+from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
@@ -49,27 +49,27 @@ class Tracking(Immutable):
                 for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
 
 
-def values_at(problem, numbers, t) -> np.ndarray:
-    """(N, n) of signals `numbers`, functions of time, at the times t (N,)."""
-    out, stack = np.zeros((len(t), len(numbers))), np.zeros(problem.stack_size)
-    read_values(problem.signals, np.array(numbers, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
+def signal_values(problem, signal_indices, t) -> np.ndarray:
+    """(N, n) of signals `signal_indices`, functions of time, at the times t (N,)."""
+    out, stack = np.zeros((len(t), len(signal_indices))), np.zeros(problem.stack_size)
+    read_values(problem.signals, np.array(signal_indices, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
     return out
 
 
 @kernel
-def read_values(signals, numbers, t, q, v, stack, out):
+def read_values(signals, signal_indices, t, q, v, stack, out):
     for i in range(t.size):
-        for j in range(numbers.size):
-            out[i, j] = signal(signals, numbers[j], t[i], q, v, stack)[0]
+        for j in range(signal_indices.size):
+            out[i, j] = evaluate_signal(signals, signal_indices[j], t[i], q, v, stack)[0]
 
 
 # task space -------------------------------------------------------------------------------------------------------------
 
-_TURNING, _MOVING = (0, 1, 2), (3, 4, 5)
-_UNMOVED = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
+_ROTATION, _TRANSLATION = (0, 1, 2), (3, 4, 5)
+_MOBILITY_TOLERANCE = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
 
 
-def bind_task(control: Control, model, table: SignalCompiler, prescribed) -> Task:
+def bind_task(control: Control, model, compiler: SignalCompiler, prescribed) -> Task:
     """prescribed (nv,): now; the law drives all other coordinates. Raises ScenarioError for a robot with a joint that has no
     motor, and for a link that the law cannot move."""
     for joint in model.joints:
@@ -79,11 +79,12 @@ def bind_task(control: Control, model, table: SignalCompiler, prescribed) -> Tas
     if is_elastic(model):
         raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
                             expected="law: feedback_linearization")
-    link, poses = find(control.link, model.link_names, "link", control.place), PoseTable(model, table)
+    link, poses = find_index(control.link, model.link_names, "link", control.place), PoseTable(model, compiler)
     poses.add_target(f"target of {control.link}", control.target)
-    nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
+    nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control) else ()),
+                                   *(_TRANSLATION if _controls_position(control) else ())))
     posture, kept = _posture(control, model)
-    m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
+    m, n, path = len(rows), model.n_bodies, np.array(body_path(model, link), dtype=np.int64)
     sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_workspace_size(n)
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
                 np.array(prescribed), *map(np.zeros, sizes))
@@ -93,14 +94,15 @@ def bind_task(control: Control, model, table: SignalCompiler, prescribed) -> Tas
     return task
 
 
-def _turns(control: Control) -> bool:
+def _controls_rotation(control: Control) -> bool:
     target = control.target
     return bool(target.rpy) if isinstance(target, Motion) else any(one.rpy or one.quaternion for one in target.points)
 
 
-def _moves(control: Control) -> bool:
+def _controls_position(control: Control) -> bool:
     target = control.target
-    return bool(target.xyz) if isinstance(target, Motion) else any(one.xyz for one in target.points) or not _turns(control)
+    return bool(target.xyz) if isinstance(target,
+                                          Motion) else any(one.xyz for one in target.points) or not _controls_rotation(control)
 
 
 def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +121,7 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
 def task_tracking(problem, task: Task, t, q) -> Tracking:
     """Position of the point and of its target, by axis; and the angle between both orientations."""
     name, names, units, link, reference = problem.model.link_names[task.link[0]], [], [], [], []
-    T, p = link_pose(problem.model, q, name), values_at(problem, task.poses.signal[:3], t)
+    T, p = link_pose(problem.model, q, name), signal_values(problem, task.poses.signal[:3], t)
     if 3 in task.rows:
         names, units = [f"{name}.{axis}" for axis in "xyz"], ["m"] * 3
         link, reference = [T[:, :3, :3] @ task.point + T[:, :3, 3]], [p]
@@ -131,25 +133,25 @@ def task_tracking(problem, task: Task, t, q) -> Tracking:
 
 
 def _orientation(problem, task: Task, t) -> Rotation:
-    x = values_at(problem, task.poses.signal[3:6], t)
-    if not task.poses.curved[0]:
+    x = signal_values(problem, task.poses.signal[3:6], t)
+    if not task.poses.uses_rotation_vector[0]:
         return Rotation.from_euler("xyz", x)
-    return Rotation.from_quat(values_at(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
+    return Rotation.from_quat(signal_values(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
 
 
-def task_notes(parts) -> list[str]:
+def task_space_warnings(segments) -> list[str]:
     """Where the link is close to a singular configuration, at output times."""
     least, name = [np.zeros(0)], ""
-    for part in parts:
-        problem, rows = part.problem if part.problem.sampled is None else part.problem.sampled.law, part.record.q
+    for segment in segments:
+        problem, rows = segment.problem if segment.problem.sampled is None else segment.problem.sampled.law, segment.record.q
         if problem.joint_laws is None or problem.joint_laws.task is None:
             least.append(np.full(len(rows), np.inf))
         else:
             task = problem.joint_laws.task
-            name = part.model.link_names[task.link[0]]
-            least.append(smallest_mobility(part.model, task, rows))
-    least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(part.record.t for part in parts)])
-    near = least < DAMPED
+            name = segment.model.link_names[task.link[0]]
+            least.append(smallest_mobility(segment.model, task, rows))
+    least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
+    near = least < DAMPING_THRESHOLD
     return [f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} of "
             f"{len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and the target is not "
             "followed exactly"] if near.any() else []
@@ -159,7 +161,7 @@ def smallest_mobility(model, task: Task, q) -> np.ndarray:
     """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_law`), without those of directions in which no joint moves
     the link: in a world where they do not turn."""
     A = _scaled_mobility(model, task, q)
-    unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _UNMOVED if len(A) else np.zeros(0, dtype=bool)
+    unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _MOBILITY_TOLERANCE if len(A) else np.zeros(0, dtype=bool)
     return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
 
 
@@ -172,7 +174,7 @@ def _scaled_mobility(model, task: Task, q) -> np.ndarray:
     M = mass_matrix(model, q)[:, free][:, :, free]
     turning, J = J[:, :3, free], J[:, task.rows][:, :, free]
     A, kind = J @ np.linalg.solve(M, np.swapaxes(J, 1, 2)), task.rows // 3
-    reach = AXIS**2 * ((T[:, :3, 3]**2).sum(axis=1) + ((T[:, :3, 3] + arm)**2).sum(axis=1))
+    reach = AXIS_TOLERANCE**2 * ((T[:, :3, 3]**2).sum(axis=1) + ((T[:, :3, 3] + arm)**2).sum(axis=1))
     rounding = reach * (turning**2 / np.einsum("nii->ni", M)[:, None]).sum(axis=(1, 2))
     mean = np.stack([np.einsum("nii->n", A[:, kind == k][:, :, kind == k]) / 3 for k in kind], axis=1)
     moved = mean > np.where(kind == 1, rounding[:, None], 0.0)

@@ -25,9 +25,9 @@ ARGUMENTS = dict.fromkeys(FUNCTIONS, 1) | {"atan2": 2, "clip": 3}          # min
 _OPERATORS = {ast.Add: code.ADD, ast.Sub: code.SUBTRACT, ast.Mult: code.MULTIPLY, ast.Div: code.DIVIDE, ast.Pow: code.POWER}
 _STATE = {"q": code.STATE_Q, "v": code.STATE_V, "tau": code.MEASURED}
 # of a point of a link, in world axes
-OF_LINKS = COMPONENTS
-_TURNING = ("wx", "wy", "wz")
-_NAMED = (*_STATE, *OF_LINKS, "since")                          # functions of a name
+LINK_FUNCTIONS = COMPONENTS
+_ANGULAR = ("wx", "wy", "wz")
+_NAMED_FUNCTIONS = (*_STATE, *LINK_FUNCTIONS, "since")                          # functions of a name
 
 _VALUES: dict[int, Callable[..., float]] = {
     code.NEGATIVE: operator.neg, code.ADD: operator.add, code.SUBTRACT: operator.sub, code.MULTIPLY: operator.mul,
@@ -37,13 +37,14 @@ _VALUES: dict[int, Callable[..., float]] = {
 } | {getattr(code, name.upper()): getattr(math, name) for name in
      ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")}
 
-_NAMED_CALL = re.compile(rf"(?<![\w.])({'|'.join(_NAMED)})\s*\(([^()]*)\)")
-_QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED)})\('(.*?)'")
+_NAMED_CALL = re.compile(rf"(?<![\w.])({'|'.join(_NAMED_FUNCTIONS)})\s*\(([^()]*)\)")
+_QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED_FUNCTIONS)})\('(.*?)'")
 
 
 @dataclass(frozen=True, slots=True)
 class SignalProgram:
-    """Instructions of `kernels.simulation.signals.program`, operands of literals counted from this program's own first one."""
+    """Instructions of `kernels.simulation.signals.evaluate_program`, operands of literals counted from this program's own first
+    one."""
 
     code: tuple[int, ...]
     literals: tuple[float, ...]
@@ -72,7 +73,7 @@ def with_clock_origins(program: SignalProgram, origins: Sequence[float]) -> Sign
     at 0."""
     words, literals = [], list(program.literals)
     for word in program.code:
-        if word & 255 not in (code.CLOCK, code.HELD_CLOCK):
+        if word & 255 not in (code.CLOCK, code.FROZEN_CLOCK):
             words.append(word)
             continue
         origin, place = origins[word >> 8], code.LITERAL + 256 * len(literals)
@@ -87,7 +88,7 @@ def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Ca
 
     `resolve(kind, name)` gives the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own where name is
     None; the place in what is measured of a joint force ("tau") or, as `resolve(kind, name, point)`, of a point of a link (kinds
-    of OF_LINKS); the clock that runs from the beginning of the phase ("phase", None) or from an event ("since"). It raises
+    of LINK_FUNCTIONS); the clock that runs from the beginning of the phase ("phase", None) or from an event ("since"). It raises
     ScenarioError where there is none. Raises ScenarioError naming `place` for whatever is not allowed.
     """
     instructions = _SignalParser(text, place, state_allowed, resolve).read()
@@ -110,7 +111,7 @@ class _SignalParser(ExpressionParser):
         self.state_allowed, self.resolve = state_allowed, resolve
 
     def without_names(self, text: str) -> tuple[str, str]:
-        return _NAMED_CALL.sub(_numbers_of_point, text), _NAMED_CALL.sub(_quote_name, text)
+        return _NAMED_CALL.sub(_point_arguments, text), _NAMED_CALL.sub(_quote_name, text)
 
     def source_of(self, node: ast.expr) -> str | None:
         segment = ast.get_source_segment(self.text, node)
@@ -159,7 +160,7 @@ class _SignalParser(ExpressionParser):
 
     def call_value(self, name: str, node: ast.Call, depth: int) -> list[tuple[int, float]]:
         given = node.args
-        if name in _NAMED:
+        if name in _NAMED_FUNCTIONS:
             return [self._named_call(name, node, depth)]
         if name not in FUNCTIONS:
             raise self._unknown("function", name)
@@ -178,13 +179,13 @@ class _SignalParser(ExpressionParser):
     def _named_call(self, kind: str, node: ast.Call, depth: int) -> tuple[int, float]:
         named = node.args and not node.keywords and isinstance(node.args[0], ast.Constant)
         name, point = (node.args[0].value, node.args[1:]) if named else (None, ())
-        expected = f"{kind}({_takes(kind)})"
+        expected = f"{kind}({_argument_kind(kind)})"
         if not isinstance(name, str) or not name:
-            raise self.error(f"{kind}(…) takes the name of {_of(kind)}", node, expected=expected)
-        if kind not in OF_LINKS:
+            raise self.error(f"{kind}(…) takes the name of {_argument_description(kind)}", node, expected=expected)
+        if kind not in LINK_FUNCTIONS:
             return (code.CLOCK, self.resolve(kind, name)) if kind == "since" else self._state(node, kind, name)
-        if point and (kind in _TURNING or len(point) != 3):
-            more = "" if kind in _TURNING else f", or {kind}(link, x, y, z) for a point in link coordinates"
+        if point and (kind in _ANGULAR or len(point) != 3):
+            more = "" if kind in _ANGULAR else f", or {kind}(link, x, y, z) for a point in link coordinates"
             raise self.error(f"wrong arguments of {kind}", node, expected=expected + more)
         values = [self.value_of(argument, depth + 1) for argument in point]
         if any(len(value) > 1 or value[0][0] != code.LITERAL for value in values):
@@ -195,15 +196,16 @@ class _SignalParser(ExpressionParser):
         return "t, pi, e" + (", q, v, q(joint), v(joint), x(link)" if self.state_allowed else "")
 
     def _unknown(self, kind: str, name: str):
-        known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
-        meant = f"{name}({_takes(name)})" if name in _NAMED else f"{name}(link) alone" if name in ("touch", "lift") else None
+        known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED_FUNCTIONS]
+        meant = f"{name}({_argument_kind(name)})" if name in _NAMED_FUNCTIONS else f"{name}(link) alone" if name in (
+            "touch", "lift") else None
         return self.error(f"unknown {kind} {name[:100]}", expected=f"{self._names()}, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {meant}?" if meant else nearest(name, known))
 
 
-def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:
+def _split_call(kind: str, inside: str) -> tuple[str, str]:
     """Name and the rest from its comma on: of a link's name with a comma, three numbers follow."""
-    if kind not in OF_LINKS:
+    if kind not in LINK_FUNCTIONS:
         return inside.strip(), ""
     parts = inside.split(",")
     cut = len(parts) - 3 if len(parts) > 4 else 1
@@ -211,17 +213,17 @@ def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:
 
 
 def _quote_name(call: re.Match) -> str:
-    name, rest = _parts_of_call(call[1], call[2])
+    name, rest = _split_call(call[1], call[2])
     return f"{call[1]}({name!r}{rest})"
 
 
-def _numbers_of_point(call: re.Match) -> str:
-    return _parts_of_call(call[1], call[2])[1]
+def _point_arguments(call: re.Match) -> str:
+    return _split_call(call[1], call[2])[1]
 
 
-def _of(kind: str) -> str:
-    return "a link" if kind in OF_LINKS else "an event" if kind == "since" else "a joint"
+def _argument_description(kind: str) -> str:
+    return "a link" if kind in LINK_FUNCTIONS else "an event" if kind == "since" else "a joint"
 
 
-def _takes(kind: str) -> str:
-    return _of(kind).split()[-1]
+def _argument_kind(kind: str) -> str:
+    return _argument_description(kind).split()[-1]

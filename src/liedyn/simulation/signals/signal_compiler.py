@@ -13,19 +13,19 @@ from liedyn.errors import Place, ScenarioError, TrajectoryError, nearest
 from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation import signals as code
-from liedyn.kernels.simulation.signals import NUMBERS, ORDER
-from liedyn.simulation.name_binding import find, points_of, unknown, unwrapped_angle
-from liedyn.simulation.signals.expression import OF_LINKS, SignalProgram, compile_expression, with_clock_origins
-from liedyn.simulation.signals.switching_times import MOST, switches_in_time, switches_of_state
+from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT, ORDER
+from liedyn.simulation.name_binding import find_index, make_points, unknown_name_error, unwrap_angle
+from liedyn.simulation.signals.expression import LINK_FUNCTIONS, SignalProgram, compile_expression, with_clock_origins
+from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
 
 # Curves of a scenario as piecewise polynomials of degree five at most ---------------------------------------------------
 
-LEAST_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
+MIN_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Pieces as `kernels.simulation.signals.polynomial` reads them.
+    """Pieces as `kernels.simulation.signals.evaluate_polynomial` reads them.
 
     breaks        (n,) where each piece begins; the first and the last extend to infinity
     coefficients  (n, 6) ascending powers of t - break
@@ -38,11 +38,11 @@ class Curve:
     knots: np.ndarray
     clock: int | None = None
 
-    def end_slope(self, t: float) -> float:
+    def end_rate(self, t: float) -> float:
         """Of the last piece."""
         return float(np.polyval(np.arange(1, ORDER)[::-1] * self.coefficients[-1, :0:-1], t - self.breaks[-1]))
 
-    def started(self, origins) -> Curve:
+    def with_clock_origin(self, origins) -> Curve:
         """Over the time of the run, where its clock began at its origin; before, a curve with a clock has its first value."""
         if self.clock is None:
             return self
@@ -68,7 +68,7 @@ def quintic(points) -> Curve:
     c4 = -15 * gap + 8 * start + 7 * end + 1.5 * bent - bend
     c5 = 6 * gap - 3 * (start + end) - 0.5 * bent + 0.5 * bend
     coefficients = np.column_stack([x[:-1], start, ddx[:-1] / 2, c3 / h**2, c4 / h**3, c5 / h**4])
-    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
+    return extend_constant(Curve(t[:-1], coefficients, t), t, x)
 
 
 def spline(points) -> Curve:
@@ -85,11 +85,11 @@ def spline(points) -> Curve:
     coefficients = np.zeros((len(h), ORDER))
     coefficients[:, 0], coefficients[:, 1] = x[:-1], start
     coefficients[:, 2], coefficients[:, 3] = (3 * gap - 2 * start - end) / h, (start + end - 2 * gap) / h**2
-    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
+    return extend_constant(Curve(t[:-1], coefficients, t), t, x)
 
 
 def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
-    """Through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs LEAST_ROWS samples."""
+    """Through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs MIN_ROWS samples."""
     if interpolation == "linear":
         coefficients = np.zeros((len(t) - 1, ORDER))
         coefficients[:, 0], coefficients[:, 1] = x[:-1], np.diff(x) / np.diff(t)
@@ -103,7 +103,7 @@ def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
     return Curve(polynomial.x[:-1][real], coefficients, np.empty(0))
 
 
-def held_at_ends(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
+def extend_constant(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
     """A curve through these samples, constant before the first and after the last."""
     before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
     before[0, 0], after[0, 0] = x[0], x[-1]
@@ -114,7 +114,7 @@ def held_at_ends(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
 # signal table -----------------------------------------------------------------------------------------------------------
 
 SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
-_AT_REST = 1e-6                 # of the largest velocity
+_REST_TOLERANCE = 1e-6          # of the largest velocity
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class SignalCompiler:
         self.clocks: list[str] = []
         self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
         self._measures = False
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         self.stack_size = 3
         self._signals: list[tuple[float | SignalProgram | Curve, SignalPurpose, Place]] = []
         self._reserved = 0                                      # switches
@@ -168,13 +168,13 @@ class SignalCompiler:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the signals, then of what switches are reserved for."""
-        return (*(use.name for _, use, _ in self._signals), *(name for name, _ in self._reserved_for))
+        return (*(purpose.name for _, purpose, _ in self._signals), *(name for name, _ in self._reserved_for))
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def locations(self) -> tuple[Place, ...]:
         return (*(place for _, _, place in self._signals), *(place for _, place in self._reserved_for))
 
-    def reserve(self, count: int, name: str = "", place: Place | None = None) -> int:
+    def reserve_switches(self, count: int, name: str = "", place: Place | None = None) -> int:
         """The first of `count` switches of the state that are no program's. name, place: of two, for messages; without a name
         none are reserved after these that have one."""
         self._reserved += count
@@ -182,7 +182,7 @@ class SignalCompiler:
             self._reserved_for.append((name, place or Place()))
         return self._reserved - count
 
-    def joint_use(self, role: str, i: int) -> SignalPurpose:
+    def joint_purpose(self, role: str, i: int) -> SignalPurpose:
         """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
         model, name = self.model, self.model.v_names[i]
         q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
@@ -194,112 +194,114 @@ class SignalCompiler:
         return SignalPurpose(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
-    def add(self, given: Signal, use: SignalPurpose) -> int:
+    def add(self, given: Signal, purpose: SignalPurpose) -> int:
         """Index of a signal."""
-        return self.put(self.lower(given, use), use, given.place)
+        return self.add_program(self.compile(given, purpose), purpose, given.place)
 
-    def add_target(self, given: Signal, use: SignalPurpose, rate: bool) -> int:
+    def add_target(self, given: Signal, purpose: SignalPurpose, rate: bool) -> int:
         """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
-        lowered = self.lower(given, use)
-        if isinstance(lowered, SignalProgram) and rate:
-            lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
-        return self.put(lowered, use, given.place)
+        compiled = self.compile(given, purpose)
+        if isinstance(compiled, SignalProgram) and rate:
+            compiled = replace(compiled, code=tuple(self._moving_instruction(word, given) for word in compiled.code))
+        return self.add_program(compiled, purpose, given.place)
 
-    def _moving(self, word: int, given: Expression) -> int:
+    def _moving_instruction(self, word: int, given: Expression) -> int:
         operation, i = word & 255, word >> 8
         if operation == code.STATE_Q and i in self.q_of_v:
             return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
-        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS < 3:
+        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS_PER_POINT < 3:
             return code.MOVING_POINT + 256 * i
-        if operation in code.OF_STATE:
+        if operation in code.STATE_OPERATIONS:
             raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
                                 expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
                                 hint="or kd: 0 and a feedforward")
         return word
 
-    def put(self, lowered: float | SignalProgram | Curve, use: SignalPurpose, place: Place | None = None,
-            own: bool = False) -> int:
-        """Index of what `lower` made. own: no other signal shares it, since a run changes it."""
+    def add_program(self, compiled: float | SignalProgram | Curve, purpose: SignalPurpose, place: Place | None = None,
+            exclusive: bool = False) -> int:
+        """Index of what `compile` made. exclusive: no other signal shares it, since a run changes it."""
         index = len(self._signals)
-        if isinstance(lowered, float) and not own and self._constants.setdefault(lowered, index) < index:
-            return self._constants[lowered]
-        if isinstance(lowered, SignalProgram):
-            self.stack_size = max(self.stack_size, 3 * lowered.depth)
-        self._signals.append((lowered, use, place or Place()))
+        if isinstance(compiled, float) and not exclusive and self._constants.setdefault(compiled, index) < index:
+            return self._constants[compiled]
+        if isinstance(compiled, SignalProgram):
+            self.stack_size = max(self.stack_size, 3 * compiled.depth)
+        self._signals.append((compiled, purpose, place or Place()))
         return index
 
-    def lower(self, given: Signal, use: SignalPurpose) -> float | SignalProgram | Curve:
+    def compile(self, given: Signal, purpose: SignalPurpose) -> float | SignalProgram | Curve:
         """A constant, a program or a curve."""
         if isinstance(given, Constant):
             return given.value
         if isinstance(given, Expression):
-            program = compile_expression(given.text, given.place, use.state, self._resolver(given.place, use))
+            program = compile_expression(given.text, given.place, purpose.state, self._resolver(given.place, purpose))
             return program if program.constant is None else program.constant
         if isinstance(given, RelativeTime):
-            return self._begun(given, use)
+            return self._relative_curve(given, purpose)
         if isinstance(given, Sine):
             text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
-            return compile_expression(text, given.place, False, self._resolver(given.place, use))
+            return compile_expression(text, given.place, False, self._resolver(given.place, purpose))
         if isinstance(given, Column):
-            return self._column(given, use)
+            return self._column(given, purpose)
         if isinstance(given, Spline):
-            return finite(given.place, spline, given.points)
-        if use.derivatives >= 2:
+            return make_finite_curve(given.place, spline, given.points)
+        if purpose.derivatives >= 2:
             self._check_rest(given)
-        return finite(given.place, quintic, given.points)
+        return make_finite_curve(given.place, quintic, given.points)
 
-    def origins(self, begun: Mapping[str, float]) -> np.ndarray:
+    def origins(self, start_times: Mapping[str, float]) -> np.ndarray:
         """When each clock began; -inf where it has not."""
-        return np.array([begun.get(name, -math.inf) for name in self.clocks], dtype=float)
+        return np.array([start_times.get(name, -math.inf) for name in self.clocks], dtype=float)
 
     def knots(self, origins) -> np.ndarray:
         """Times at which a curve is not smooth."""
-        return np.concatenate([np.empty(0), *(x.started(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
+        return np.concatenate([np.empty(0),
+                               *(x.with_clock_origin(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
     def switches(self, origins) -> tuple[np.ndarray, list[str]]:
         """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
         not all known."""
-        windows, notes = [np.empty((0, 2))], []
-        for x, use, place in self._signals:
+        windows, warnings = [np.empty((0, 2))], []
+        for x, purpose, place in self._signals:
             if not isinstance(x, SignalProgram):
                 continue
-            found = switches_in_time(x if use.forces else with_clock_origins(x, origins), *(use.window or (0.0, self.duration)))
+            found = switches_in_time(x if purpose.forces else with_clock_origins(x, origins),
+                                     *(purpose.window or (0.0, self.duration)))
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
-                notes.append(f"{where}the {use.name} has more switching times than can be located (at most "
-                             f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
-        return np.concatenate(windows), notes
+                warnings.append(f"{where}the {purpose.name} has more switching times than can be located (at most "
+                             f"{MAX_SWITCHES}): adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s")
+        return np.concatenate(windows), warnings
 
     def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
         begun, switches = 0, self._reserved
-        for x, use, _ in self._signals:
-            x = x.started(origins) if isinstance(x, Curve) else x
+        for x, purpose, _ in self._signals:
+            x = x.with_clock_origin(origins) if isinstance(x, Curve) else x
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
                 literals.append(x)
             elif isinstance(x, Curve):
                 within = _begin_within(x.breaks, self.duration)
                 kind, start, n = code.POLYNOMIAL, begun, int(within.sum())
-                pieces.append(snap(x.breaks[within], breaks, self.duration))
+                pieces.append(snap_to_breaks(x.breaks[within], breaks, self.duration))
                 coefficients.append(x.coefficients[within])
                 begun += n
             else:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
                 words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
                 literals += x.literals
-                for i in switches_of_state(x, use.forces):
+                for i in switches_of_state(x, purpose.forces):
                     switches += 1
                     words[start + i] += 256 * switches
             kinds.append(kind), first.append(start), count.append(n)
-        measured = np.zeros(self.model.nv + NUMBERS * len(self._points) if self._measures else 0)
+        measured = np.zeros(self.model.nv + NUMBERS_PER_POINT * len(self._points) if self._measures else 0)
         return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
                             np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
                             np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
-                            measured, points_of(self.model, list(self._points)), origins)
+                            measured, make_points(self.model, list(self._points)), origins)
 
     def _clock(self, name: str, place: Place) -> int:
         """Index of a clock."""
@@ -309,37 +311,37 @@ class SignalCompiler:
             raise ScenarioError("there are no events that a time could begin with", place=place, found=name,
                                 expected="the key events")
         if name != PHASE_START:
-            find(name, self.events, "event", place)
+            find_index(name, self.events, "event", place)
         if name not in self.clocks:
             self.clocks.append(name)
         return self.clocks.index(name)
 
-    def _begun(self, given: RelativeTime, use: SignalPurpose) -> SignalProgram | Curve:
+    def _relative_curve(self, given: RelativeTime, purpose: SignalPurpose) -> SignalProgram | Curve:
         """A curve whose time begins with a phase or an event."""
         clock = self._clock(given.start, given.place)
         if isinstance(given.curve, Column):
-            return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
-        lowered = self.lower(given.curve, use)
-        if isinstance(lowered, SignalProgram):                       # a sine, which has no value at infinity
-            words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
-            return replace(lowered, code=words)
-        return replace(lowered, clock=clock)
+            return replace(self._column(given.curve, replace(purpose, window=(0.0, 0.0)), constant_ends=True), clock=clock)
+        compiled = self.compile(given.curve, purpose)
+        if isinstance(compiled, SignalProgram):                       # a sine, which has no value at infinity
+            words = tuple(code.FROZEN_CLOCK + 256 * clock if word == code.TIME else word for word in compiled.code)
+            return replace(compiled, code=words)
+        return replace(compiled, clock=clock)
 
-    def _resolver(self, place: Place, use: SignalPurpose):
+    def _resolver(self, place: Place, purpose: SignalPurpose):
         model = self.model
 
         def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
             if kind in ("phase", "since"):
                 return self._clock(PHASE_START if kind == "phase" else name, place)
-            if kind in OF_LINKS:
-                self._measures, key = True, (find(name, model.link_names, "link", place), point)
-                return model.nv + NUMBERS * self._points.setdefault(key, len(self._points)) + OF_LINKS.index(kind)
-            if kind == "tau" and not use.forces:
+            if kind in LINK_FUNCTIONS:
+                self._measures, key = True, (find_index(name, model.link_names, "link", place), point)
+                return model.nv + NUMBERS_PER_POINT * self._points.setdefault(key, len(self._points)) + LINK_FUNCTIONS.index(kind)
+            if kind == "tau" and not purpose.forces:
                 raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
                                     expected="q(joint), v(joint), or a link's position such as z(link)")
             self._measures = self._measures or kind == "tau"
             if name is None:
-                own = use.q if kind == "q" else use.v
+                own = purpose.q if kind == "q" else purpose.v
                 if own is None:
                     raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
                 return own
@@ -350,7 +352,7 @@ class SignalCompiler:
             if name in model.joint_names and parts:
                 raise ScenarioError(f"joint {name} has {len(parts)} coordinates", place=place, found=f"{kind}({name})",
                                     expected=f"one of {', '.join(f'{kind}({part})' for part in parts)}")
-            raise unknown(name, names, "joint", place)
+            raise unknown_name_error(name, names, "joint", place)
 
         return resolve
 
@@ -364,64 +366,65 @@ class SignalCompiler:
                                                                                           "point",
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
-    def _column(self, given: Column, use: SignalPurpose, held: bool = False) -> Curve:
-        t, x, interpolation = self.samples(given, use)
-        curve = finite(given.place, interpolant, t, x, interpolation)
-        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
+    def _column(self, given: Column, purpose: SignalPurpose, constant_ends: bool = False) -> Curve:
+        t, x, interpolation = self.samples(given, purpose)
+        curve = make_finite_curve(given.place, interpolant, t, x, interpolation)
+        if constant_ends and purpose.derivatives >= 2 and abs(curve.end_rate(t[-1])) > _REST_TOLERANCE * np.abs(
+            curve.coefficients[:, 1]).max():
             raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
-                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
+                                found=f"velocity {curve.end_rate(t[-1]):.3g} at t = {t[-1]:g}",
                                 expected="a motion that ends at rest")
-        return held_at_ends(curve, t, x) if held else curve
+        return extend_constant(curve, t, x) if constant_ends else curve
 
-    def samples(self, given: Column, use: SignalPurpose) -> tuple[np.ndarray, np.ndarray, str]:
+    def samples(self, given: Column, purpose: SignalPurpose) -> tuple[np.ndarray, np.ndarray, str]:
         """Times and values of the column, and how they are interpolated."""
-        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
+        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else purpose.column
         if name is None:
-            raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
-        trajectory = self._file(given)
+            raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {purpose.name}")
+        trajectory = self._read_file(given)
         if name not in trajectory.columns:
             raise ScenarioError(f"the CSV {given.file} has no such column", place=given.place, found=name,
                                 expected=f"one of {', '.join(trajectory.columns)}",
                                 hint=nearest(name, trajectory.columns))
         unit = trajectory.units.get(name, "")
-        if unit and use.unit and _plain_unit(unit) != _plain_unit(use.unit):
+        if unit and purpose.unit and _plain_unit(unit) != _plain_unit(purpose.unit):
             raise ScenarioError(f"column {name} of {given.file} has the wrong unit", place=given.place, found=unit,
-                                expected=use.unit)
-        interpolation = given.interpolation or use.interpolate
-        if interpolation == "linear" and use.derivatives >= 2:
+                                expected=purpose.unit)
+        interpolation = given.interpolation or purpose.interpolate
+        if interpolation == "linear" and purpose.derivatives >= 2:
             raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
-        self._check_range(given, trajectory, use, interpolation)
+        self._check_range(given, trajectory, purpose, interpolation)
         x = trajectory.columns[name]
-        return trajectory.t, self._continuous(given, use, name, x) if use.unit == "rad" else x, interpolation
+        return trajectory.t, self._unwrap(given, purpose, name, x) if purpose.unit == "rad" else x, interpolation
 
-    def _continuous(self, given: Column, use: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
+    def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
         """The angles without jumps by full turns, with a note. ScenarioError where the limits of the joint exclude them."""
-        limits = (-math.inf, math.inf) if use.v is None else (self.model.lower[use.v], self.model.upper[use.v])
+        limits = (-math.inf, math.inf) if purpose.v is None else (self.model.lower[purpose.v], self.model.upper[purpose.v])
         try:
-            x, jumps = unwrapped_angle(x, f"column {column} of {given.file}", *limits)
+            x, jumps = unwrap_angle(x, f"column {column} of {given.file}", *limits)
         except TrajectoryError as error:
             raise ScenarioError(error.message, place=given.place, found=error.found, expected=error.expected,
                                 hint="a motion that jumps cannot be followed; record the angle without jumps") from None
         if jumps:
             where = f"{given.place}: " if str(given.place) else ""
-            self.notes.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
+            self.warnings.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
                               f"({jumps} times)")
         return x
 
-    def _file(self, given: Column) -> Trajectory:
+    def _read_file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
             if not os.path.exists(given.file) or os.path.isdir(given.file):
                 raise ScenarioError("no such CSV file", place=given.place, found=given.file)
             self._files[given.file] = read_trajectory(given.file)
         return self._files[given.file]
 
-    def _check_range(self, given: Column, trajectory: Trajectory, use: SignalPurpose, interpolation: str) -> None:
-        t, least = trajectory.t, LEAST_ROWS[interpolation]
+    def _check_range(self, given: Column, trajectory: Trajectory, purpose: SignalPurpose, interpolation: str) -> None:
+        t, least = trajectory.t, MIN_ROWS[interpolation]
         if len(t) < least:
             raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,
                                 found=f"{len(t)} in {given.file}")
-        start, end = use.window or (0.0, self.duration)
+        start, end = purpose.window or (0.0, self.duration)
         slack = 1e-9 * max(self.duration, 1.0)
         if start < end and (t[0] > start + slack or t[-1] < end - slack):
             raise ScenarioError(f"the CSV {given.file} does not cover the required time", place=given.place,
@@ -460,7 +463,7 @@ def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tu
     return breaks[order], before[order]
 
 
-def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
+def snap_to_breaks(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
     """Times, with those that are a break but for rounding replaced by it."""
     if not len(breaks) or not len(times):
         return times
@@ -469,7 +472,7 @@ def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
 
 
-def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+def make_finite_curve(place: Place, make: Callable[..., Curve], *given) -> Curve:
     """The curve through what is given; a ScenarioError where its polynomials overflow."""
     try:
         with np.errstate(all="ignore"):
