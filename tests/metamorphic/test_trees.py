@@ -1,6 +1,7 @@
 """One mechanism written with several spanning trees, with redundant constraints, with mimic joints and couplings."""
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -264,17 +265,29 @@ def test_motions_of_mimic_joints_are_those_of_chained_couplings(way):
     agree({"q": other.q, "v": other.v, "tau": other.tau}, {"q": run.q, "v": run.v, "tau": run.tau})
 
 
-def with_factor(robot, factor: float):
-    """Each coupling written with another factor."""
-    return replace(robot, couplings=tuple(replace(one, terms=tuple((*names, factor * c) for *names, c in one.terms),
-                                                  offset=factor * one.offset) for one in robot.couplings))
+def unbalanced(model, q, v, a, actuated):
+    """Forces that the multipliers of constrained inverse dynamics leave over, beside the sizes of all."""
+    found, tree = ld.constrained_inverse_dynamics(model, q, v, a, actuated), model.spanning_tree()
+    balance = ld.inverse_dynamics(tree, q, v, a) - found.tau - ld.constraint_jacobian(model, q).T @ found.multipliers
+    return np.concatenate([balance, ld.inverse_dynamics(tree, q, v, a)])
 
 
-@pytest.mark.parametrize("factor", [1e-12, -1e-6, 1e9])
-def test_a_coupling_may_be_written_with_any_factor(factor):
+def with_factors(robot, factors):
+    """Couplings written with other factors, in turn."""
+    couplings = (replace(one, terms=tuple((*names, x * c) for *names, c in one.terms), offset=x * one.offset)
+                 for one, x in zip(robot.couplings, cycle(factors), strict=False))
+    return replace(robot, couplings=tuple(couplings))
+
+
+@pytest.mark.parametrize("factors", [(1e-12,), (-1e-6,), (1e9,), (1e-9, 1e9), (1e9, 1.0, 1e-9)])
+@pytest.mark.parametrize("redundant", [False, True])
+def test_a_coupling_may_be_written_with_any_factor(factors, redundant):
     """Also what is too far from it to count as obeying it."""
     robot = followed(33, "fixed", "chained couplings")
-    old, new = ld.build(robot), ld.build(with_factor(robot, factor))
+    if redundant:
+        again = followed(33, "fixed", "couplings by the driver").couplings[0]
+        robot = replace(robot, couplings=(*robot.couplings, replace(again, name="again")))
+    old, new = ld.build(robot), ld.build(with_factors(robot, factors))
     G, d, _ = eliminated(old)
     x, u, free, tau = np.random.default_rng([SEED, 33]).uniform(-0.5, 0.5, (4, old.nv))
     q, v = G @ x[:G.shape[1]] + d, G @ u[:G.shape[1]]
@@ -282,10 +295,15 @@ def test_a_coupling_may_be_written_with_any_factor(factor):
     off = np.zeros(old.nv)
     off[old.v_index("joint4")] = 1e-3
     all_torques = {"actuated": np.ones(old.nv, bool), "criterion": "least_torque"}
+    drivers = np.ones(old.nv, bool)
+    drivers[old.v_index("joint1")] = drivers[old.v_index("joint4")] = False
     ways = {"assemble": lambda m: ld.assemble(m, q + free, fixed=["joint0"]).q,
             "project": lambda m: ld.project_configuration(m, q + free),
             "forces": lambda m: ld.constrained_inverse_dynamics(m, q, v, a, **all_torques).tau,
             "derivatives": lambda m: ld.constrained_inverse_derivatives(m, q, v, a, **all_torques).dtau_dq,
+            "forces of drivers": lambda m: ld.constrained_inverse_dynamics(m, q, v, a, drivers).tau,
+            "their derivatives": lambda m: ld.constrained_inverse_derivatives(m, q, v, a, drivers).dtau_dq,
+            "balance": lambda m: unbalanced(m, q, v, a, drivers),
             "rank": lambda m: ld.mobility(m, q).rank,
             "off in a": lambda m: ld.constrained_inverse_dynamics(m, q, v, a + off, **all_torques).tau,
             "off in v": lambda m: ld.linearize(m, q, v + off, tau).A, "off in q": lambda m: ld.linearize(m, q + off, v, tau).A,

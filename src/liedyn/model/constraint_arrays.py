@@ -39,7 +39,7 @@ class ModelConstraint(Immutable):
     type, kind     its name in files ("coupling" for couplings and mimics), and as kernels know it (`model.description`)
     rows           slice of the residual and of the multipliers that belongs to it
     labels, units  one a row: "vx", …, the empty label where there is one row; rad or m, of the residual (of a coupling: of its
-                   first term)
+                   first term with the coefficient 1 or -1, else of its first)
     a, b           names of the links, or `world`; empty for a coupling
     driven         whether frame A moves in its link by a motion given in time
     turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
@@ -165,7 +165,8 @@ def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedCo
 def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
     found = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
     kind, labels = LOOP_KINDS["coupling"]
-    constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (found[0][3],))
+    unit = next((unit for (*_, unit), (*_, c) in zip(found, coupling.terms, strict=True) if abs(c) == 1.0), found[0][3])
+    constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (unit,))
     chain = sorted({above for body, *_ in found for above in anchors.support(body)}, reverse=True)
     return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
                              terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)],

@@ -221,7 +221,7 @@ def _solve_derivatives(model, q, v, motion, prescribed, options):
 
     rates = rates_with(NONE if independent.all() else None)
     if not independent.all():
-        inverse, null = pseudo_inverse(rates.A * ~prescribed, independent.sum(axis=1))
+        inverse, null, _ = pseudo_inverse(rates.A * ~prescribed, independent.sum(axis=1))
         x = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
         turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
     y, multipliers = solve_implicit_derivatives(rates, prescribed, independent, turned)
@@ -260,11 +260,13 @@ def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independen
     return y, multipliers
 
 
-def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray]:
-    """Of A (N, m, n) of rank (N,): its pseudo-inverse, and (N, m, m) a basis of the null space of A^T among columns of zeros."""
+def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of A (N, m, n) of rank (N,): its pseudo-inverse, and (N, m, m) bases of the null space of A^T and of the range of A, where
+    columns of the other, which are the first ones and the last ones, are zero."""
     U, s, Vt = np.linalg.svd(A)
     k = s.shape[-1]
     kept = np.arange(k) < rank[:, None]
     gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     inverse = np.swapaxes(Vt[:, :k], -1, -2) * gain[:, None] @ np.swapaxes(U[..., :k], -1, -2)
-    return inverse, np.where(np.arange(A.shape[1]) < rank[:, None, None], 0.0, U)
+    ranged = np.arange(A.shape[1]) < rank[:, None, None]
+    return inverse, np.where(ranged, 0.0, U), np.where(ranged, U, 0.0)

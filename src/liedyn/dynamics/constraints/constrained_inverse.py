@@ -20,6 +20,7 @@ from liedyn.dynamics.constraints.rank import (
     equation_weights,
     is_significant,
     rate_magnitude,
+    scaled_equations,
 )
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
@@ -146,19 +147,19 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (unit * (tau_r - tau_p))[..., ~mask]
-    x, N, V = _solve_passive_balance(Gp, rhs)
+    x, N, _ = _solve_passive_balance(Gp, rhs)
     _check_balance(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
     rank, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
     case = _classify(G, rank, mask)
-    multipliers = _least_norm(size, V, x)                                # (59)
+    multipliers = _least_norm(size, N, x)                                # (59)
     tau = np.where(mask, tau_r - _matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
         _check_unique(model, rank, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
         tau[..., mask] -= _matvec(U, _matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
-        x, _, V = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
-        multipliers = _least_norm(size, V, x)
+        x, N, _ = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
+        multipliers = _least_norm(size, N, x)
     return tau, multipliers, case
 
 
@@ -187,11 +188,23 @@ def _force_range(B, unit):
     return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
 
 
-def _least_norm(size, V, x):
-    """lambda = x / size without what is not in the range of A_p, size * V: the least Euclidean norm."""
-    Q, _ = np.linalg.qr(size[:, None] * V)                             # the zero columns of V come last, and span nothing
-    Q = np.where((V != 0.0).any(axis=-2, keepdims=True), Q, 0.0)
-    return _matvec(Q, _matvec(np.swapaxes(Q, -1, -2), x / size))
+def _least_norm(size, N, x):
+    """lambda = (x - N y) / size of least Euclidean norm. N: a basis of what balances itself, behind columns of zeros. Forces are
+    those of x, whatever the rounding of y, also where equations are written with very different factors."""
+    N = N[..., ::-1]
+    y = _least_squares(N / size[:, None], (x / size)[..., None])[..., 0]
+    return (x - _matvec(N, y)) / size
+
+
+def _least_squares(B, rhs):
+    """The y that leave least of B y = rhs (…, m, k). Rows may be of very different sizes; columns are independent, except for
+    the last ones, which are zero. QR by Householder keeps the digits of small rows if large ones come first."""
+    order = np.argsort(-np.linalg.norm(B, axis=-1), axis=-1)[..., None]
+    Q, R = np.linalg.qr(np.take_along_axis(B, order, axis=-2))
+    unused = np.diagonal(R, axis1=-2, axis2=-1) == 0.0
+    unused |= ~(B != 0.0).any(axis=-2)
+    c = np.where(unused[..., None], 0.0, np.swapaxes(Q, -1, -2) @ np.take_along_axis(rhs, order, axis=-2))
+    return np.linalg.solve(np.where(unused[..., None] | unused[..., None, :], np.eye(R.shape[-1]), R), c)
 
 
 def _classify(G, rank, mask):
@@ -396,25 +409,24 @@ class _ConstraintJacobian:
         self.model, self.A, self.directional_rate = model, A, directional_rate
 
     def least_norm_derivative(self, which, D, multipliers):
-        """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,)."""
-        inverse, null = self.pseudo_inverse_of(which)
-        out = np.swapaxes(inverse, -1, -2) @ D
-        if null.any():
-            x = (inverse @ multipliers[..., None])[..., 0]          # lambda = A_p x
-            out += null @ (np.swapaxes(null, -1, -2) @ self.directional_rate(x))
-        return out
-
-    def pseudo_inverse_of(self, which):
-        """A_p^+ as (N, nv, m), and a basis of the null space of A_p^T among columns of zeros."""
+        """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,). By equations and
+        coordinates in one measure, as in `_solve`, and what lies in the null space from the condition of `_least_norm`."""
+        size, unit = equation_norms(self.model)[:, None], coordinate_scales(self.model)[:, None]
         A = np.where(which, self.A, 0.0)
-        return pseudo_inverse(A, equation_rank(self.model, A))
+        inverse, null, ranged = pseudo_inverse(scaled_equations(self.model, A), equation_rank(self.model, A))
+        x, null = np.swapaxes(inverse, -1, -2) @ (unit * D), null[..., ::-1]
+        if null.any():
+            coefficients = _least_squares(size * ranged, multipliers[..., None])
+            moved = unit * (inverse @ (ranged @ coefficients))                                  # lambda = A_p moved
+            x += null @ _least_squares(null / size, self.directional_rate(moved[..., 0]) - x / size)
+        return x / size
 
 
 def _least_torque_derivative(rows, D, mask, w, tau):
     """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0, with constraint equations that are numbers without unit."""
     weights, passive = equation_weights(rows.model)[:, None], np.where(mask, 0.0, rows.A)
     A, rate = weights * rows.A, lambda x: weights * rows.directional_rate(x)
-    inverse, null = pseudo_inverse(weights * passive, equation_rank(rows.model, passive))
+    inverse, null, _ = pseudo_inverse(weights * passive, equation_rank(rows.model, passive))
     At, Nt, W2 = np.swapaxes(A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
     dtau = np.where(mask[:, None], D - At @ (np.swapaxes(inverse, -1, -2) @ D), 0.0)
     force = (W2[..., 0] * tau)[..., None]
