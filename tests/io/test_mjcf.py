@@ -276,6 +276,29 @@ def test_forces_of_actuators(tmp_path):
     assert "actuators with gains (2)" in robot.warnings[0].message
 
 
+RANGES = [('gear="-3" ctrlrange="-1 2" forcerange="-5 .5"', ""), ('gear="2" ctrlrange="-4 1" forcerange="-2 3"', ""),
+          ('ctrlrange="-2 0" forcerange="0 1"', ""), ('ctrlrange="0 10" forcerange="-3 .1"', ""),
+          ('gear="0" ctrlrange="0 1"', ""),
+          ('forcerange="-4 1"', 'actuatorfrcrange="-1 3"'), ('ctrlrange="-4 1" forcelimited="false" forcerange="-1 1"', "")]
+
+
+@pytest.mark.parametrize("others", ["", '<motor joint="i" gear="1.5" ctrlrange="-.1 2"/>'])
+@pytest.mark.parametrize("motor, joint", RANGES)
+def test_limits_of_forces_against_mujoco(tmp_path, motor, joint, others):
+    """The largest force that any control gives."""
+    mujoco = pytest.importorskip("mujoco")
+    text = arm(joint=f'<joint name="i" axis="1 0 0" {joint}/>', rest=f'<actuator><motor joint="i" {motor}/>{others}</actuator>')
+    model, found = mujoco.MjModel.from_xml_string(text), []
+    data = mujoco.MjData(model)
+    for control in (-100.0, 100.0):
+        data.ctrl[:] = control * np.sign(model.actuator_gear[:, 0])
+        mujoco.mj_forward(model, data)
+        found.append(float(data.qfrc_actuator[0]))
+    robot, (least, most) = read(tmp_path, text), found
+    assert robot.joints[0].coordinates[0].effort == pytest.approx(max(abs(least), abs(most)), abs=1e-15)
+    assert ("smaller force limits of one direction (1)" in robot.warnings[0].message) == (least != -most)
+
+
 def test_limits_of_thrusters_are_reported(tmp_path):
     """They are not read, and were dropped without a word."""
     def found(ranges):

@@ -35,7 +35,7 @@ _PARALLEL = 1e-9                     # of the torque of a thruster: what of it i
 
 def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
     """Thrusters; joints of `tree` get their limits of force, armature and damping."""
-    efforts: dict[str, list[float]] = {}
+    efforts: dict[str, list[tuple[float, float]]] = {}
     thrusters = []
     for child in root.within("actuator"):
         element = tree.defaults.of(child, kind="actuator")
@@ -45,14 +45,18 @@ def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
             _check_not_passive(element)
             thrusters += _thruster(element, tree)
     for k, joint in enumerate(tree.joints):
+        least, most = tree.force_ranges.get(joint.name, (-math.inf, math.inf))
         if joint.name in efforts:
+            lower, upper = (math.fsum(side) for side in zip(*efforts[joint.name], strict=True))
+            least, most = min(max(lower, least), most), min(max(upper, least), most)
             coordinate, = joint.coordinates
-            effort = min(coordinate.effort, math.fsum(efforts[joint.name]))
-            tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=effort),))
+            tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(least), abs(most))),))
+        if least != -most:
+            tree.count("smaller force limits of one direction")
     return tuple(thrusters)
 
 
-def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: BodyTree) -> None:
+def _of_joint(element: MjcfElement, efforts: dict[str, list[tuple[float, float]]], tree: BodyTree) -> None:
     joint = element.text("joint")
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
@@ -61,7 +65,8 @@ def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: BodyT
         tree.count("actuators of ball and free joints")
         return
     gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)[0]
-    efforts.setdefault(joint, []).append(abs(gear) * _largest_force(element, tree))
+    least, most = (gear * force if gear else 0.0 for force in _force_range(element, tree))
+    efforts.setdefault(joint, []).append((min(least, most), max(least, most)))
     if element.tag != "motor":
         tree.count("actuators with gains")
     more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
@@ -72,18 +77,15 @@ def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: BodyT
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
 
 
-def _largest_force(element: MjcfElement, tree: BodyTree) -> float:
-    """Before the gear; a motor's force is its control."""
-    ranges = ["force"]
-    if element.tag == "motor":
-        ranges.append("ctrl")
-    found = [math.inf]
-    for key in ranges:
+def _force_range(element: MjcfElement, tree: BodyTree) -> tuple[float, float]:
+    """Before the gear. A motor's force is its control, which is limited first."""
+    least, most = -math.inf, math.inf
+    for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
         low, high = element.vector(f"{key}range", (0.0, 0.0))
         how = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
         if how == "true" or (how == "auto" and low < high and tree.compiler.autolimits):
-            found.append(max(abs(low), abs(high)))
-    return min(found)
+            least, most = min(max(least, low), high), min(max(most, low), high)
+    return least, most
 
 
 def _check_not_passive(element: MjcfElement) -> None:
@@ -102,7 +104,7 @@ def _thruster(element: MjcfElement, tree: BodyTree) -> Iterator[Actuator]:
     if size == 0 or math.hypot(*cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
         return
-    if _largest_force(element, tree) < math.inf:
+    if math.isfinite(sum(map(abs, _force_range(element, tree)))):
         tree.count("limits of motors at sites")
     link, pose = tree.site[name]
     axis = tuple(x / size for x in rotate(pose.rotation, force))

@@ -64,6 +64,7 @@ class BodyTree:
     mass: dict[str, Mass] = field(default_factory=dict)
     geoms: dict[str, list[tuple[MjcfElement, Pose]]] = field(default_factory=dict)       # with their frames, by link
     still: set[str] = field(default_factory=lambda: {WORLD})          # links that do not move
+    force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)          # of joints, by their name
     counts: dict[str, int] = field(default_factory=dict)              # of what is not read, by what it is
     names: dict[str, MjcfElement] = field(default_factory=dict)           # of links
     joint_names: dict[str, MjcfElement] = field(default_factory=dict)
@@ -271,7 +272,7 @@ def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
     name = joint.name or _own_name(name, joint, tree.joint_names)
     unit_ = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
-    figures = _figures(joint, kind, unit_, tree)
+    figures = _figures(joint, name, kind, unit_, tree)
     if kind == "free":
         _check_alignment(joint, tree.compiler)
         return Joint(name, "free", "", "", coordinates=(figures,) * 6, place=joint.place())
@@ -284,7 +285,7 @@ def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     return Joint(name, type_, "", "", axes=(axis,), coordinates=(figures,), place=joint.place())
 
 
-def _figures(joint: MjcfElement, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
+def _figures(joint: MjcfElement, name: str, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
     """Limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
@@ -309,6 +310,7 @@ def _figures(joint: MjcfElement, kind: str, unit_: float, tree: BodyTree) -> Coo
             values |= {"lower": lower * unit_, "upper": upper * unit_}
     least, most = joint.vector("actuatorfrcrange", (0.0, 0.0))
     if _limited(joint, "actuatorfrclimited", least < most, tree):
+        tree.force_ranges[name] = least, most
         values["effort"] = max(abs(least), abs(most))
     return Coordinate(**values)
 
