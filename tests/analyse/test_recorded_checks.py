@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analysis.recorded_motion import recorded_limit_notes
 from liedyn.analysis.trajectory_dynamics import dynamics_along
+from zoo import random_robot
 
 ARM = """
 name: two
@@ -138,5 +140,71 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
     assert notes(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
                                                       for name in ("turn", "bend")]
     assert notes(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]
+    assert notes(q, np.degrees(v), a)[0] == "v.turn is 57.3 times the rate of q.turn (degrees?)"              # and not that of a
     assert notes(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
     assert notes(q, v[:, ::-1], a[:, ::-1]) == ["v.turn is not the rate of q.turn", "v.bend is not the rate of q.bend"]
+
+
+def rate_notes(model, t, q, v=None, a=None):
+    found = dynamics_along(model, ld.trajectory_of(model, t, q, v, a), "inverse").notes
+    return [note for note in found if "the rate of" in note or "is zero" in note]
+
+
+@pytest.mark.parametrize("rows", [5, 8, 19, 21, 401])
+def test_contradicting_rates_of_few_rows(model, rows):
+    t = np.linspace(0.0, 0.1 * rows, rows) if rows < 100 else T[:rows]
+    q, v = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1), np.stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)], axis=1)
+    a = -q * [4, 9]
+    assert not rate_notes(model, t, q, v, a)
+    for wrong in (np.degrees(v), -v):
+        assert [note.partition(" is ")[0] for note in rate_notes(model, t, q, wrong, a)] == ["v.turn", "v.bend"]
+
+
+@pytest.mark.parametrize("amplitude, noise", [(0.01, 5e-4), (0.01, 1e-3), (1.0, 1e-2)])
+def test_noise_of_positions_contradicts_no_velocity(model, amplitude, noise):
+    rng = np.random.default_rng(0)
+    exact = amplitude * np.stack([np.sin(T), np.cos(1.3 * T)], axis=1)
+    v, a = amplitude * np.stack([np.cos(T), -1.3 * np.sin(1.3 * T)], axis=1), -exact * [1.0, 1.69]
+    for q in (exact + noise * rng.standard_normal(exact.shape), np.round(exact / noise) * noise):          # an encoder
+        assert not rate_notes(model, T, q, v, a)
+        assert len(rate_notes(model, T, q, np.degrees(v), a)) == 2
+
+
+def test_columns_of_zeros(model):
+    q, v = np.stack([np.sin(2 * T), np.cos(3 * T)], axis=1), np.stack([2 * np.cos(2 * T), -3 * np.sin(3 * T)], axis=1)
+    zero, names = 0 * v, ("turn", "bend")
+    assert rate_notes(model, T, q, zero, zero) == [f"v.{name} is zero, although q.{name} changes" for name in names]
+    assert rate_notes(model, T, q, v, zero) == [f"a.{name} is zero, although v.{name} changes" for name in names]
+    assert not rate_notes(model, T, 0 * q, 0 * v, 0 * v)
+
+
+def test_rows_of_an_event(model):
+    """A velocity jumps there; the rest is compared. `dynamics_along` gets such rows from files of runs only."""
+    def found(q, v, a):
+        return [note for note in recorded_limit_notes(model, t, q, v, 0 * v, a) if "the rate of" in note]
+    t, k = np.insert(T, 100, T[100]), np.arange(len(T) + 1) > 100
+    speed = np.where(k, 0.5, -1.0)
+    q, v = np.stack([(t - t[100]) * speed, np.sin(t)], axis=1), np.stack([speed, np.cos(t)], axis=1)
+    a = np.stack([0 * t, -np.sin(t)], axis=1)
+    assert not found(q, v, a)
+    assert len(found(q, np.degrees(v), a)) == 2
+    assert found(q, v, 2 * a) == ["a.bend is 2 times the rate of v.bend"]
+
+
+def test_velocities_of_ball_and_free_joints(model):
+    """They have no column of positions of their own."""
+    robot = random_robot(5, 4, types=("ball", "revolute"), base="floating")
+    model = ld.build(robot)
+    t = np.linspace(0.0, 2.0, 201)
+    rng = np.random.default_rng(5)
+    rate = rng.uniform(-1.0, 1.0, model.nv)
+    q = ld.integrate(model, ld.random_configuration(model, rng), np.outer(np.sin(t), rate))
+    v = ld.difference(model, q[:-2], q[2:]) / (t[2] - t[0])
+    t, q = t[1:-1], q[1:-1]
+    assert not rate_notes(model, t, q, v)
+    ball = next(joint for joint in model.joints if joint.type == "ball")
+    for joint in (model.joints[0], ball):
+        wrong = v.copy()
+        wrong[:, joint.v] *= -1.0
+        found = rate_notes(model, t, q, wrong)
+        assert found == [f"v.{name} is -1 times the rate of q.{joint.name} (its sign?)" for name in model.v_names[joint.v]]

@@ -27,6 +27,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
+from liedyn.dynamics.kinematics import difference
 from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
@@ -227,7 +228,9 @@ _FEW = 0.1               # of the jump: what half of all rows stay below where j
 _SWING = 4 * np.pi       # rad: few joints without limits turn to and fro by more, ...
 _FAST = 20.0             # rad/s: ... as fast as this, ...
 _MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do while others do not, ...
-_COMPARED = 20           # parts of the time over which a rate is compared with what it is the rate of
+_MIN_ROWS = 5            # a rate is compared with what it is the rate of where there are so many,
+_COMPARED = 20           # over so many parts of the time
+_NOISE_FACTOR = 9.0      # of the variance that noise makes of the differences
 _FINE = 0.5              # second differences relative to the values: beyond, rows are too far apart for the trapezoidal rule
 _CONTRADICTS = 0.3       # of the change: a rate whose integral differs by more
 _PROPORTIONAL = 0.9      # squared correlation: a rate that is wrong by a factor
@@ -250,52 +253,78 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return out, [f"angles that jump by 2 pi were unwrapped: {', '.join(names)}"] if names else []
 
 
-def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> list[str]:
-    """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities
-    that are not the rates of the positions."""
-    notes = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_rates_of_positions(model, t, q, v)]
+def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
+                         a: np.ndarray | None = None) -> list[str]:
+    """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities and
+    accelerations that are not the rates of the positions and velocities."""
+    notes = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
     degrees = _in_degrees(model, q, v)
     return notes + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
 
 
-def _rates_of_positions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[str]:
-    """Messages about coordinates of one joint axis whose velocity contradicts their position."""
-    places = [(k, int(i)) for k, i in enumerate(v_to_q_indices(model)) if i >= 0]
-    k, i = ([pair[j] for pair in places] for j in (0, 1))
-    turns = [model.v_units[one] == "rad" for one in k]
-    x = np.where(turns, np.unwrap(q[:, i], axis=0), q[:, i])
-    return contradictions([model.v_names[one] for one in k], [model.v_units[one] for one in k], t, x, v[:, k], "v", "q")
-
-
-def contradictions(names: Sequence[str], units: Sequence[str], t: np.ndarray, x: np.ndarray, rate: np.ndarray, of_rate: str,
-                   of_x: str) -> list[str]:
-    """Messages about columns (N, n) `rate` that are not the time derivatives of x: compared over parts of the time, so that noise
-    does not matter. Rows that are too few or too far apart, or jump at events, are not compared."""
-    if len(t) < _COMPARED or (np.diff(t) <= 0.0).any():
+def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[str]:
+    """Messages about columns of v that are not the rates of q, and of a that are not the rates of such v that are."""
+    if len(t) < _MIN_ROWS:
         return []
-    size = np.sqrt(np.mean(rate**2, axis=0))
-    fine = np.sqrt(np.mean(np.diff(rate, 2, axis=0)**2, axis=0)) < _FINE * size
-    m = len(t) // _COMPARED
-    area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)[:, None], axis=0)])
-    moved, integral = x[m:] - x[:-m], area[m:] - area[:-m]
+    steps = difference(model, q[:-1], q[1:])
+    for k, i in enumerate(v_to_q_indices(model)):
+        if i >= 0 and model.v_units[k] == "rad":                                        # an angle that wraps
+            steps[:, k] -= 2 * np.pi * np.round(steps[:, k] / (2 * np.pi))
+    positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
+                 for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
+    found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
+    if a is not None:
+        found = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | found
+    return [found[name] for name in model.v_names if name in found]
+
+
+def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, kind: str,
+                 sources: Sequence[str]) -> dict[str, str]:
+    """A message by coordinate about columns (N, nv) `rate` that are not the time derivatives of x, which is of `sources`. The
+    integral is compared over parts of the time, beyond noise; not across events, and not of rows that are too far apart."""
+    dt, m = np.diff(t), max(len(t) // _COMPARED, 1)
+    area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * dt[:, None], axis=0)])
+    whole = _without_events(dt, m)
+    moved, integral = ((y[m:] - y[:-m])[whole] for y in (x, area))
+    if not len(moved):
+        return {}
+    size, bend = np.sqrt(np.mean(rate**2, axis=0)), np.diff(rate, 2, axis=0)[_without_events(dt, 2)]
+    fine = np.sqrt(np.sum(bend**2, axis=0) / max(len(bend), 1)) <= _FINE * size
     both = np.maximum(np.mean(moved**2, axis=0), np.mean(integral**2, axis=0))
     off = np.mean((moved - integral)**2, axis=0)
-    largest = np.array([max(size for size, other in zip(both, units, strict=True) if other == unit) for unit in units])
-    differs = fine & (off > _CONTRADICTS**2 * both) & (both > _STANDS**2 * largest)
-    notes = []
-    for name, wrong, ratio, same in zip(names, differs, _ratio(integral, moved), _ratio(moved, integral), strict=True):
-        if wrong and ratio * same > _PROPORTIONAL:
+    noise = 2.0 * _noise_variance(x, dt) + m * np.median(dt)**2 * _noise_variance(rate, dt)
+    units = np.array(model.v_units)
+    largest = np.array([both[units == unit].max() for unit in units])
+    differs = fine & (off > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
+    found = {}
+    for k in np.flatnonzero(differs):
+        name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])
+        if size[k] == 0.0:
+            found[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
+        elif ratio * _ratio(moved[:, k], integral[:, k]) > _PROPORTIONAL:
             guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
-            notes.append(f"{of_rate}.{name} is {ratio:.3g} times the rate of {of_x}.{name}{guess}")
-        elif wrong:
-            notes.append(f"{of_rate}.{name} is not the rate of {of_x}.{name}")
-    return notes
+            found[name] = f"{kind}.{name} is {ratio:.3g} times the rate of {sources[k]}{guess}"
+        else:
+            found[name] = f"{kind}.{name} is not the rate of {sources[k]}"
+    return found
 
 
-def _ratio(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Of columns, y = ratio x by least squares."""
-    squares = np.sum(x**2, axis=0)
-    return np.divide(np.sum(x * y, axis=0), squares, out=np.zeros_like(squares), where=squares > 0.0)
+def _without_events(dt: np.ndarray, rows: int) -> np.ndarray:
+    """Whether so many steps from each row on have no event, where a file has two rows of one time."""
+    events = np.concatenate([[0], np.cumsum(dt <= 0.0)])
+    return events[rows:] == events[:-rows]
+
+
+def _noise_variance(x: np.ndarray, dt: np.ndarray) -> np.ndarray:
+    """Variance of independent noise of columns (N, n), by third differences: of smooth columns it is nearly zero."""
+    bends = np.diff(x, 3, axis=0)[_without_events(dt, 3)]
+    return np.sum(bends**2, axis=0) / (20.0 * max(len(bends), 1))
+
+
+def _ratio(y: np.ndarray, x: np.ndarray) -> float:
+    """Of columns (N,), y = ratio x by least squares."""
+    squares = float(x @ x)
+    return float(x @ y) / squares if squares else 0.0
 
 
 def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:

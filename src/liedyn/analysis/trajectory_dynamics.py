@@ -10,7 +10,6 @@ from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
     SampledMotion,
     columns_of_motion,
-    contradictions,
     error_notes,
     header_along,
     mask_of,
@@ -288,9 +287,7 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
     if axes:
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
-    limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
-    if setting.motion.a is not None:
-        limits += contradictions(model.v_names, model.v_units, trajectory.t, motion.v, setting.motion.a, "a", "v")
+    limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau, setting.motion.a)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
     return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
 
