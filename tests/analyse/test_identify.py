@@ -653,3 +653,49 @@ def test_an_unactuated_joint_does_not_spoil_the_others():
         values = dict(zip(found.names, found.values, strict=True))
         assert values["damping.cart"] == pytest.approx(0.4, abs=1e-3) and values["damping.pole"] == pytest.approx(0.05, abs=1e-3)
         assert found.verdicts[found.names.index("damping.cart")] == "reliable" and found.deviations.max() < 2e-3
+
+
+FREE = """
+name: free
+base: floating
+links: {hull: {mass: 3, inertia: [0.1, 0.2, 0.3]}, arm: {mass: 1, com: [0, 0, -0.2], inertia: [0.01, 0.01, 0.01]}}
+joints: {el: {type: continuous, parent: hull, child: arm, axis: [0, 1, 0]}}
+"""
+
+
+@pytest.mark.parametrize("com", [(0.02, 0.01, -0.25), (0.002, 0.02, -0.25)])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_small_share_of_what_is_not_excited(tmp_path, com, noise):
+    """A free body that one joint moves: a direction of all parameters does not act. Values of which it is a small part were
+    "reliable", and 400 deviations off."""
+    (tmp_path / "free.yaml").write_text(FREE)
+    model = ld.load(tmp_path / "free.yaml")
+    true = model.with_changes(mass={"arm": 1.4}, com={"arm": com})
+    run = ld.simulate(true, duration=4, output_step=0.01, tau={"el": "0.8*sin(6*t) + 0.5*cos(9*t) - 3*q(el)"}, method="dop853",
+                      initial={"v": {"base": [1, 0.5, -0.3, 0.2, 0, 4]}})
+    torque = run.tau + noise * np.random.default_rng(5).standard_normal(run.tau.shape) * (np.arange(7) == 6)
+    fit = ld.identify(model, run.t, run.q, torque, v=run.v, a=run.a, joints=[])
+    known = dict(zip(*(getattr(ld.base_parameters(true), name) for name in ("names", "values")), strict=True))
+    sizes = fit.base.sizes[fit.base.columns]
+    off = [abs(value - known.get(name, 0.0)) / max(deviation, 1e-7 * size) for name, value, deviation, size, verdict
+           in zip(fit.names, fit.values, fit.deviations, sizes, fit.verdicts, strict=True)
+           if verdict in ("reliable", "imprecise")]
+    assert max(off, default=0.0) < 5.0 and fit.verdicts.count("not separable") > 5
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_unactuated_joint_and_noise_of_positions(seed, noise):
+    """Its force is exactly zero: it has no noise, and no scale, and a scale of the other force is one of all parameters."""
+    model = ld.load("robots/cart_pole.yaml")
+    true = model.with_changes(mass={model.link_names[-1]: 0.37})
+    run = ld.simulate(true, duration=6, output_step=0.005, tau={"cart": "8*sin(2*t) + 6*cos(5.3*t)"}, method="dop853")
+    rng = np.random.default_rng(seed)
+    force = run.tau + 0.02 * rng.standard_normal(run.tau.shape) * [1.0, 0.0]
+    fit = ld.identify(model, run.t, run.q + noise * rng.standard_normal(run.q.shape), force)
+    assert not any("does not explain" in note for note in fit.notes), fit.notes
+    assert fit.verdicts.count("reliable") >= 3 and fit.verdicts.count("not reliable") == 0
+    known = dict(zip(*(getattr(ld.base_parameters(true), name) for name in ("names", "values")), strict=True))
+    off = [abs(value - known[name]) / deviation for name, value, deviation, verdict
+           in zip(fit.names, fit.values, fit.deviations, fit.verdicts, strict=True) if verdict == "reliable" and name in known]
+    assert len(off) >= 3 and max(off) < 5.0

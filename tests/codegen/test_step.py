@@ -185,7 +185,7 @@ def test_references_with_kinks_are_left_to_the_loops():
     def following(motion):
         return prepare(CONFIGS / "elastic_arm.yaml", {"control.motion.elbow": motion}).problem
 
-    assert following("abs(sin(t+1))").step is None
+    assert following("abs(sin(t+1))").generated_rhs is None
     for motion in ("0.3*sin(t)**3 + exp(-t)/(2+t)", {"quintic": [[0, 0.1], [0.4, 0.5], [5, 0.2]]}):
         compare(following(motion), np.random.default_rng(8), lambda what, value, where: value, "law")
 
@@ -211,7 +211,7 @@ def test_runs_by_lines_and_by_loops_are_the_same(method, monkeypatch, worst):
     (a, lines), (b, loops) = by_both(monkeypatch, make, np.linspace(0, 1, 11), options)
     if method in ("rk4", "dopri5"):
         assert (lines.steps, lines.rejected) == (loops.steps, loops.rejected)
-    for name in ("q", "v", "a", "tau", "wrench", "work"):
+    for name in ("q", "v", "a", "tau", "wrench", "supplied_energy"):
         x, y = getattr(a, name), getattr(b, name)
         # the state's rounding over some hundred steps; implicit methods stop their iterations by a tolerance
         bound = 1e-7 if method == "Radau" else 1e-11

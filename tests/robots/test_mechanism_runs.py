@@ -52,8 +52,8 @@ def guide(t) -> np.ndarray:
 def test_stays_closed(name, worst):
     """In position and in velocity, at every row of the output."""
     result = run(name)
-    residual = np.abs(ld.constraint_residual(result.model, result.q, drive=drive(result) or None)).max()
-    rate = np.abs(ld.constraint_velocity(result.model, result.q, result.v, drive=drive(result) or None)).max()
+    residual = np.abs(ld.constraint_residual(result.model, result.q, constraint_motion=drive(result) or None)).max()
+    rate = np.abs(ld.constraint_velocity(result.model, result.q, result.v, constraint_motion=drive(result) or None)).max()
     assert worst("residual of mechanisms [rad, m]", residual, name) < 1e-10
     assert worst("their closures' velocity, relative", rate / (1 + np.abs(result.v).max()), name) < 1e-9
 

@@ -153,6 +153,8 @@ def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
 
 _UNSEEN = 1e-9        # of the largest column in characteristic units, or singular value: a smaller one is not excited at all
 _BLIND = 1e-6         # of a parameter, squared: a smaller part in directions that are not excited is rounding
+_EXACT = 1e-9         # of a parameter's characteristic unit: by how much it may be off without being told, whatever its deviation
+_ROUNDED_DIRECTION = 1e-10           # of a direction that is not excited: a smaller component is rounding
 _ABSENT = 1e-12       # of a parameter, squared: a smaller part in excited directions is rounding
 _ROUNDS = 5           # of weights; the first has none
 _NOTHING = 1e-3       # of a deviation
@@ -225,11 +227,24 @@ def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> LeastSquaresSo
     good = s > _UNSEEN * s[0]
     root = Vt[good].T / s[good] / safe[:, None]
     part = (Vt[good] ** 2).sum(axis=0)                                   # of a parameter in excited directions
-    blind = 1.0 - part > _BLIND
+    deviation = np.sqrt((root**2).sum(axis=1))
+    blind = ~seen | (1.0 - part > _BLIND) | (_possible_change(Vt[~good][:, seen], (safe * sizes)[seen], seen)
+                                             > np.maximum(deviation / sizes, _EXACT))
     mixed = blind & (part > _ABSENT)
     root[blind & ~mixed] = 0.0
     condition = float(s[0] / s[-1]) if good.all() and seen.all() else np.inf
     return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
+
+
+def _possible_change(N: np.ndarray, scale: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(b,) by how much parameters may be off where others are off by their characteristic units, in directions N (k, seen) that
+    do not act, of columns with the norms `scale` in these units. Zero where that is rounding."""
+    out = np.zeros(len(seen))
+    _, size, directions = np.linalg.svd(N, full_matrices=False)
+    N = directions[size > 0.5]                                            # the others are of columns that are not seen
+    Q, _ = np.linalg.qr(N.T / scale[:, None])
+    out[seen] = np.where(np.linalg.norm(N, axis=0) > _ROUNDED_DIRECTION, np.linalg.norm(Q, axis=1), 0.0)
+    return out
 
 
 def variance_by_force(W: np.ndarray, found: LeastSquaresSolution, noise: np.ndarray) -> np.ndarray:
@@ -345,13 +360,16 @@ class JointFit:
 
 
 def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: LeastSquaresSolution,
-               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray,
-               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
+               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: np.ndarray,
+               measured: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
     """Tests of the residual of each joint; (nv, b) by how much a significant candidate of the joint changes the solution; and
     (nv, b) by how much a relative error of 1 of the joint's torque does.
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
-    measured torque; least (nv,): what is rounding, of torques [N m | N]."""
+    measured torque; least (nv,): what is rounding, of torques [N m | N]; measured (nv,): torques that are not zero throughout."""
+    # a zero has no scale; and where all other torques are zero, a scale of this one is a scale of all parameters
+    scaled = measured & (np.count_nonzero(measured) > 1)
+    untested = [[name for name, known in (("gain", scaled[k]), ("shift", measured[k])) if not known] for k in range(model.nv)]
     rows = len(fitted)                                         # the filter keeps norms, not the number of rows
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == ONE_DOF
               for k in range(joint.v.start, joint.v.stop)}
@@ -365,8 +383,9 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
             signals["stiffness"] = q[:, q_of_v[k]]
         candidates.append(low_pass(np.stack(list(signals.values()), axis=1)))
         names.append(list(signals))
-    alone = [_scores(W, found, k, C, least[k]) for k, C in enumerate(candidates)]
-    separate, residual = _separated(W, found, candidates, least, alone)
+    tested = [~np.isin(row, left_out) for row, left_out in zip(names, untested, strict=True)]
+    alone = [_scores(W, found, k, C, least[k], tested[k]) for k, C in enumerate(candidates)]
+    separate, residual = _separated(W, found, candidates, least, alone, tested)
     out, shifts, rescaled = [], *np.zeros((2, model.nv, len(found.x)))
     for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
         scores, moments = test.scores, test.explained
@@ -379,8 +398,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         material = max(_MATERIAL_MISFIT * force, float(least[k])) * np.sqrt(rows)
         out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
                             _CAUSES[names[k][most]] if significant else "", score * significant, size * significant,
-                            force, _found_scale(W, found, k, candidates[k], gain, alone[k], material, least), float(least[k]),
-                            float(np.sqrt(len(W) / rows))))
+                            force, _found_scale(W, found, k, candidates[k], gain, alone[k], material, least, tested[k]),
+                            float(least[k]), float(np.sqrt(len(W) / rows))))
     return tuple(out), shifts, rescaled
 
 
@@ -410,8 +429,8 @@ class _CandidateTests:
         return float(max(by_noise, material / self.sizes[c]))
 
 
-def _separated(W, found: LeastSquaresSolution, candidates, least,
-               alone: list[_CandidateTests]) -> tuple[list[_CandidateTests], np.ndarray]:
+def _separated(W, found: LeastSquaresSolution, candidates, least, alone: list[_CandidateTests],
+               tested) -> tuple[list[_CandidateTests], np.ndarray]:
     """Tests of each joint, and norms of its residual, without the misfits of others: a wrong torque of one joint moves parameters
     that other joints' torques depend on.
 
@@ -431,7 +450,7 @@ def _separated(W, found: LeastSquaresSolution, candidates, least,
         norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * found.sizes
         found = fit(W, least, np.r_[found.sizes, norms.max()])         # as large as the largest column in characteristic units
         for j in rest:
-            tests[j] = _scores(W, found, j, candidates[j], least[j])
+            tests[j] = _scores(W, found, j, candidates[j], least[j], tested[j])
         residual[rest] = _residual(W, found)[rest]
     return tests, residual
 
@@ -441,7 +460,8 @@ def _residual(W, found: LeastSquaresSolution) -> np.ndarray:
     return np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0)
 
 
-def _found_scale(W, found: LeastSquaresSolution, k: int, C, gain: int, test: _CandidateTests, material: float, least) -> float:
+def _found_scale(W, found: LeastSquaresSolution, k: int, C, gain: int, test: _CandidateTests, material: float, least,
+                 tested) -> float:
     """As `JointFit.scale`. A wrong scale takes weight from the joints that would show it: the fit is repeated with it."""
     scale = test.found(gain, material)
     for _ in range(_CHECK_ROUNDS):
@@ -449,14 +469,16 @@ def _found_scale(W, found: LeastSquaresSolution, k: int, C, gain: int, test: _Ca
             return np.inf
         wrong = W.copy()
         wrong[:, k, -1] += scale * C[:, gain]
-        before, scale = scale, max(scale, _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k]).found(gain, material))
+        now = _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k], tested)
+        before, scale = scale, max(scale, now.found(gain, material))
         if scale < _SETTLED * before:
             break
     return scale if scale < 1.0 else np.inf
 
 
-def _scores(W, found: LeastSquaresSolution, k: int, C, least: float) -> _CandidateTests:
-    """Test candidates C (n, c) for joint k against its residual, of equations W (n, nv, b + 1).
+def _scores(W, found: LeastSquaresSolution, k: int, C, least: float, tested) -> _CandidateTests:
+    """Test candidates C (n, c), of which some are to be `tested` (c,), for joint k against its residual, of equations W
+    (n, nv, b + 1).
 
     The candidates act on joint k only, so that their inner products with residuals need its rows only. The noise is judged by
     what all candidates together leave of the residual."""
@@ -468,7 +490,7 @@ def _scores(W, found: LeastSquaresSolution, k: int, C, least: float) -> _Candida
     part = root.T @ (A[:, k].T @ C)                                # (directions, c): what the columns of A explain
     gram = C.T @ C - part.T @ part                                 # of the candidates without it
     left = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    clear = (size > 0.0) & (left > _INDEPENDENT)
+    clear = tested & (size > 0.0) & (left > _INDEPENDENT)
     moment = C.T @ r                                               # r is orthogonal to the columns of A
     own = C - A[:, k] @ (root @ part)                              # rows of joint k
     remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
@@ -775,9 +797,10 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]
-    tested, shifts, rescaled = rows.tested(W, found, left, least)
+    effect = effect_of_noise(found, rows.noisier())
+    tested, shifts, rescaled = rows.tested(W, found, left, least, effect.force)
     sizes = _sizes(raw, values, motion.tau[samples.inner])
-    deviations, trusted, misfits = _doubts(rows, W, found, tested, shifts, sizes)
+    deviations, trusted, misfits = _doubts(rows, W, found, effect, tested, shifts, sizes)
     untested = np.minimum([joint.scale for joint in tested], 1.0)
     scale_errors = np.where(found.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
@@ -824,15 +847,17 @@ class _RegressorRows:
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
     def tested(self, W: np.ndarray, found: LeastSquaresSolution, left: np.ndarray,
-               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
-        """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
+               least: np.ndarray, by_states: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
+        """As `joint_fits`. left (N inner, nv): modelled minus measured torque; by_states (nv,): what noise of the states makes of
+        the filtered torques."""
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
         tau = self.motion.tau
         # a force that is exactly zero has no noise that could be measured: that of its equation counts, from the noise of the
         # states
-        noise = np.where(tau.any(axis=0), noise_of(t, tau), noise_of(t[inner], left))
-        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise, least)
+        measured, passed = tau.any(axis=0), np.sqrt(len(W) / len(left))
+        noise = np.where(measured, noise_of(t, tau), np.maximum(noise_of(t[inner], left), by_states / passed))
+        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise, least, measured)
 
     def noisier(self):
         """Pairs of equations of states with noise added and subtracted."""
@@ -842,13 +867,12 @@ class _RegressorRows:
             yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
 
 
-def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, tested: Sequence[JointFit], shifts: np.ndarray,
-            sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, effect: StateNoiseEffect,
+            tested: Sequence[JointFit], shifts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Standard deviations, whether they and the values can be relied on, and the joints with a misfit that values depend on.
 
     A deviation is that by the noise of the forces and of the states and, in addition, what is systematic: the bias by the noise,
     by how much more than chance a spline of another degree changes the value, and what a torque that the model lacks may do."""
-    effect = effect_of_noise(found, rows.noisier())
     of_force = np.maximum(np.sqrt(np.maximum(found.noise**2 - effect.force**2, 0.0)), 0.3 * found.noise)
     inflation, misfit = (np.array([getattr(joint, name) for joint in tested])[:, None] for name in ("inflation", "deviations"))
     own = variance_by_force(W, found, found.noise) * inflation             # as if all that is left over were noise of the forces
