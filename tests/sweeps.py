@@ -16,7 +16,7 @@ joints:
   elbow: {{torque: "1.5*sin(3*t) - 0.4*q"}}
 """
 DRAWN = """\
-vary:
+parameters:
   - {key: initial.q.shoulder, name: release, uniform: [-1, 1]}
   - {key: joints.shoulder.torque.pd.kp, name: kp, normal: {mean: 20, std: 5, low: 5, high: 40}}
   - {key: robot.mass.lower, name: mass, uniform: [0.8, 1.3], scale: relative}

@@ -9,7 +9,7 @@ from liedyn.simulation.trajectory_columns import motion_columns
 from sweeps import ROBOT
 
 VARY = """\
-vary:
+parameters:
   - {key: robot.mass.lower, name: mass, uniform: [0.8, 1.3], scale: relative}
   - {key: robot.friction.elbow, name: friction, list: [0, 0.3]}
 samples: 21

@@ -95,7 +95,7 @@ def test_by_number_alone_bit_for_bit_and_shards_and_resume(tmp_path):
 
 
 def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):
-    text = "job: inverse\nvary: [{key: robot.mass.lower, list: [1, -1, 2]}]\noutputs: {x: max(tau.elbow)}\n"
+    text = "job: inverse\nparameters: [{key: robot.mass.lower, list: [1, -1, 2]}]\noutputs: {x: max(tau.elbow)}\n"
     found = batch(tmp_path, text)
     assert found.run(tmp_path / "out").counts == {"complete": 2, "failed": 1}
     rows = table(tmp_path / "out")
@@ -107,7 +107,8 @@ def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):
 
 def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     """The batch of a chunk fails as a whole; its halves find the run."""
-    found = batch(tmp_path, "job: forward\nvary: [{key: robot.mass.lower, range: [1, 2, 11]}]\noutputs: {x: max(a.elbow)}\n")
+    found = batch(tmp_path,
+                  "job: forward\nparameters: [{key: robot.mass.lower, range: [1, 2, 11]}]\noutputs: {x: max(a.elbow)}\n")
     whole = found.bench.chunk(0, 11)
     runs = found.bench.together_along(found.sweep.job.trajectory)
     computed, bad = runs._columns, []
@@ -128,7 +129,7 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
 
 def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_path):
     recorded(tmp_path / "other.csv", rows=6, shift=0.4)
-    text = "vary: [{key: trajectory, list: [motion.csv, other.csv, no.csv]}]\noutputs: {x: 'max(tau.elbow)', n: final(t)}\n"
+    text = "parameters: [{key: trajectory, list: [motion.csv, other.csv, no.csv]}]\noutputs: {x: 'max(tau.elbow)', n: final(t)}\n"
     with pytest.raises(LiedynError, match=r"no such trajectory; found 'no\.csv'"):
         batch(tmp_path, f"job: inverse\n{text}")
     (tmp_path / "no.csv").write_text("t[s],q.elbow[rad]\n0,x\n")
@@ -163,7 +164,7 @@ def test_the_command(tmp_path):
     assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
 
 
-MASS = "vary: [{key: robot.mass.lower, list: [1]}]\n"
+MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
 
 
 @pytest.mark.parametrize("text, message", [
@@ -175,9 +176,10 @@ MASS = "vary: [{key: robot.mass.lower, list: [1]}]\n"
     (f"job: inverse\nscenario: sweep.yaml\n{MASS}", "scenario does not apply to the job inverse"),
     (MASS, "trajectory does not apply to the job simulate"),
     (f"job: inverse\norder: 1\nwrenches: world\n{MASS}", "wrenches cannot be combined with order"),
-    ("job: inverse\nvary: [{key: initial.q.elbow, list: [1]}]\n", "has nothing of this name to vary; found 'initial.q.elbow'"),
-    ("job: inverse\nvary: [{key: trajectory, list: [1]}]\n", "trajectories are files; expected a list of paths"),
-    ("job: inverse\nvary: [{key: robot.mass.lowr, list: [1]}]\n", "did you mean robot.mass.lower"),
+    ("job: inverse\nparameters: [{key: initial.q.elbow, list: [1]}]\n",
+     "has nothing of this name to vary; found 'initial.q.elbow'"),
+    ("job: inverse\nparameters: [{key: trajectory, list: [1]}]\n", "trajectories are files; expected a list of paths"),
+    ("job: inverse\nparameters: [{key: robot.mass.lowr, list: [1]}]\n", "did you mean robot.mass.lower"),
     (f"job: hybrid\nprescribed: elbw\n{MASS}", "no moving joint matches 'elbw'"),
     (f"job: inverse\n{MASS}outputs: {{x: max(tau.elbo)}}\n", "no such column; found 'tau.elbo'"),
     (f"job: inverse\n{MASS}outputs: {{x: final(energy.kinetic)}}\n", "no such column; found 'energy.kinetic'"),

@@ -10,20 +10,20 @@ from liedyn.errors import InputError, LiedynError
 from liedyn.io.sweep_file import read_sweep
 from sweeps import SCENARIO, batch, written
 
-ONE = "vary: [{key: initial.q.elbow, list: [0, 1]}]\n"
+ONE = "parameters: [{key: initial.q.elbow, list: [0, 1]}]\n"
 
 
 def vary(text: str, more: str = "") -> str:
-    return f"vary: [{{key: initial.q.elbow, {text}}}]\n{more}"
+    return f"parameters: [{{key: initial.q.elbow, {text}}}]\n{more}"
 
 
 BAD = [
-    ("", "the key vary is missing; expected a list of what varies"),
-    ("vary: []\n", r"vary: wrong value; found \[\]; expected a list of at least 1 entries"),
-    (vary("list: []"), r"vary\[0\].list: wrong value; found \[\]; expected a list of at least 1 values"),
-    ("vary: [{list: [1]}]\n", r"vary\[0\]: the key key is missing; expected a key of the scenario"),
+    ("", "the key parameters is missing; expected a list of what varies"),
+    ("parameters: []\n", r"parameters: wrong value; found \[\]; expected a list of at least 1 entries"),
+    (vary("list: []"), r"parameters\[0\].list: wrong value; found \[\]; expected a list of at least 1 values"),
+    ("parameters: [{list: [1]}]\n", r"parameters\[0\]: the key key is missing; expected a key of the scenario"),
     (vary("lst: [1]"), r"unknown key; expected one of .*did you mean list"),
-    ("vary: [{key: initial.q.elbow}]\n", r"one source of values is needed; found 'none'; expected one of list, range"),
+    ("parameters: [{key: initial.q.elbow}]\n", r"one source of values is needed; found 'none'; expected one of list, range"),
     (vary("list: [1], range: [0, 1, 2]"), "one source of values is needed; found 'list, range'"),
     (vary("range: [0, 1]"), r"range: wrong value; found \[0, 1\]; expected a list of 3 numbers"),
     (vary("range: [0, 1, 2.5]"), "the count of a range is wrong; found '2.5'"),
@@ -43,10 +43,12 @@ BAD = [
     (vary("uniform: [0, 1]", "combine: grid\n"), "a distribution does not go with grid; found 'initial.q.elbow'"),
     (vary("list: [1]", "samples: 3\n"), "samples does not apply to grid; expected combine: sample"),
     (vary("list: [1]", "combine: product\n"), "combine: wrong value; found product; expected one of grid, zip, sample"),
-    ("vary: [{key: initial.q.elbow, list: [0, 1]}, {key: initial.q.shoulder, list: [1]}]\ncombine: zip\n",
+    ("parameters: [{key: initial.q.elbow, list: [0, 1]}, {key: initial.q.shoulder, list: [1]}]\ncombine: zip\n",
      "the lists of zip have different lengths; found 'initial.q.elbow: 2, initial.q.shoulder: 1'"),
-    ("vary: [{key: initial.q.elbow, list: [0]}, {key: initial.q.elbow, list: [1], name: x}]\n", "the same key varies twice"),
-    ("vary: [{key: initial.q.elbow, list: [0], name: status}]\n", "two columns of the table have the same name; found 'status'"),
+    ("parameters: [{key: initial.q.elbow, list: [0]}, {key: initial.q.elbow, list: [1], name: x}]\n",
+     "the same key varies twice"),
+    ("parameters: [{key: initial.q.elbow, list: [0], name: status}]\n",
+     "two columns of the table have the same name; found 'status'"),
     (ONE + "outputs: {initial.q.elbow: final(t)}\n", "two columns of the table have the same name; found 'initial.q.elbow'"),
     (vary("list: [a], scale: relative"), "relative values must be numbers"),
     (vary("csv: {file: no.csv, column: a}"), "file: no such CSV file; found .*no.csv"),
@@ -57,7 +59,8 @@ BAD = [
     (vary("csv: {file: others.csv, column: c}"), "others.csv:2: c: not a finite number; found 'nan'"),
     (vary("csv: {file: others.csv, column: d}"), "others.csv:3: d: a value is missing"),
     (vary("csv: {file: empty.csv, column: a}"), "empty.csv: the file is empty"),
-    ("vary: [{key: '', list: [1]}]\n", r"sweep.yaml:2: vary\[0\].key: the key is empty; expected a key of the scenario"),
+    ("parameters: [{key: '', list: [1]}]\n",
+     r"sweep.yaml:2: parameters\[0\].key: the key is empty; expected a key of the scenario"),
     (ONE + "trajectories: 3\n", "trajectories: wrong value; found 3; expected true, false, or a mapping"),
     (ONE + "trajectories: {every: 0}\n", "every: out of range; found 0; expected a number of at least 1"),
     (ONE + "trajectories: {columns: []}\n", "columns: wrong value"),
@@ -76,44 +79,43 @@ def test_files(tmp_path, text, message):
     assert "\n" not in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
-BOUND = [
-    ("vary: [{key: initial.q.elbo, list: [0]}]\n",
-     r"sweep.yaml:2: vary\[0\]: the first run cannot start: -S initial.q.elbo=0.0: .*elbo"),
-    ("vary: [{key: initial.qq.elbow, list: [0]}]\n", "the first run cannot start: .*unknown key.*did you mean q"),
-    ("vary: [{key: integrator.method, list: [rk5]}]\n", "the first run cannot start: .*expected one of rk4"),
-    ("vary: [{key: robot.mass.lowr, list: [1]}]\n",
-     "no such parameter of the robot; found 'mass.lowr'.*did you mean robot.mass.lower"),
-    ("vary: [{key: robot.mass.lower, list: [-1]}]\n", "the first run cannot start: .*lower.*mass"),
-    ("vary: [{key: robot.links.lower.mas, list: [1]}]\n", "the first run cannot start: .*unknown key"),
-    ("vary: [{key: robot.mass.lower, list: [a]}]\n", "robot.mass.lower is a number; found .?a"),
-    ("vary: [{key: robot.origin.elbow.wx, list: [1], scale: relative}]\n", "placements and screws have no relative values"),
-    ("vary: [{key: initial.q.tip, list: [1], scale: relative}]\n",
-     "relative values need a number to multiply; .*has no value"),
-    ("vary: [{key: integrator.method, list: [1], scale: relative}]\n", "relative values need a number .*integrator.method = rk4"),
-    (ONE + "outputs: {x: final(q.elbo)}\n", "outputs.x: no such column; found 'q.elbo'.*did you mean q.elbow"),
-    (ONE + "outputs: {x: final(z(tipp))}\n", "outputs.x: no such link; found 'tipp'.*did you mean tip"),
-    (ONE + "trajectories: {columns: [q.elbo]}\n",
-     r"sweep.yaml:3: trajectories.columns: no such column; found 'q.elbo'.*did you mean q.elbow"),
-    (ONE + "trajectories: {columns: ['q.*', 'contact.*']}\n", "no such column; found 'contact"),
-    (ONE + "outputs: {x: q.elbow}\n", r"outputs.x: an output is one number per run.*expected final\(…\)"),
-    (ONE + "outputs: {x: fina(q.elbow)}\n", "unknown function fina; .*did you mean final"),
-    (ONE + "outputs: {x: final(3)}\n", r"final\(…\) takes a series"),
-    (ONE + "outputs: {x: 'final(q.elbow, 2)'}\n", "wrong arguments of final"),
-    (ONE + "outputs: {x: 'at(latch, t)'}\n", "x: no such event; found 'latch'; expected no event: these runs have none"),
-    (ONE + "overrides: {events.latch.at: 0.1, events.latch.do: record}\noutputs: {x: count(lach)}\n",
-     "no such event; found 'lach'; expected one of latch .did you mean latch"),
-    (ONE + "outputs: {x: 'before(0.2, t)'}\n", r"wrong arguments of before; .*expected before\(event, series\)"),
-    (ONE + "outputs: {x: 'count(latch, t)'}\n", r"wrong arguments of count; .*expected count\(event\)"),
-    (ONE + "outputs: {x: 'at(latch, 2)'}\n", r"at\(…\) takes a series"),
-    (ONE + "outputs: {x: final(event(latch))}\n", "an event is not a number"),
-    (ONE + "outputs: {x: 'at(t, q.elbow)'}\n", r"the time in at\(time, …\) must be a number"),
-    (ONE + "outputs: {x: 'final(q.elbow) if 1 else 2'}\n", "a condition is not part of an expression"),
-    (ONE + "outputs: {x: '__import__(1)'}\n", "unknown function __import__"),
-    (ONE + "outputs: {x: 'final(q.elbow).real'}\n", "attribute access is not part of an expression"),
-    (ONE + "outputs: {x: '1 +'}\n", "not an expression"),
-    (ONE + "outputs: {x: final(speed)}\n", "unknown name speed"),
-    (ONE + "overrides: {durration: 2}\n", "durration.*unknown key"),
-]
+BOUND = [("parameters: [{key: initial.q.elbo, list: [0]}]\n",
+          r"sweep.yaml:2: parameters\[0\]: the first run cannot start: -S initial.q.elbo=0.0: .*elbo"),
+         ("parameters: [{key: initial.qq.elbow, list: [0]}]\n", "the first run cannot start: .*unknown key.*did you mean q"),
+         ("parameters: [{key: integrator.method, list: [rk5]}]\n", "the first run cannot start: .*expected one of rk4"),
+         ("parameters: [{key: robot.mass.lowr, list: [1]}]\n",
+          "no such parameter of the robot; found 'mass.lowr'.*did you mean robot.mass.lower"),
+         ("parameters: [{key: robot.mass.lower, list: [-1]}]\n", "the first run cannot start: .*lower.*mass"),
+         ("parameters: [{key: robot.links.lower.mas, list: [1]}]\n", "the first run cannot start: .*unknown key"),
+         ("parameters: [{key: robot.mass.lower, list: [a]}]\n", "robot.mass.lower is a number; found .?a"),
+         ("parameters: [{key: robot.origin.elbow.wx, list: [1], scale: relative}]\n",
+          "placements and screws have no relative values"),
+         ("parameters: [{key: initial.q.tip, list: [1], scale: relative}]\n",
+          "relative values need a number to multiply; .*has no value"),
+         ("parameters: [{key: integrator.method, list: [1], scale: relative}]\n",
+          "relative values need a number .*integrator.method = rk4"),
+         (ONE + "outputs: {x: final(q.elbo)}\n", "outputs.x: no such column; found 'q.elbo'.*did you mean q.elbow"),
+         (ONE + "outputs: {x: final(z(tipp))}\n", "outputs.x: no such link; found 'tipp'.*did you mean tip"),
+         (ONE + "trajectories: {columns: [q.elbo]}\n",
+          r"sweep.yaml:3: trajectories.columns: no such column; found 'q.elbo'.*did you mean q.elbow"),
+         (ONE + "trajectories: {columns: ['q.*', 'contact.*']}\n", "no such column; found 'contact"),
+         (ONE + "outputs: {x: q.elbow}\n", r"outputs.x: an output is one number per run.*expected final\(…\)"),
+         (ONE + "outputs: {x: fina(q.elbow)}\n", "unknown function fina; .*did you mean final"),
+         (ONE + "outputs: {x: final(3)}\n", r"final\(…\) takes a series"),
+         (ONE + "outputs: {x: 'final(q.elbow, 2)'}\n", "wrong arguments of final"),
+         (ONE + "outputs: {x: 'at(latch, t)'}\n", "x: no such event; found 'latch'; expected no event: these runs have none"),
+         (ONE + "overrides: {events.latch.at: 0.1, events.latch.do: record}\noutputs: {x: count(lach)}\n",
+          "no such event; found 'lach'; expected one of latch .did you mean latch"),
+         (ONE + "outputs: {x: 'before(0.2, t)'}\n", r"wrong arguments of before; .*expected before\(event, series\)"),
+         (ONE + "outputs: {x: 'count(latch, t)'}\n", r"wrong arguments of count; .*expected count\(event\)"),
+         (ONE + "outputs: {x: 'at(latch, 2)'}\n", r"at\(…\) takes a series"),
+         (ONE + "outputs: {x: final(event(latch))}\n", "an event is not a number"),
+         (ONE + "outputs: {x: 'at(t, q.elbow)'}\n", r"the time in at\(time, …\) must be a number"),
+         (ONE + "outputs: {x: 'final(q.elbow) if 1 else 2'}\n", "a condition is not part of an expression"),
+         (ONE + "outputs: {x: '__import__(1)'}\n", "unknown function __import__"),
+         (ONE + "outputs: {x: 'final(q.elbow).real'}\n", "attribute access is not part of an expression"),
+         (ONE + "outputs: {x: '1 +'}\n", "not an expression"), (ONE + "outputs: {x: final(speed)}\n", "unknown name speed"),
+         (ONE + "overrides: {durration: 2}\n", "durration.*unknown key"),]
 
 
 @pytest.mark.parametrize("text, message", BOUND, ids=range(len(BOUND)))
@@ -126,9 +128,9 @@ def test_what_the_scenario_or_the_robot_does_not_have(tmp_path, text, message):
 
 def test_a_robot_of_urdf_has_parameters_but_no_keys(tmp_path):
     scenario = SCENARIO.replace("double_pendulum.yaml", "double_pendulum.urdf")
-    assert batch(tmp_path, "vary: [{key: robot.mass.lower, list: [1, 2]}]\n", scenario=scenario).count == 2
+    assert batch(tmp_path, "parameters: [{key: robot.mass.lower, list: [1, 2]}]\n", scenario=scenario).count == 2
     with pytest.raises(InputError, match=r"no such parameter of the robot; found 'links\.lower\.mass'"):
-        batch(tmp_path, "vary: [{key: robot.links.lower.mass, list: [1, 2]}]\n", scenario=scenario)
+        batch(tmp_path, "parameters: [{key: robot.links.lower.mass, list: [1, 2]}]\n", scenario=scenario)
 
 
 def test_more_than_the_disk_holds_is_refused(tmp_path):
@@ -147,12 +149,15 @@ def test_options(tmp_path, options, message):
     assert found.exit_code in (2, 3) and message in found.stderr and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("key, value, message", [
-    ("runs_in_a_chunk", "many", 'runs_in_a_chunk: found "many", expected a whole number from 1 on'),
-    ("runs_in_a_chunk", 0, "runs_in_a_chunk: found 0, expected"), ("runs_in_a_chunk", True, "runs_in_a_chunk: found true"),
-    ("vary", 3, "vary: found 3, expected a list of mappings"), ("outputs", None, "outputs: found null, expected a mapping"),
-    ("overrides", ["a", 1], 'overrides: found ["a", 1], expected a list of text'), ("source", 7, "source: found 7, expected"),
-    (None, "[1]", "found [1], expected"), (None, "{", "is damaged: Expecting property name")])
+@pytest.mark.parametrize("key, value, message",
+                         [("runs_in_a_chunk", "many", 'runs_in_a_chunk: found "many", expected a whole number from 1 on'),
+                          ("runs_in_a_chunk", 0, "runs_in_a_chunk: found 0, expected"),
+                          ("runs_in_a_chunk", True, "runs_in_a_chunk: found true"),
+                          ("parameters", 3, "parameters: found 3, expected a list of mappings"),
+                          ("outputs", None, "outputs: found null, expected a mapping"),
+                          ("overrides", ["a", 1], 'overrides: found ["a", 1], expected a list of text'),
+                          ("source", 7, "source: found 7, expected"), (None, "[1]", "found [1], expected"),
+                          (None, "{", "is damaged: Expecting property name")])
 def test_a_batch_that_was_edited_by_hand(tmp_path, key, value, message):
     path, mark = written(tmp_path, ONE), tmp_path / "out" / "batch.json"
     assert run("batch", path, "-o", tmp_path / "out").exit_code == 0

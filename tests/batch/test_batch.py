@@ -50,14 +50,14 @@ def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     result = simulate_prepared(prepare_run(scenario_of(tmp_path / "scenario.yaml", overrides), changed), SilentProgress())
     mine = outputs_alone(found, 7)[1]
     assert np.array_equal(mine.q, result.q) and np.array_equal(mine.tau, result.tau)
-    plain = batch(tmp_path, "vary: [{key: initial.q.shoulder, list: [0.3]}]\n", name="other.yaml")
+    plain = batch(tmp_path, "parameters: [{key: initial.q.shoulder, list: [0.3]}]\n", name="other.yaml")
     public = ld.run_scenario(tmp_path / "scenario.yaml", {"initial.q.shoulder": 0.3})
     assert np.array_equal(outputs_alone(plain, 0)[1].q, public.q)
 
 
 def test_null_removes_a_key_as_in_an_override(tmp_path):
     """Without the gains of the shoulder, it swings freely."""
-    found = batch(tmp_path, "overrides: {joints.shoulder: null}\nvary: [{key: initial.q.shoulder, list: [0.3]}]\n")
+    found = batch(tmp_path, "overrides: {joints.shoulder: null}\nparameters: [{key: initial.q.shoulder, list: [0.3]}]\n")
     free = ld.run_scenario(tmp_path / "scenario.yaml", ["initial.q.shoulder=0.3", "joints.shoulder=null"])
     held = ld.run_scenario(tmp_path / "scenario.yaml", ["initial.q.shoulder=0.3"])
     assert np.array_equal(outputs_alone(found, 0)[1].q, free.q) and not np.array_equal(free.q, held.q)
@@ -75,10 +75,10 @@ def test_by_number_alone_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize("text, affine", [
-    ("vary: [{key: initial.q.shoulder, range: [0, 1, 5]}, {key: joints.shoulder.torque.pd.kd, list: [0, 1, 2]}]\n", True),
+    ("parameters: [{key: initial.q.shoulder, range: [0, 1, 5]}, {key: joints.shoulder.torque.pd.kd, list: [0, 1, 2]}]\n", True),
     # the spatial inertia has the product of the two
-    ("vary: [{key: robot.mass.lower, list: [1, 2, 3]}, {key: robot.com.lower.z, list: [-0.4, -0.5, -0.6]}]\n", False),
-    ("vary: [{key: robot.links.lower.com, list: [[0, 0, -0.4], [0, 0.1, -0.5]]}]\n", False)])
+    ("parameters: [{key: robot.mass.lower, list: [1, 2, 3]}, {key: robot.com.lower.z, list: [-0.4, -0.5, -0.6]}]\n", False),
+    ("parameters: [{key: robot.links.lower.com, list: [[0, 0, -0.4], [0, 0.1, -0.5]]}]\n", False)])
 def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine is affine
@@ -89,8 +89,8 @@ def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
 
 
 @pytest.mark.parametrize("text", [
-    "vary: [{key: integrator.step, list: [0.002, 0.001]}]\n", "vary: [{key: duration, list: [0.3, 0.4]}]\n",
-    "vary: [{key: joints.shoulder.torque.pd.target.sine.amplitude, list: [0.5, 0.6]}]\n"])
+    "parameters: [{key: integrator.step, list: [0.002, 0.001]}]\n", "parameters: [{key: duration, list: [0.3, 0.4]}]\n",
+    "parameters: [{key: joints.shoulder.torque.pd.target.sine.amplitude, list: [0.5, 0.6]}]\n"])
 def test_what_changes_the_steps_or_the_code_goes_alone(tmp_path, text):
     found = batch(tmp_path, text + OUTPUTS.replace("0.27", "0.22"))
     rows = found.bench.chunk(0, 2)
@@ -100,7 +100,8 @@ def test_what_changes_the_steps_or_the_code_goes_alone(tmp_path, text):
 
 
 def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
-    text = "vary: [{key: joints.shoulder.torque.pd.kd, list: [1, 1.0e+5, 2]}, {key: robot.mass.lower, list: [1, -1]}]\n" + OUTPUTS
+    text = ("parameters: [{key: joints.shoulder.torque.pd.kd, list: [1, 1.0e+5, 2]}, {key: robot.mass.lower, list: [1, -1]}]\n"
+            + OUTPUTS)
     found = batch(tmp_path, text)
     assert found.run(tmp_path / "out").counts == {"complete": 2, "diverged": 1, "failed": 3}
     rows = table(tmp_path / "out")
@@ -112,10 +113,13 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
     assert rows["last"][4] == pytest.approx(outputs_alone(found, 4)[0][0], rel=1e-12)
 
 
-@pytest.mark.parametrize(("lists", "status"), [
-    ("vary: [{key: joints.shoulder.torque.pd.kd, list: [1.0e+5, 2.0e+5]}, {key: robot.mass.lower, list: [1, 2]}]", "diverged"),
-    ("vary: [{key: robot.friction.shoulder, list: [0, 0.2, 0.1]}, {key: external_forces.0.wrench.3, list: [1, 2, 3]}]\n"
-     "combine: zip", "complete")])
+@pytest.mark.parametrize(("lists", "status"),
+                         [
+    ("parameters: [{key: joints.shoulder.torque.pd.kd, list: [1.0e+5, 2.0e+5]}, {key: robot.mass.lower, list: [1, 2]}]",
+     "diverged"),
+                          (
+    "parameters: [{key: robot.friction.shoulder, list: [0, 0.2, 0.1]}, {key: external_forces.0.wrench.3, list: [1, 2, 3]}]\n"
+                           "combine: zip", "complete")])
 def test_outputs_of_links_where_no_run_of_a_chunk_is_vectorized(tmp_path, lists, status):
     forces = "external_forces: [{link: lower, wrench: [0, 0.2, 0, 1, 0, sin(5*t)], from: 0.1, until: 0.4}]\n"
     found = batch(tmp_path, f"{lists}\noutputs: {{high: max(z(tip)), fast: max(abs(vz(tip)))}}\n", scenario=SCENARIO + forces)
@@ -146,7 +150,7 @@ def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
     from pyarrow import parquet
 
     from liedyn.report.plots.batch_plots import _envelopes
-    text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\ntrajectories: {{columns: ['*.fz']}}\n"
+    text = f"{ADAPTIVE}parameters: [{{key: external_forces.0.link, list: [lower, tip]}}]\ntrajectories: {{columns: ['*.fz']}}\n"
     scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
     found = batch(tmp_path, text, 1, scenario=scenario)                            # a chunk for each run
     found.run(tmp_path / "out")
@@ -162,7 +166,7 @@ def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
 def test_a_run_without_a_column_that_an_output_reads_fails_and_the_others_go_on(tmp_path):
     """The whole batch ended with its error."""
     scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
-    text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
+    text = f"{ADAPTIVE}parameters: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
     rows = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
     assert rows.status == ["complete", "failed"] and rows.outputs[0, 0] == pytest.approx(2.0, abs=0.1)
     assert rows.reason[1] == "a run has no column fext.lower.fz (did you mean fext.tip.fz?)" and np.isnan(rows.outputs[1, 0])
@@ -177,7 +181,7 @@ events:
 
 def test_outputs_at_events(tmp_path):
     """Against the occurrences of `run_scenario`; the elbow of the second run does not straighten."""
-    text = f"""{ADAPTIVE}vary: [{{key: initial.q.elbow, list: [-0.05, 1.5]}}]
+    text = f"""{ADAPTIVE}parameters: [{{key: initial.q.elbow, list: [-0.05, 1.5]}}]
 outputs:
   time: at(straight, t)
   angle: at(straight, q.elbow)
@@ -243,7 +247,8 @@ def test_runs_that_an_event_ends_keep_their_trajectories(tmp_path):
     from pyarrow import parquet
     scenario = (f"{SCENARIO}phases: {{a: {{}}, b: {{joints: {{elbow: {{prescribe: {{position: 0.5}}}}}}}}}}\n"
                 "events: {e: {at: 0.2, do: {phase: b}}}\n")
-    text = "vary: [{key: initial.q.elbow, list: [0.1, 0.2]}]\noutputs: {x: final(q.elbow)}\ntrajectories: {columns: [q.elbow]}\n"
+    text = ("parameters: [{key: initial.q.elbow, list: [0.1, 0.2]}]\noutputs: {x: final(q.elbow)}\n"
+            "trajectories: {columns: [q.elbow]}\n")
     batch(tmp_path, text, scenario=scenario).run(tmp_path / "out")
     found = table(tmp_path / "out")
     assert found["status"] == ["diverged"] * 2 and all("phase b prescribes elbow at 0.5" in reason for reason in found["reason"])
@@ -253,7 +258,7 @@ def test_runs_that_an_event_ends_keep_their_trajectories(tmp_path):
 def test_another_robot_is_another_batch(tmp_path):
     robot = tmp_path / "robot.yaml"
     robot.write_text(ROBOT.read_text())
-    scenario, text = SCENARIO.replace(str(ROBOT), "robot.yaml"), "vary: [{key: initial.q.elbow, list: [0, 1]}]\n"
+    scenario, text = SCENARIO.replace(str(ROBOT), "robot.yaml"), "parameters: [{key: initial.q.elbow, list: [0, 1]}]\n"
     batch(tmp_path, text, scenario=scenario).run(tmp_path / "out")
     assert batch(tmp_path, text, scenario=scenario).run(tmp_path / "out", resume=True).reused == 2
     robot.write_text(ROBOT.read_text().replace("mass: 1.0, com", "mass: 1.1, com"))
@@ -296,7 +301,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
 
 
-LAW = "control: {law: state_feedback, gain: {tau.shoulder: {q.shoulder: 30, v.shoulder: 6}}, about: {q: {shoulder: 0.2}}}\n"
+LAW = "control: {law: state_feedback, gain: {tau.shoulder: {q.shoulder: 30, v.shoulder: 6}}, setpoint: {q: {shoulder: 0.2}}}\n"
 TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*sin(2*t)'}}\n"
 
 
@@ -305,7 +310,7 @@ TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*
     (TORQUE, "{key: robot.mass.lower, list: [1, 1.1, 1.2]}", None), (TORQUE, "{key: control.bandwidth, list: [6, 8]}", None)])
 def test_control_laws(tmp_path, law, vary, affine):
     scenario = SCENARIO[:SCENARIO.index("joints:")].replace("shoulder: 0.4, ", "") + law
-    found = batch(tmp_path, f"vary: [{vary}]\n{OUTPUTS}", scenario=scenario)
+    found = batch(tmp_path, f"parameters: [{vary}]\n{OUTPUTS}", scenario=scenario)
     rows = found.bench.chunk(0, found.count)
     assert rows.status == ["complete"] * found.count
     assert affine is None or found.bench.lineup.affine is affine
@@ -317,7 +322,7 @@ def test_factors_columns_of_a_csv_and_values_for_all_runs(tmp_path):
     (tmp_path / "values.csv").write_text("# measured\nname, kd\n1, 2\n3, 4.5\n", encoding="utf-8")
     text = """\
 overrides: {joints.elbow.torque: 0, integrator: {method: rk4, step: 0.001}}
-vary:
+parameters:
   - {key: initial.q.shoulder, list: [0.5, 2], scale: relative}
   - {key: joints.shoulder.torque.pd.kd, csv: {file: values.csv, column: kd}}
   - {key: robot.mass.lower, range: [1, 1.5, 2], scale: relative}
@@ -336,7 +341,7 @@ combine: zip
 def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
     """Its constants would be written into generated code, for one run."""
     from liedyn.codegen import specialize
-    text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
+    text = f"{ADAPTIVE}parameters: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []
     assert found.bench.lineup is None
     wanted = specialize.is_enabled
@@ -358,7 +363,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
     monkeypatch.setattr("liedyn.batch.sweep_binding.LOOKED_AT", 8)
-    text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
+    text = "parameters: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine
     rows = found.bench.chunk(0, 200)

@@ -23,12 +23,12 @@ LAWS = {"friction": ("0.0", "", "initial.v.x, list: [0, 0.001]", 2),
         "tanh": (f"{-2 * WEIGHT}*tanh(v/0.01)", "passive: false\n", "initial.v.x, list: [0, 0.001]", 2)}
 
 
-def sweep(folder, law: str, passive: str, vary: str, method: str = "rk4"):
+def sweep(folder, law: str, passive: str, parameters: str, method: str = "rk4"):
     (folder / "block.yaml").write_text(BLOCK)
     scenario = SCENARIO.replace("LAW", f'"{law}"').replace("PASSIVE", passive).replace("METHOD", method)
     if method != "rk4":
         scenario = scenario.replace(", step: 1.0e-3", "")
-    return {"text": f"vary: [{{key: {vary}}}]\n{OUTPUTS}", "scenario": scenario}
+    return {"text": f"parameters: [{{key: {parameters}}}]\n{OUTPUTS}", "scenario": scenario}
 
 
 @pytest.mark.parametrize("method", ["rk4", "rodas5p"])

@@ -17,7 +17,7 @@ def test_rows_of_inaccurate_runs_have_a_reason(tmp_path, events):
     (tmp_path / "spring.yaml").write_text(SPRING)
     scenario = ("robot: spring.yaml\nduration: 2\noutput_step: 0.1\nintegrator: {method: rk4, step: 0.1}\n"
                 f"initial: {{q: {{x: 1}}}}\n{events}")
-    text = "vary: [{key: robot.stiffness.x, list: [1, 400]}]\noutputs: {last: final(q.x)}\n"
+    text = "parameters: [{key: robot.stiffness.x, list: [1, 400]}]\noutputs: {last: final(q.x)}\n"
     found = batch(tmp_path, text=text, scenario=scenario)
     assert found.bench.side_by_side is (not events)
     done = found.run(tmp_path / "out")

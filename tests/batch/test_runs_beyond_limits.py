@@ -13,7 +13,7 @@ joints:
   x: {type: prismatic, parent: world, child: b, axis: [1, 0, 0], limits: {LIMITS}}
 """
 SCENARIO = "robot: block.yaml\nduration: 1\noutput_step: 0.05\nintegrator: {method: METHOD}\njoints: {x: {torque: 3}}\n"
-SWEEP = "vary: [{key: initial.v.x, list: [0, 1]}]\noutputs: {last: final(q.x)}\n"
+SWEEP = "parameters: [{key: initial.v.x, list: [0, 1]}]\noutputs: {last: final(q.x)}\n"
 CASES = {"position": ("lower: -1, upper: 1", "worst 1.75 m at t = 1 s, limit 1 m"),
          "velocity": ("velocity: 2", "worst 2.5 m/s at t = 1 s, limit 2 m/s"),
          "effort": ("effort: 2.5", "worst 3 N at t = 0 s, limit 2.5 N")}
@@ -53,7 +53,7 @@ def test_the_command_says_how_many(tmp_path):
 @pytest.mark.parametrize("method", ["rk4", "rodas5p"])
 def test_a_start_beyond_a_limit_is_a_reason(tmp_path, method):
     """The position is worst at the start, where single runs have a note about the initial state."""
-    text = "vary: [{key: initial.q.x, list: [0.5, 30]}]\noverrides: {initial.v.x: -1, joints.x.torque: 0}\n" \
+    text = "parameters: [{key: initial.q.x, list: [0.5, 30]}]\noverrides: {initial.v.x: -1, joints.x.torque: 0}\n" \
            "outputs: {last: final(q.x)}\n"
     found = batch(tmp_path, **sweep(tmp_path, "lower: -5, upper: 10", method) | {"text": text})
     assert found.bench.side_by_side is (method == "rk4")
@@ -81,7 +81,7 @@ COUNTS = "outputs: {x: count(event(limit of x)), y: count(event(limit of y)), fi
 def test_impacts_at_hard_stops_are_counted_for_each_joint(tmp_path):
     """Both balls come down after sqrt(2 h / g) and bounce for 2 e sqrt(2 h / g): at one time they are one event of two joints."""
     (tmp_path / "balls.yaml").write_text(BALLS)
-    text = "vary: [{key: initial.q.x, list: [0.5, 5, 0.4]}]\n" + COUNTS
+    text = "parameters: [{key: initial.q.x, list: [0.5, 5, 0.4]}]\n" + COUNTS
     batch(tmp_path, text, scenario=BOUNCES).run(tmp_path / "out")
     found = table(tmp_path / "out")
     assert found["x"] == [2, 0, 2] and found["y"] == [2, 2, 2]
@@ -91,10 +91,11 @@ def test_impacts_at_hard_stops_are_counted_for_each_joint(tmp_path):
 def test_only_hard_stops_have_events(tmp_path):
     (tmp_path / "balls.yaml").write_text(BALLS)
     with pytest.raises(ScenarioError, match="no such event; found 'limit of z'; expected one of limit of x, limit of y, x"):
-        batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\noutputs: {x: count(event(limit of z))}\n", scenario=BOUNCES)
+        batch(tmp_path, "parameters: [{key: initial.q.x, list: [0.5]}]\noutputs: {x: count(event(limit of z))}\n",
+              scenario=BOUNCES)
     soft = BOUNCES.replace("{mode: hard, restitution: 0.5}", "stop")
     with pytest.raises(ScenarioError, match="no such event; found 'limit of x'; expected no event"):
-        batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\n" + COUNTS, scenario=soft)
+        batch(tmp_path, "parameters: [{key: initial.q.x, list: [0.5]}]\n" + COUNTS, scenario=soft)
 
 
 def incomplete(*args):
@@ -106,7 +107,7 @@ def incomplete(*args):
 def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
     """Reasons that differ in numbers alone count as one: two runs start beyond hard stops."""
     (tmp_path / "balls.yaml").write_text(BALLS)
-    text = "vary: [{key: initial.q.x, list: [0.5, 30, 60]}]\noutputs: {last: final(q.x)}\n"
+    text = "parameters: [{key: initial.q.x, list: [0.5, 30, 60]}]\noutputs: {last: final(q.x)}\n"
     said = incomplete("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out").stderr
     assert "error: 2 of 3 runs are not complete, the first because: " in said and "x is at 30 at t = 0 s, above its" in said
     assert "more for other reasons" not in said
@@ -120,7 +121,7 @@ def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
 def test_a_table_in_csv_is_never_older_than_the_other(tmp_path):
     """It kept the rows of a former sweep where it was not asked for again."""
     (tmp_path / "balls.yaml").write_text(BALLS)
-    text = "vary: [{key: initial.q.x, list: [0.5, 1, 1.5]}]\noutputs: {last: final(q.x)}\n"
+    text = "parameters: [{key: initial.q.x, list: [0.5, 1, 1.5]}]\noutputs: {last: final(q.x)}\n"
     ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out", "--csv")
     path = written(tmp_path, text.replace("1, 1.5", "1.2"), scenario=BOUNCES)
     assert "runs.parquet, .csv" in ok("batch", path, "-o", tmp_path / "out", "--resume").stderr

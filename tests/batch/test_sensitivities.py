@@ -23,7 +23,7 @@ def test_a_block_that_is_pushed(tmp_path):
     scenario = ("robot: slider.yaml\nduration: 2\noutput_step: 0.1\nintegrator: {method: rk4, step: 0.05}\n"
                 "joints: {x: {torque: 3}}\n")
     found = batch(tmp_path, """\
-vary:
+parameters:
   - {key: initial.q.x, name: x0, uniform: [0.1, 0.3]}
   - {key: initial.v.x, name: v0, uniform: [0.2, 0.8]}
   - {key: joints.x.torque, name: F, uniform: [2, 4]}
@@ -102,7 +102,7 @@ integrator: {{method: rk4, step: 1.0e-2}}
 initial: {{v: {{base: [1, 3, 0.5, 0.2, -0.4, 0.1]}}}}
 """
     found = batch(tmp_path, """\
-vary:
+parameters:
   - {key: initial.v.base, list: [[1, 3, 0.5, 0.2, -0.4, 0.1]]}
   - {key: robot.inertia.body.xx, uniform: [0.2, 0.3], scale: relative}
   - {key: robot.gravity.x, uniform: [1, 2]}
@@ -128,13 +128,13 @@ def _body() -> str:
 
 def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     """A step that changes the number of steps; a motion with adaptive steps; and a place at which nothing can be run."""
-    text = "vary: [{key: initial.q.shoulder, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.elbow)}\n"
+    text = "parameters: [{key: initial.q.shoulder, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.elbow)}\n"
     found = batch(tmp_path, f"overrides: {{integrator: {{method: dopri5, rtol: 1.0e-10, atol: 1.0e-12}}}}\n{text}")
     by_dopri5 = sensitivities(found.bench, [0.5], np.array([0.3]))
     exact = sensitivities(batch(tmp_path, text).bench, [0.5], np.array([0.3]))
     assert by_dopri5.ways == (DIFFERENCES,) and exact.ways == (EXACT,)
     assert by_dopri5.slopes == pytest.approx(exact.slopes, rel=1e-5)
-    mass = batch(tmp_path, "vary: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
+    mass = batch(tmp_path, "parameters: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
     with pytest.raises(NotDifferentiableError, match="the run at the medians of what varies is not complete"):
         sensitivities(mass.bench, [-1.0], np.array([1.0]))
     near = sensitivities(mass.bench, [1e-3], np.array([10.0]))         # masses beside it are below zero

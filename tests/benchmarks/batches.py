@@ -59,7 +59,8 @@ def _run(name: str, runs: int, workers: int) -> tuple[PreparedSweep, float]:
     with tempfile.TemporaryDirectory() as place:
         Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
         sweep = Path(place, "sweep.yaml")
-        sweep.write_text(f"scenario: scenario.yaml\nvary: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n", encoding="utf-8")
+        sweep.write_text(f"scenario: scenario.yaml\nparameters: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n",
+                         encoding="utf-8")
         batch = PreparedSweep(read_sweep(sweep), threads=workers)
         batch.bench.chunk(0, 64)                               # compiles
         done = batch.run(Path(place, "out"), jobs=workers)

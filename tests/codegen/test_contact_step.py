@@ -50,7 +50,7 @@ def test_lines_with_contact_give_what_the_loops_give(name, worst):
 
 def test_materials_are_values_of_a_line_and_no_part_of_its_code():
     model = model_of("free")
-    soft, hard = problem_of(model), problem_of(model, stiffness=1e4, friction=0.1, creep=1e-2)
+    soft, hard = problem_of(model), problem_of(model, stiffness=1e4, friction=0.1, friction_speed=1e-2)
     assert soft.tables().name() == hard.tables().name()
     moved = replace(soft, contacts=soft.contacts._replace(height=soft.contacts.height + 1.0))
     assert soft.tables().name() != moved.tables().name()

@@ -66,7 +66,7 @@ EVERYTHING = """
   stiffness: 5000
   damping: 0
   friction: 0.5
-  creep: 0.01"""
+  friction_speed: 0.01"""
 
 
 def test_shapes_planes_and_materials(read, bound):
@@ -100,34 +100,37 @@ def test_without_gravity_the_weight_on_earth_counts(bound):
 
 
 FOOT = "{left_foot: {sphere: {radius: 0.02}%s}}"
-BROKEN = {
-    "a word": ("ground", "", "contacts: wrong value; found ground; expected a mapping"),
-    "unknown key": ("{feet: {}}", "contacts.feet", "unknown key; expected one of links, planes, pairs, friction"),
-    "no links": ("{friction: 1}", "", "the key links is missing; expected what touches, by link"),
-    "empty links": ("{links: {}}", "links", "no link touches anything"),
-    "unknown shape": ("{links: {body: {ball: 1}}}", "links.body.ball", "unknown key; expected one of point, sphere"),
-    "no shape": ("{links: {body: {friction: 1}}}", "links.body", "exactly one of point, sphere, capsule, box; found 'nothing'"),
-    "two shapes": ("{links: {body: {point: [0, 0, 0], box: [1, 1, 1]}}}", "links.body", "found 'point, box'"),
-    "no radius": ("{links: {body: {sphere: {}}}}", "sphere", "the key radius is missing; expected a length in metres"),
-    "a number as a sphere": ("{links: {body: {sphere: 0.1}}}", "sphere", "found 0.1; expected a mapping"),
-    "negative radius": ("{links: {body: {sphere: {radius: -1}}}}", "radius", "out of range; found -1"),
-    "flat box": ("{links: {body: {box: [1, 1, 0]}}}", "box[2]", "out of range; found 0"),
-    "point in a plane": ("{links: {body: {point: [1, 1]}}}", "point", "expected a list of 3 numbers"),
-    "point at": ("{links: {body: {point: [0, 0, 0], at: [0, 0, 1]}}}", "at", "at does not apply to a point"),
-    "turned sphere": ("{links: {body: {sphere: {radius: 1}, rpy: [0, 0, 1]}}}", "rpy", "rpy does not apply to a sphere"),
-    "no shapes in a list": ("{links: {body: []}}", "links.body", "expected a list of at least 1 shapes"),
-    "negative friction": (f"{{links: {FOOT % ''}, friction: -0.1}}", "contacts.friction", "out of range; found -0.1"),
-    "friction of a shape": (f"{{links: {FOOT % ', friction: no'}}}", "links.left_foot.friction", "wrong value; found no"),
-    "stiffness zero": (f"{{links: {FOOT % ''}, stiffness: 0}}", "stiffness", "out of range; found 0; expected a number above 0"),
-    "negative damping": (f"{{links: {FOOT % ''}, damping: -1}}", "damping", "out of range"),
-    "no creep": (f"{{links: {FOOT % ''}, creep: 0}}", "creep", "out of range; found 0; expected a number of at least 1e-09"),
-    "exponent": (f"{{links: {FOOT % ''}, exponent: 1.2}}", "exponent", "found 1.2; expected one of 1, 1.5, 2"),
-    "twice stiff": (f"{{links: {FOOT % ''}, sink: 0.1, stiffness: 1}}", "sink", "both stiffness and sink; expected one of them"),
-    "zero normal": (f"{{links: {FOOT % ''}, planes: {{hill: {{normal: [0, 0, 0]}}}}}}", "planes.hill.normal",
-                    "the normal of a plane is zero; found [0, 0, 0]; expected the direction out of the ground"),
-    "no plane": (f"{{links: {FOOT % ''}, planes: {{}}}}", "planes", "no plane; expected {ground: "),
-    "unknown key of a plane": (f"{{links: {FOOT % ''}, planes: {{g: {{z: 0}}}}}}", "planes.g.z", "unknown key; expected one of"),
-}
+BROKEN = {"a word": ("ground", "", "contacts: wrong value; found ground; expected a mapping"),
+          "unknown key": ("{feet: {}}", "contacts.feet", "unknown key; expected one of links, planes, pairs, friction"),
+          "no links": ("{friction: 1}", "", "the key links is missing; expected what touches, by link"),
+          "empty links": ("{links: {}}", "links", "no link touches anything"),
+          "unknown shape": ("{links: {body: {ball: 1}}}", "links.body.ball", "unknown key; expected one of point, sphere"),
+          "no shape": ("{links: {body: {friction: 1}}}", "links.body",
+                       "exactly one of point, sphere, capsule, box; found 'nothing'"),
+          "two shapes": ("{links: {body: {point: [0, 0, 0], box: [1, 1, 1]}}}", "links.body", "found 'point, box'"),
+          "no radius": ("{links: {body: {sphere: {}}}}", "sphere", "the key radius is missing; expected a length in metres"),
+          "a number as a sphere": ("{links: {body: {sphere: 0.1}}}", "sphere", "found 0.1; expected a mapping"),
+          "negative radius": ("{links: {body: {sphere: {radius: -1}}}}", "radius", "out of range; found -1"),
+          "flat box": ("{links: {body: {box: [1, 1, 0]}}}", "box[2]", "out of range; found 0"),
+          "point in a plane": ("{links: {body: {point: [1, 1]}}}", "point", "expected a list of 3 numbers"),
+          "point at": ("{links: {body: {point: [0, 0, 0], at: [0, 0, 1]}}}", "at", "at does not apply to a point"),
+          "turned sphere": ("{links: {body: {sphere: {radius: 1}, rpy: [0, 0, 1]}}}", "rpy", "rpy does not apply to a sphere"),
+          "no shapes in a list": ("{links: {body: []}}", "links.body", "expected a list of at least 1 shapes"),
+          "negative friction": (f"{{links: {FOOT % ''}, friction: -0.1}}", "contacts.friction", "out of range; found -0.1"),
+          "friction of a shape": (f"{{links: {FOOT % ', friction: no'}}}", "links.left_foot.friction", "wrong value; found no"),
+          "stiffness zero": (f"{{links: {FOOT % ''}, stiffness: 0}}", "stiffness",
+                             "out of range; found 0; expected a number above 0"),
+          "negative damping": (f"{{links: {FOOT % ''}, damping: -1}}", "damping", "out of range"),
+          "no creep": (f"{{links: {FOOT % ''}, friction_speed: 0}}", "friction_speed",
+                       "out of range; found 0; expected a number of at least 1e-09"),
+          "exponent": (f"{{links: {FOOT % ''}, exponent: 1.2}}", "exponent", "found 1.2; expected one of 1, 1.5, 2"),
+          "twice stiff": (f"{{links: {FOOT % ''}, sink: 0.1, stiffness: 1}}", "sink",
+                          "both stiffness and sink; expected one of them"),
+          "zero normal": (f"{{links: {FOOT % ''}, planes: {{hill: {{normal: [0, 0, 0]}}}}}}", "planes.hill.normal",
+                          "the normal of a plane is zero; found [0, 0, 0]; expected the direction out of the ground"),
+          "no plane": (f"{{links: {FOOT % ''}, planes: {{}}}}", "planes", "no plane; expected {ground: "),
+          "unknown key of a plane": (f"{{links: {FOOT % ''}, planes: {{g: {{z: 0}}}}}}", "planes.g.z",
+                                     "unknown key; expected one of"),}
 
 
 @pytest.mark.parametrize("name", BROKEN)

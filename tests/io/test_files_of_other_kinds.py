@@ -35,13 +35,13 @@ def scenario(**keys):
 def sweep(file):
     with open("sweep.yaml", "w", encoding="utf-8") as out:
         out.write("scenario: bar.yaml\noutputs: {x: final(q(hip))}\n"
-                  f"vary: [{{key: duration, csv: {{file: {file}, column: kp}}}}]\n")
+                  f"parameters: [{{key: duration, csv: {{file: {file}, column: kp}}}}]\n")
     read_sweep("sweep.yaml")
 
 
 READERS = {
     "a signal": ("x", scenario(joints=lambda file: {"hip": {"torque": {"csv": {"file": file, "column": "tau.hip"}}}})),
-    "a gain": ("csv", scenario(control=lambda file: {"law": "state_feedback", "about": {}, "gain": file})),
+    "a gain": ("csv", scenario(control=lambda file: {"law": "state_feedback", "setpoint": {}, "gain": file})),
     "an initial state": ("csv", scenario(initial=lambda file: {"from": file})),
     "a trajectory": ("csv", ld.read_trajectory), "a sweep's column": ("csv", sweep), "a sweep": ("yaml", read_sweep),
     "a robot": ("yaml", ld.load), "a URDF": ("urdf", ld.load), "an MJCF file": ("mjcf", ld.load), "XML": ("xml", ld.load),

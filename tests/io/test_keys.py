@@ -167,7 +167,7 @@ NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [
          "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},
          "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1},
          "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
-         "sweep.vary": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
+         "sweep.parameters": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
          "sweep.combine": {"samples": 3},
          "sweep.sampling": {"samples": 3, "combine": "sample"}}
 
@@ -295,7 +295,7 @@ TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator")
           ("docs/scenarios.md", "sampling"), ("docs/scenarios.md", "quantization"), ("docs/scenarios.md", "pose_motion"),
           ("docs/scenarios.md", "waypoint"), ("docs/files.md", "link"),
           ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling"),
-          ("docs/batches.md", "sweep"), ("docs/batches.md", "vary"), ("docs/batches.md", "trajectories")]
+          ("docs/batches.md", "sweep"), ("docs/batches.md", "parameter"), ("docs/batches.md", "trajectories")]
 
 
 @pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])

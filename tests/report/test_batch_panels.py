@@ -41,11 +41,11 @@ def test_envelopes_are_quantiles_over_the_runs(tmp_path):
 
 
 def test_runs_that_are_not_complete_are_told_and_not_drawn(tmp_path):
-    text = f"vary: [{{key: robot.mass.lower, list: [1, -1, 1.2]}}]\n{OUTPUTS}"
+    text = f"parameters: [{{key: robot.mass.lower, list: [1, -1, 1.2]}}]\n{OUTPUTS}"
     batch(tmp_path, text).run(tmp_path / "out")
     written, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
     assert notes == ("1 of 3 runs are not complete and not drawn",) and len(written.paths) == 3
-    text = "vary: [{key: duration, list: [0.3, 0.1]}]\noutputs: {late: 'at(0.2, t)', never: 'at(2, t)', last: final(t)}\n"
+    text = "parameters: [{key: duration, list: [0.3, 0.1]}]\noutputs: {late: 'at(0.2, t)', never: 'at(2, t)', last: final(t)}\n"
     batch(tmp_path, text).run(tmp_path / "empty")
     written, notes = plot_batch(tmp_path / "empty", tmp_path / "plots_of_empty", ["png"])
     assert notes == ("late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs") and len(written.paths) == 3

@@ -26,7 +26,7 @@ joints:
 """
 SWEEP = """
 scenario: pendulum.yaml
-vary:
+parameters:
   - {key: initial.q.hinge, name: start, list: [0.2, 1.4, 0.7, 1.1, 0.5]}
 outputs: {lowest: min(q.hinge), highest: max(z(tip))}
 trajectories: true

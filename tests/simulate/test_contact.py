@@ -88,7 +88,7 @@ def on_slope(scenario, angle, speed, **material):
 
 def test_a_block_slides_down_with_the_acceleration_of_coulomb(scenario, worst):
     angle, mu = 0.5, 0.3
-    run = run_scenario(on_slope(scenario, angle, 2.0, friction=mu, creep=1e-4),
+    run = run_scenario(on_slope(scenario, angle, 2.0, friction=mu, friction_speed=1e-4),
                        {"duration": 4, "integrator.method": "dopri5", "integrator.rtol": 1e-10})
     along = run.v[:, 3:] @ [1, 0, 0]                                     # body axes: the block lies on the slope
     late = run.t > 3
@@ -101,7 +101,7 @@ def test_a_block_slides_down_with_the_acceleration_of_coulomb(scenario, worst):
 def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
     """At a share s of what friction can hold it creeps at e s / sqrt(1 - s^2): below e up to s = 0.7."""
     angle, mu, e = 0.3, 0.6, 1e-3
-    run = run_scenario(on_slope(scenario, angle, 0.0, friction=mu, creep=e), {"duration": 3})
+    run = run_scenario(on_slope(scenario, angle, 0.0, friction=mu, friction_speed=e), {"duration": 3})
     s = math.tan(angle) / mu
     assert "rodas5p" in run.notes[0] and "contact of block" in run.notes[0]
     slip = run.contacts.slip[-1][run.contacts.force[-1] > 0]
@@ -211,7 +211,7 @@ def every_kind():
     model = model_of("every kind, floating")
     contact = Contact((Rule("*", (Shape("sphere", (0.1,), (0.1, 0.0, 0.2)),)),),
                       (Plane("ground", (0.0, 0.0, 3.0), (0.2, 0.1, 1.0)),),
-                      (("stiffness", 10.0), ("damping", 0.1), ("creep", 1.0)))
+                      (("stiffness", 10.0), ("damping", 0.1), ("friction_speed", 1.0)))
     problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem
     return SimpleNamespace(model=model, problem=problem)
 

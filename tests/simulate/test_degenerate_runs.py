@@ -113,7 +113,7 @@ def test_coaxial_links_are_joined_by_an_event(scenario, place, kind):
     run = ld.run_scenario(scenario(
         robot, duration=0.2, output_step=0.1, phases={"apart": {"open": "tie"}, "joined": {}}, gravity=[0.0, 0.0, 0.0],
         initial={"q": named(robot, home.q), "v": {"p": 0.5, "r": 1.0}},
-        events={"join": {"at": 1e-9, "in": "apart", "do": {"phase": "joined"}}}))
+        events={"join": {"at": 1e-9, "phases": "apart", "do": {"phase": "joined"}}}))
     expected = (M @ [0.5, 1.0]) / M.sum()
     np.testing.assert_allclose(run.v[-1], [expected, expected], rtol=1e-6)
 

@@ -140,12 +140,13 @@ def test_known_times_and_periods_come_in_order(simulate):
 
 
 def test_direction_phase_debounce_and_once_decide_what_is_heard(simulate):
-    run = simulate(BALL, duration=2.0, initial={"v": {"z": 5.0}, "q": {"z": 1.0}}, phases={"a": {}, "b": {}}, events={
-        "up": {"when": "q(z)", "value": 2.0, "direction": "rising", "do": {"phase": "b"}},
-        "never": {"when": "q(z)", "value": 2.0, "direction": "falling", "in": "a", "do": "stop"},
-        "down": {"when": "q(z)", "value": 2.0, "direction": "falling", "in": "b", "once": True, "do": {"set": {"v": {"z": 5.0}}}},
-        "both": {"when": "q(z)", "value": 2.1, "debounce": 0.3, "do": {"set": {"v": {}}}},
-        "end": {"when": "v(z)", "value": -6.0, "direction": "falling", "do": "stop"}})
+    run = simulate(BALL, duration=2.0, initial={"v": {"z": 5.0}, "q": {"z": 1.0}}, phases={"a": {}, "b": {}},
+                   events={"up": {"when": "q(z)", "value": 2.0, "direction": "rising", "do": {"phase": "b"}},
+                           "never": {"when": "q(z)", "value": 2.0, "direction": "falling", "phases": "a", "do": "stop"},
+                           "down": {"when": "q(z)", "value": 2.0, "direction": "falling", "phases": "b", "once": True,
+                                    "do": {"set": {"v": {"z": 5.0}}}},
+                           "both": {"when": "q(z)", "value": 2.1, "debounce": 0.3, "do": {"set": {"v": {}}}},
+                           "end": {"when": "v(z)", "value": -6.0, "direction": "falling", "do": "stop"}})
     names = [one.name for one in run.events]
     assert names[:2] == ["up", "both"] and names.count("down") == 1 and "never" not in names and names[-1] == "end"
     times = [one.t for one in run.events if one.name == "both"]
@@ -382,7 +383,7 @@ def test_events_that_could_not_happen_have_no_note(simulate):
     half = {"when": "q(z)", "value": 0.5, "do": "stop"}
     assert not missed(simulate(BALL, **start, events={"half": half, "floor": {"when": "q(z)", "do": "record"}}))
     assert not missed(simulate(BALL, **start, duration=0.1, phases={"a": {}, "b": {}}, events={
-        "half": half | {"in": "b"}, "one": {"at": 0.01, "do": "record"}}))
+        "half": half | {"phases": "b"}, "one": {"at": 0.01, "do": "record"}}))
     assert not missed(simulate(BALL, **start, duration=0.4, events={
         "half": half | {"do": "record"}, "guard": half | {"value": -9}}))
     assert not missed(simulate(BALL, duration=0.4, events={

@@ -197,7 +197,7 @@ def test_state_feedback_is_about_a_state_of_the_manifold(of, rng=np.random.defau
     gain = np.abs(rng.normal(size=(5, 10)))
     gain = gain + np.hstack([40 * np.eye(5), 6 * np.eye(5)])
     about = {"shoulder": [0.0, 0.28, 0.0, 0.96], "elbow": 0.3}
-    result = run_scenario(of(BALL, control={"law": "state_feedback", "gain": gain.tolist(), "about": {"q": about}},
+    result = run_scenario(of(BALL, control={"law": "state_feedback", "gain": gain.tolist(), "setpoint": {"q": about}},
                              initial={"q": {"shoulder": [0.48, 0.0, 0.36, 0.8]}}))
     model, q0 = result.model, np.array([0.0, 0.28, 0.0, 0.96, 0.3, 0.0])
     hold = ld.inverse_dynamics(model, q0, np.zeros(5), np.zeros(5))
@@ -210,11 +210,11 @@ def test_state_feedback_is_about_a_state_of_the_manifold(of, rng=np.random.defau
 def test_rows_are_those_of_the_joints_that_are_named(of, tmp_path):
     (tmp_path / "k.csv").write_text("# shoulder last\n1,2,3,4,5,6\n\n7, 8, 9, 10, 11, 12\n")
     control = {"law": "state_feedback", "gain": str(tmp_path / "k.csv"), "joints": ["slide", "shoulder"],
-               "about": {"q": {"elbow": 0.2}, "v": {"slide": 0.1}}}
+               "setpoint": {"q": {"elbow": 0.2}, "v": {"slide": 0.1}}}
     s = scenario_of(of(control=control))
     model = ld.load(s.robot)
     warning, = compile_schedule(s, model).warnings
-    assert "about is no equilibrium of the law's forces alone: elbow would need" in warning
+    assert "setpoint is no equilibrium of the law's forces alone: elbow would need" in warning
     light = ld.build(in_units(model.description, mass=1e-9))             # forces of 1e-8 N m: not compared with 1 N m
     assert len(compile_schedule(s, light).warnings) == 1
     result = run_scenario(of(control=control))
@@ -228,12 +228,12 @@ def test_a_gain_with_names(of, tmp_path):
     (tmp_path / "k.csv").write_text("K,v.slide[m/s],q.shoulder[rad]\ntau.slide[N],1,-2.5\ntau.shoulder[N m], 3, 4\n")
     about, plain = {"q": {"elbow": 0.2}}, [[4.0, 0, 0, 0, 0, 3], [-2.5, 0, 0, 0, 0, 1]]
     given = {"tau.slide": {"v.slide": 1, "q.shoulder": -2.5}, "tau.shoulder": {"q.shoulder": 4, "v.slide": 3}}
-    laws = [compiled(of(control={"law": "state_feedback", "about": about, **more}))[0].joint_laws
+    laws = [compiled(of(control={"law": "state_feedback", "setpoint": about, **more}))[0].joint_laws
             for more in ({"gain": plain, "joints": ["shoulder", "slide"]}, {"gain": given}, {"gain": str(tmp_path / "k.csv")})]
     rows = [law.gain.reshape(-1, 6)[law.row[[0, 2]]] for law in laws]
     for law, row in zip(laws, rows, strict=True):
         np.testing.assert_array_equal(row, plain)
-        np.testing.assert_array_equal(law.about_tau[law.row[[0, 2]]], laws[0].about_tau)
+        np.testing.assert_array_equal(law.setpoint_tau[law.row[[0, 2]]], laws[0].setpoint_tau)
         assert law.row[1] == -1
 
 
@@ -241,7 +241,7 @@ def test_an_unstable_equilibrium_is_held(of):
     """The closed loop is the one that the gain was made for."""
     root = Path(__file__).parents[2]
     scenario = {"robot": str(root / "robots/cart_pole.yaml"), "duration": 6, "output_step": 0.02, "initial": {"q": {"pole": 0.3}},
-                "control": {"law": "state_feedback", "joints": ["cart"], "gain": [[-4.47, -48.5, -6.28, -12.5]], "about": {}}}
+                "control": {"law": "state_feedback", "joints": ["cart"], "gain": [[-4.47, -48.5, -6.28, -12.5]], "setpoint": {}}}
     same = run_scenario(root / "configs/cart_pole.yaml")
     result = run_scenario(scenario)
     np.testing.assert_allclose(result.q, same.q, atol=1e-9)
@@ -257,7 +257,7 @@ STRONG = {"shoulder": {"torque": {"pd": {"kp": 200, "kd": 10, "target": 1.5}}},
 @pytest.mark.parametrize("method", [FINE, {"method": "rk4", "step": 2e-4}, {"method": "DOP853", "rtol": 1e-11, "atol": 1e-12},
                                     {"method": "Radau", "rtol": 1e-11, "atol": 1e-12}], ids=lambda m: m["method"])
 def test_forces_stay_within_their_limits(of, method):
-    result = run_scenario(of(joints=STRONG, saturate={"shoulder": "effort", "elbow": 3.5}, integrator=method, output_step=0.01))
+    result = run_scenario(of(joints=STRONG, saturate={"shoulder": "limits", "elbow": 3.5}, integrator=method, output_step=0.01))
     model, limit = result.model, np.array([12, 3.5, np.inf])
 
     def law(t, q, v):
@@ -279,7 +279,7 @@ def test_a_fixed_step_keeps_its_order_at_the_limit(of):
 
 
 def test_computed_torque_at_its_limit(of):
-    result = run_scenario(of(control=TRACK, saturate={"*": "effort", "slide": 3, "elbow": 1.5}, initial={"q": {"shoulder": 0.9}}))
+    result = run_scenario(of(control=TRACK, saturate={"*": "limits", "slide": 3, "elbow": 1.5}, initial={"q": {"shoulder": 0.9}}))
     model, limit = result.model, [12, 1.5, 3]
     law = lambda t, q, v: np.clip(ld.inverse_dynamics(model, q, v, asked(t, q, v)), np.negative(limit), limit)    # noqa: E731
     check_against(result, model, law)
@@ -309,7 +309,7 @@ SLOPES = {
     "prescribed": dict(control=TRACK | {"motion": {"slide": "0.1*t"}}, joints={"elbow": {"prescribe": {"velocity": "sin(t)"}}}),
     "gravity": dict(joints={"elbow": {"torque": {"pd": {"kp": 3, "kd": 1, "target": 1, "gravity": True}}}}),
     "feedback": dict(robot=BALL, control={"law": "state_feedback", "gain": np.arange(50.0).reshape(5, 10).tolist(),
-                                          "about": {"q": {"shoulder": [0.0, 0.28, 0.0, 0.96], "elbow": 0.3}}}),
+                                          "setpoint": {"q": {"shoulder": [0.0, 0.28, 0.0, 0.96], "elbow": 0.3}}}),
 }
 
 
@@ -332,7 +332,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
 
 
 @pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
-@pytest.mark.parametrize("keys", [*SLOPES.values(), dict(joints=STRONG, saturate={"shoulder": "effort", "elbow": 3.5})],
+@pytest.mark.parametrize("keys", [*SLOPES.values(), dict(joints=STRONG, saturate={"shoulder": "limits", "elbow": 3.5})],
                          ids=[*SLOPES, "saturated"])
 def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
     scenario = of(**keys, duration=0.1)
@@ -373,7 +373,7 @@ def test_what_a_law_drives_in_each_phase(of, first):
 
 def test_other_laws_and_limits_in_phases(of):
     gain = np.hstack([40 * np.eye(3), 6 * np.eye(3)]) + np.arange(18).reshape(3, 6) / 9
-    control = {"law": "state_feedback", "gain": gain.tolist(), "about": {"q": {"elbow": 0.8}}}
+    control = {"law": "state_feedback", "gain": gain.tolist(), "setpoint": {"q": {"elbow": 0.8}}}
     held = {"pd": {"kp": 30, "kd": 3, "target": 0.2, "gravity": True}}
     scenario = of(control=control, saturate={"slide": 2, "elbow": 30}, initial={"q": {"elbow": 0.8}}, output_step=0.01,
                   phases={"free": {}, "still": {"joints": {"shoulder": {"torque": held}}}},
@@ -415,9 +415,9 @@ def test_laws_with_contacts(of):
 
 # scenario files -----------------------------------------------------------------------------------------------------------
 WRITTEN = [dict(control=TRACK, saturate=True), dict(control={"law": "gravity_compensation", "joints": ["elbow"]}),
-           dict(control={"law": "state_feedback", "gain": [[1.0] * 6], "joints": ["elbow"], "about": {"q": {"elbow": 1.0}}},
-                saturate={"elbow": 3.0, "s*": "effort"}),
-           dict(control={"law": "state_feedback", "gain": {"tau.elbow": {"q.elbow": 2.0}}, "about": {"v": {"slide": 1.0}}}),
+           dict(control={"law": "state_feedback", "gain": [[1.0] * 6], "joints": ["elbow"], "setpoint": {"q": {"elbow": 1.0}}},
+                saturate={"elbow": 3.0, "s*": "limits"}),
+           dict(control={"law": "state_feedback", "gain": {"tau.elbow": {"q.elbow": 2.0}}, "setpoint": {"v": {"slide": 1.0}}}),
            dict(joints={"elbow": {"torque": {"pd": {"kp": 1.0, "target": 0.0, "gravity": True}}}}, saturate=False)]
 
 
@@ -428,7 +428,7 @@ def test_it_reads_back_what_it_writes(of, tmp_path, keys):
     assert read_scenario(tmp_path / "again.yaml") == s
 
 
-FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "about": {}}
+FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "setpoint": {}}
 BAD = {
     "no such law": (dict(control={"law": "gravity_compensatoin"}), "did you mean gravity_compensation?"),
     "a key of another law": (dict(control=TRACK | {"gain": [[1]]}), "gain does not apply to the law computed_torque; "
@@ -445,8 +445,8 @@ BAD = {
     "rigid joints": (dict(control={"law": "feedback_linearization", "bandwidth": 3, "motion": MOTION}),
                      "robots whose joints are all elastic: joint shoulder is not"),
     "an unstable pole": (dict(control=TRACK | {"poles": [-1, 2]}), "unstable pole; found 2"),
-    "no gain": (dict(control={"law": "state_feedback", "about": {}}), "the key gain is missing; expected a list of rows"),
-    "no about": (dict(control={"law": "state_feedback", "gain": [[1]]}), "the key about is missing; expected the state"),
+    "no gain": (dict(control={"law": "state_feedback", "setpoint": {}}), "the key gain is missing; expected a list of rows"),
+    "no setpoint": (dict(control={"law": "state_feedback", "gain": [[1]]}), "the key setpoint is missing; expected the state"),
     "rows": (dict(control=FEEDBACK | {"gain": [[1.0] * 6] * 2}), "does not fit the robot; found '2 rows of 6 numbers'; expected "
              "3 rows (forces of shoulder, elbow, slide) of 6 numbers (q, then v, of all 3 coordinates)"),
     "columns": (dict(control=FEEDBACK | {"gain": [[1.0] * 3] * 3}), "found '3 rows of 3 numbers'"),
@@ -460,8 +460,9 @@ BAD = {
     "no matrix": (dict(control=FEEDBACK | {"gain": 3}), "wrong value; found 3; expected a list of rows"),
     "no numbers": (dict(control=FEEDBACK | {"gain": [["x"]]}), "expected a number"),
     "no file": (dict(control=FEEDBACK | {"gain": "none.csv"}), "none.csv: no such file"),
-    "about nothing known": (dict(control=FEEDBACK | {"about": {"q": {"x": 1}}}), "no such joint; found 'x'"),
-    "about too much": (dict(control=FEEDBACK | {"about": {"q": {"elbow": [1, 2]}}}), "wrong number of values; found 2"),
+    "setpoint of nothing known": (dict(control=FEEDBACK | {"setpoint": {"q": {"x": 1}}}), "no such joint; found 'x'"),
+    "setpoint of too many values": (dict(control=FEEDBACK | {"setpoint": {"q": {"elbow": [1, 2]}}}),
+                                    "wrong number of values; found 2"),
     "a prescribed joint named": (dict(control=FEEDBACK | {"joints": ["elbow"]}, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                                  "joint elbow is prescribed, but control drives it"),
     "nothing to drive": (dict(control={"law": "gravity_compensation"}, joints={"*": {"prescribe": {"velocity": 0}}}),
@@ -470,11 +471,11 @@ BAD = {
                      "joint base is free: no motor acts there"),
     "gravity no switch": (dict(joints={"elbow": {"torque": {"pd": {"kp": 1, "target": 0, "gravity": 3}}}}),
                           "expected true or false"),
-    "saturate by name": (dict(saturate="effort"), "expected true, false, or limits by joint: effort or a number"),
-    "no limit": (dict(saturate={"slide": "effort"}), "joint slide has no effort limit in the robot file; found 'effort'"),
+    "saturate by name": (dict(saturate="limits"), "expected true, false, or limits by joint: limits or a number"),
+    "no limit": (dict(saturate={"slide": "limits"}), "joint slide has no effort limit in the robot file; found 'limits'"),
     "limit zero": (dict(saturate={"elbow": 0}), "out of range; found 0; expected a number above 0"),
-    "limit word": (dict(saturate={"elbow": "efort"}), "expected one of effort (did you mean effort?)"),
-    "limit list": (dict(saturate={"elbow": [1, 2]}), "expected effort (the limit of the robot file) or a number"),
+    "limit word": (dict(saturate={"elbow": "limit"}), "expected one of limits (did you mean limits?)"),
+    "limit list": (dict(saturate={"elbow": [1, 2]}), "expected limits (the one of the robot file) or a number"),
     "limit of a prescribed joint": (dict(saturate={"elbow": 3}, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                                     "the force of elbow cannot be limited: it is prescribed, its force follows from the motion"),
     "limit of a free joint": (dict(base="floating", saturate={"base": 3}),

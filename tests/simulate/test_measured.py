@@ -175,7 +175,7 @@ def test_a_motion_begins_with_its_phase(simulate, worst):
     points, keys = [[0, 0.0], [0.3, 0.2], [0.7, -0.1], [1.0, 0.4]], {"duration": 2.5, "initial": {"q": {"elbow": 0.0}}}
     held = {"joints": {"elbow": {"prescribe": {"position": 0}}}}
     runs = [simulate(PENDULUM, **keys, phases={"hold": held, "move": {"joints": {"elbow": {"prescribe": {"position": motion}}}}},
-                     events={"go": {"when": "t_phase", "value": 0.6, "in": "hold", "do": {"phase": "move"}}},
+                     events={"go": {"when": "t_phase", "value": 0.6, "phases": "hold", "do": {"phase": "move"}}},
                      external_forces=[{"link": "upper", "wrench": [0, "3*sin(t)", 0, 0, 0, 0]}])
             for motion in ({"spline": points, "from": "phase"}, {"spline": points, "from": "go"},
                            {"spline": [[t + 0.6, x] for t, x in points]})]

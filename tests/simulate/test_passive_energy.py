@@ -131,7 +131,7 @@ def test_rollouts_of_robots_with_springs_keep_the_energy_of_what_acts(passive, t
 
 
 SWEEP = """scenario: s.yaml
-vary:
+parameters:
   - {key: robot.stiffness.roll, name: k, uniform: [8, 16]}
   - {key: robot.mass.b, name: m, uniform: [0.8, 1.3]}
 samples: 3

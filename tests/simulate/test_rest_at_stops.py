@@ -93,7 +93,8 @@ def test_what_is_released_at_its_stop_rests_again(run, stop, at):
 def test_what_a_phase_releases_at_its_stop_rests(run):
     result = run("slider", duration=1, gravity=[0, 0, -9.81],
                  phases={"held": {"joints": {"a": {"prescribe": {"position": 0}}}}, "free": {}},
-                 events={"floor": impact("a", 0, "falling", 0.5, **{"in": "free"}), "go": {"at": 0.2, "do": {"phase": "free"}}})
+                 events={"floor": impact("a", 0, "falling", 0.5, **{"phases": "free"}),
+                         "go": {"at": 0.2, "do": {"phase": "free"}}})
     assert np.abs(result.q).max() == 0
 
 

@@ -178,17 +178,17 @@ def test_feedback_about_a_motion_is_a_policy_but_for_the_stages(worst):
     model, q, v, _ = given("ball", 4)
     rng = np.random.default_rng(4)
     gain = rng.uniform(0, 0.5, (4, model.nv, 2 * model.nv))
-    about_q = np.stack([ld.random_configuration(model, rng, 4) for _ in range(STEPS)], axis=1)
-    about_v = rng.standard_normal((4, STEPS, model.nv))
+    setpoint_q = np.stack([ld.random_configuration(model, rng, 4) for _ in range(STEPS)], axis=1)
+    setpoint_v = rng.standard_normal((4, STEPS, model.nv))
     calls = []
 
     def policy(t, q, v):
         k = len(calls)
         calls.append(t)
-        x = np.concatenate([ld.difference(model, about_q[:, k], q), v - about_v[:, k]], axis=-1)
+        x = np.concatenate([ld.difference(model, setpoint_q[:, k], q), v - setpoint_v[:, k]], axis=-1)
         return -np.einsum("nij,nj->ni", gain, x)
     options = {"dt": DT, "steps": STEPS, "every": 3, "method": "semi_implicit"}
-    found = ld.rollout(model, q, v, feedback=ld.Feedback(gain, about_q, about_v), **options)
+    found = ld.rollout(model, q, v, feedback=ld.Feedback(gain, setpoint_q, setpoint_v), **options)
     expected = ld.rollout(model, q, v, policy, **options)
     assert worst("rollout: moving feedback", relative(found.v, expected.v)) < 1e-12
 
@@ -284,7 +284,7 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"last": [0]}, ld.UsageError, "last counts the steps of each run; found int64 from 0 to 0, expected integers from 1 to 12"),
     ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"what the policy returns has the wrong shape; found \(3,\)"),
     ({"q0": np.zeros((STEPS, 2)), "feedback": ld.Feedback.pd([1, 1], [1, 1], np.zeros((STEPS, 2)))}, ld.ShapeError,
-     r"feedback.about_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
+     r"feedback.setpoint_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
      r"x\[None\] for each step, np.repeat\(x\[\.\.\., None, :\], 12, axis=-2\) for each run"),
     ({"feedback": ld.Feedback(np.zeros((2, 3)), [0, 0])}, ld.ShapeError, r"feedback.gain has the wrong shape; found \(2, 3\)"),
 ])

@@ -7,7 +7,7 @@ from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 from simulate.test_rollout_adjoint import differences
 
 QUADRUPED = "robots/quadruped.yaml"
-SOFT = {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "creep": 0.1, "sink": 0.003}
+SOFT = {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "friction_speed": 0.1, "sink": 0.003}
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,8 @@ TOUCHING = {                                                           # height 
     "leg, sphere": (0.097, {"links": {"leg": POINTS["sphere"]}}),
     "toe, sphere": (0.297, {"links": {"toe": POINTS["sphere"]}}),
     "toe, points": (0.297, {"links": {"toe": POINTS["points"]}}),
-    "toe, a point at 1 m": (1.247, {"links": {"toe": {"point": [0.0, 0.0, -1.0]}}, "creep": 1.0}),    # moments are forces there
+    # moments are forces there
+    "toe, a point at 1 m": (1.247, {"links": {"toe": {"point": [0.0, 0.0, -1.0]}}, "friction_speed": 1.0}),
     "toe, box": (0.297, {"links": {"toe": POINTS["box"]}}),
     "body and toe": (0.297, {"links": {"toe": POINTS["sphere"], "body": {"sphere": {"radius": 0.02}, "at": [0, 0, -0.28]}}}),
     "toe on a plane of the body": (0.5, {"links": {"toe": POINTS["points"]}, "planes": {"table": {
@@ -173,7 +174,7 @@ def touching(model, where, rng):
     height, contacts = TOUCHING[where]
     q = model.neutral()
     q[2 if model.nq > 6 else 0] = height
-    return ld.integrate(model, q, 0.002 * rng.uniform(-1, 1, model.nv)), {"creep": 0.05} | contacts
+    return ld.integrate(model, q, 0.002 * rng.uniform(-1, 1, model.nv)), {"friction_speed": 0.05} | contacts
 
 
 @pytest.mark.parametrize(("where", "material", "base", "method"), [

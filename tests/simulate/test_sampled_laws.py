@@ -189,7 +189,7 @@ def test_an_integral_holds_a_weight_where_pd_sags(of):
 @pytest.mark.parametrize("law", [{"law": "computed_torque", "poles": [-8, -12], "motion": {"*": "0.4*sin(3*t)"}},
                                  {"law": "gravity_compensation"},
                                  {"law": "state_feedback", "gain": [[30, 2, 4, 1], [1, 20, 0, 3]],
-                                  "about": {"q": {"elbow": 0.2}}}],
+                                  "setpoint": {"q": {"elbow": 0.2}}}],
                          ids=lambda given: given["law"])
 def test_laws_tend_to_the_continuous_ones(of, law):
     """By first order in the period. A torque of `joints` acts beside them in both."""

@@ -153,7 +153,7 @@ def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
 
 _UNSEEN = 1e-9        # of the largest column in characteristic units, or singular value: a smaller one is not excited at all
 _BLIND = 1e-6         # of a parameter, squared: a smaller part in directions that are not excited is rounding
-_EXACT = 1e-9         # of a parameter's characteristic unit: by how much it may be off without being told, whatever its deviation
+_EXACT = 1e-9         # of a parameter's characteristic unit: smaller possible errors do not count, whatever its deviation
 _ROUNDED_DIRECTION = 1e-10           # of a direction that is not excited: a smaller component is rounding
 _ABSENT = 1e-12       # of a parameter, squared: a smaller part in excited directions is rounding
 _ROUNDS = 5           # of weights; the first has none

@@ -40,7 +40,7 @@ _TOLD = {
     "identity": (lambda x: isinstance(x, str), "text"), "overrides": (_texts, "a list of text"),
     "source": (lambda x: x is None or isinstance(x, str), "a path"),
     "outputs": (lambda x: isinstance(x, dict), "a mapping of expressions by name"),
-    "vary": (lambda x: isinstance(x, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in x),
+    "parameters": (lambda x: isinstance(x, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in x),
              "a list of mappings with key, name and scale"),
 }
 
@@ -189,7 +189,7 @@ def runs_table(sweep: Sweep, table: SampleTable):
     """Rows of the index: a column for what varies and for each output; outputs of runs that are not complete are null."""
     import pyarrow as pa
     columns = {"number": pa.array(table.number, pa.int64())}
-    for one, x in zip(sweep.vary, table.values, strict=True):
+    for one, x in zip(sweep.parameters, table.values, strict=True):
         numbers = isinstance(x, np.ndarray)
         columns[one.name] = pa.array(x, pa.float64()) if numbers else pa.array([_text(y) for y in x], pa.string())
     for k, output in enumerate(sweep.outputs):

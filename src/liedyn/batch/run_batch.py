@@ -214,14 +214,14 @@ class PreparedSweep:
     def _drawn_from(self) -> bytes:
         sweep = self.sweep
         whole = self.count if sweep.sampling == "latin_hypercube" else 0
-        sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary]
+        sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.parameters]
         return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
 
     def _identity(self) -> str:
         """A hash of all that the runs have in common."""
         sweep = self.sweep
         about = (_FORMAT, __version__, *self.bench.common(),
-                 [(one.key, one.name) for one in sweep.vary], [(one.name, one.text) for one in sweep.outputs],
+                 [(one.key, one.name) for one in sweep.parameters], [(one.name, one.text) for one in sweep.outputs],
                  sweep.trajectories and (sweep.trajectories.every, sweep.trajectories.columns))
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
@@ -236,7 +236,7 @@ class PreparedSweep:
     # before ---------------------------------------------------------------------------------------------------------
     def bytes_on_disk(self) -> float:
         """About what the folder will hold."""
-        columns = len(self.sweep.vary) + len(self.sweep.outputs) + 3
+        columns = len(self.sweep.parameters) + len(self.sweep.outputs) + 3
         found = self.count * 2.0 * (8 * columns + 60)
         kept = self.sweep.trajectories
         if kept is not None:
@@ -255,7 +255,7 @@ class PreparedSweep:
         """What would be done, as plain values. No time: runs of a batch differ in it, and a few do not tell of the others."""
         return {"scenario": self.sweep.begins_with, "job": self.sweep.job.kind if self.sweep.job else SIMULATE,
                 "robot": self.binding.model.name, "runs": self.count, "way": self.bench.way,
-                "vary": {one.name: one.key for one in self.sweep.vary},
+                "parameters": {one.name: one.key for one in self.sweep.parameters},
                 "outputs": {one.name: one.text for one in self.sweep.outputs},
                 "trajectories": self.sweep.trajectories is not None, "rows": self.bench.rows(),
                 "steps": self.bench.steps(), "chunks": self.chunks, "runs_in_a_chunk": self.size,
@@ -319,7 +319,7 @@ class PreparedSweep:
                 "overrides": list(sweep.overrides),
                 "source": sweep.source and os.path.abspath(sweep.source),
                 "combine": sweep.combine, "sampling": sweep.sampling, "seed": sweep.seed,
-                "vary": [{"key": one.key, "name": one.name, "scale": one.scale} for one in sweep.vary],
+                "parameters": [{"key": one.key, "name": one.name, "scale": one.scale} for one in sweep.parameters],
                 "outputs": {one.name: one.text for one in sweep.outputs}, "trajectories": sweep.trajectories is not None}
 
 
@@ -327,10 +327,11 @@ def _with_absolute_paths(sweep: Sweep) -> Sweep:
     """Workers may be in another folder."""
     if sweep.job is None:
         return replace(sweep, scenario=os.path.abspath(sweep.scenario))
-    job, vary = sweep.job, sweep.vary
+    job, parameters = sweep.job, sweep.parameters
     job = replace(job, trajectory=os.path.abspath(job.trajectory), robot=job.robot and os.path.abspath(job.robot))
-    vary = tuple(replace(one, values=tuple(map(os.path.abspath, one.values))) if one.key == "trajectory" else one for one in vary)
-    return replace(sweep, job=job, vary=vary)
+    parameters = tuple(replace(one, values=tuple(map(os.path.abspath, one.values))) if one.key == "trajectory" else one
+                       for one in parameters)
+    return replace(sweep, job=job, parameters=parameters)
 
 
 # rerun ------------------------------------------------------------------------------------------------------------------
@@ -410,7 +411,7 @@ def _result(batch: PreparedSweep, number: int) -> Result:
 
 
 def _varied(about: dict, row: dict) -> tuple[str, ...]:
-    values = ((one["name"], row[one["name"]]) for one in about["vary"])
+    values = ((one["name"], row[one["name"]]) for one in about["parameters"])
     return tuple(f"{name} {x:.4g}" if isinstance(x, float) else f"{name} {x}" for name, x in values)
 
 

@@ -226,7 +226,7 @@ def _outputs_at(bench: SweepEvaluator, rows: list[list]) -> np.ndarray:
 def _motion(bench: SweepEvaluator, centre: list, spreads, which) -> _DualMotion:
     if not isinstance(bench, SimulationEvaluator):
         return _along(bench, centre, which)
-    of_robot = [name for one, name in zip(bench.sweep.vary, bench.binding.parameters, strict=True) if one.of_robot]
+    of_robot = [name for one, name in zip(bench.sweep.parameters, bench.binding.parameters, strict=True) if one.of_robot]
     still = all(name and name.partition(".")[0] not in _MOVING for name in of_robot)
     return _DualMotion(*rates_of_simulation(bench, centre, lambda numbers: differences(numbers, centre, spreads, which, _FINE)),
                         still)

@@ -35,14 +35,14 @@ class Design:
 
     Of `sample` the values of run k are made of numbers in (0, 1), one for each parameter. With `random` sampling each parameter
     has its own stream, by seed and name; other samplings assign their dimensions in the order of the names. So the order of the
-    entries of `vary` does not matter. More samples leave those before as they are, but with a Latin hypercube, which is another
-    one for each count.
+    entries of `parameters` does not matter. More samples leave those before as they are, but with a Latin hypercube, which is
+    another one for each count.
     """
 
     def __init__(self, sweep: Sweep):
-        self.sweep, self.vary = sweep, sweep.vary
+        self.sweep, self.parameters = sweep, sweep.parameters
         self.listed = [one.values if one.values is None or isinstance(one.values, Range) else _numbers(one.values)
-                       for one in sweep.vary]
+                       for one in sweep.parameters]
         self.counts = [len(x) for x in self.listed if x is not None]
 
     @property
@@ -59,7 +59,7 @@ class Design:
             u = self._uniforms(first, until)
             return [quantile(one.drawn, u[:, k]) if listed is None
                     else _picked(listed, np.minimum((u[:, k] * len(listed)).astype(int), len(listed) - 1))
-                    for k, (one, listed) in enumerate(zip(self.vary, self.listed, strict=True))]
+                    for k, (one, listed) in enumerate(zip(self.parameters, self.listed, strict=True))]
         places = [runs] * len(self.listed) if self.sweep.combine == "zip" else np.unravel_index(runs, self.counts)
         return [_picked(listed, at) for listed, at in zip(self.listed, places, strict=True)]
 
@@ -67,7 +67,7 @@ class Design:
         """(runs, d) in (0, 1)."""
         if self.sweep.sampling != "random":
             return self._whole[first:until]
-        return np.stack([_stream(self.sweep.seed, one.key, first, until) for one in self.vary], axis=1)
+        return np.stack([_stream(self.sweep.seed, one.key, first, until) for one in self.parameters], axis=1)
 
     @cached_property
     def _whole(self) -> np.ndarray:
@@ -75,8 +75,8 @@ class Design:
         kind = {"latin_hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol}[self.sweep.sampling]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a note says so
-            u = kind(len(self.vary), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
-        dimensions = np.argsort(np.argsort([one.key for one in self.vary]))         # whatever the order of the entries
+            u = kind(len(self.parameters), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
+        dimensions = np.argsort(np.argsort([one.key for one in self.parameters]))         # whatever the order of the entries
         return np.clip(u[:, dimensions], 0.5 * _BITS, 1.0 - _BITS)
 
 
@@ -134,11 +134,11 @@ class SweepBinding:
     def __init__(self, sweep: Sweep):
         self.sweep, self.design = sweep, Design(sweep)
         self.model = self._begin()
-        known = set(parameter_names(self.model)) if any(one.of_robot for one in sweep.vary) else set()
-        self.parameters = [one.of_robot if one.of_robot in known else None for one in sweep.vary]
-        for one, name in zip(sweep.vary, self.parameters, strict=True):
+        known = set(parameter_names(self.model)) if any(one.of_robot for one in sweep.parameters) else set()
+        self.parameters = [one.of_robot if one.of_robot in known else None for one in sweep.parameters]
+        for one, name in zip(sweep.parameters, self.parameters, strict=True):
             self._check_key(one, name, known)
-        self.nominal = [self._nominal(one, name) for one, name in zip(sweep.vary, self.parameters, strict=True)]
+        self.nominal = [self._nominal(one, name) for one, name in zip(sweep.parameters, self.parameters, strict=True)]
 
     # of kinds of runs
     def _begin(self) -> Model:
@@ -156,13 +156,13 @@ class SweepBinding:
     @property
     def of_robot(self) -> bool:
         """Whether the robot differs from run to run."""
-        return any(one.of_robot for one in self.sweep.vary)
+        return any(one.of_robot for one in self.sweep.parameters)
 
     def values(self, first: int, until: int) -> list[np.ndarray | list]:
         """Of runs first … until - 1, by what varies, with factors multiplied."""
         found = self.design.values(first, until)
         return [x * factor if one.scale == "relative" else x
-                for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
+                for one, x, factor in zip(self.sweep.parameters, found, self.nominal, strict=True)]
 
     def values_of(self, number: int) -> list:
         """Of one run."""
@@ -183,7 +183,7 @@ class SweepBinding:
 
     def bind(self, values):
         """The run where what varies has these values."""
-        return self._bound(zip(self.sweep.vary, self.parameters, values, strict=True))
+        return self._bound(zip(self.sweep.parameters, self.parameters, values, strict=True))
 
     def _bound(self, given: Iterable[tuple[SweepParameter, str | None, object]]):
         """What varies, its parameter of the robot, and its value: the others stay as they are."""
@@ -203,7 +203,7 @@ class SweepBinding:
         try:
             return self.bind(values)
         except LiedynError as error:
-            for one, name, x in zip(self.sweep.vary, self.parameters, values, strict=True):
+            for one, name, x in zip(self.sweep.parameters, self.parameters, values, strict=True):
                 try:
                     self._bound([(one, name, x)])
                 except LiedynError as cause:
@@ -305,7 +305,8 @@ class TrajectoryBinding(SweepBinding):
 
     def path(self, values) -> str:
         """Of the trajectory of a run with these values."""
-        return next((x for one, x in zip(self.sweep.vary, values, strict=True) if one.key == "trajectory"), self.job.trajectory)
+        return next((x for one, x in zip(self.sweep.parameters, values, strict=True) if one.key == "trajectory"),
+                    self.job.trajectory)
 
     def _check_key(self, one: SweepParameter, name: str | None, known: set[str]) -> None:
         if one.of_robot is None and one.key != "trajectory":

@@ -75,7 +75,7 @@ class TrajectoryEvaluator(SweepEvaluator):
 
     def common(self) -> tuple:
         job, model = self.sweep.job, self.binding.model
-        varied = [path for one in self.sweep.vary if one.key == "trajectory" for path in one.values]
+        varied = [path for one in self.sweep.parameters if one.key == "trajectory" for path in one.values]
         files = [_hash_of(path) for path in (job.trajectory, *varied, *([model.source] if model.source else []))]
         options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in ("trajectory", "robot")}
         numbers = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
@@ -146,7 +146,7 @@ class VectorizedTrajectory:
     """
 
     def __init__(self, binding: TrajectoryBinding, path: str):
-        self.binding, self.vary = binding, binding.sweep.vary
+        self.binding, self.parameters = binding, binding.sweep.parameters
         self.trajectory, self._path = binding.trajectory(path), path
         looked = self._here(binding.looked_at)
         some = [[x[0] for x in self._here([[x] for x in values])] for values in binding.some]
@@ -162,7 +162,7 @@ class VectorizedTrajectory:
 
     def _here(self, values: list) -> list:
         """With this trajectory."""
-        return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.vary, values, strict=True)]
+        return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.parameters, values, strict=True)]
 
     def _constants_of(self, values) -> np.ndarray | None:
         """Of the robot of a run; None where it cannot go with the others."""

@@ -169,6 +169,6 @@ def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, con
 
 
 def _values(found, number: int) -> list[str]:
-    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, found.binding.values_of(number), strict=True))
+    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.parameters, found.binding.values_of(number), strict=True))
     other = ["the robot is another one than in its file: other commands do not know what differs"]
     return [f"run {number}: {told}", *(other if found.binding.of_robot else [])]

@@ -111,7 +111,7 @@ class ScenarioTables(NamedTuple):
             yield "contacts", "material", np.ones(self.plant.contacts.material.size, dtype=bool)
         if laws and (laws.row >= 0).any():
             yield "joint_laws", "gain", laws.gain != 0.0
-            for field in ("about_q", "about_v", "about_tau"):
+            for field in ("setpoint_q", "setpoint_v", "setpoint_tau"):
                 yield "joint_laws", field, np.ones(getattr(laws, field).size, dtype=bool)
 
     @property

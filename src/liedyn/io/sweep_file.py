@@ -150,7 +150,7 @@ class Sweep:
     """
 
     scenario: str
-    vary: tuple[SweepParameter, ...]
+    parameters: tuple[SweepParameter, ...]
     combine: str
     samples: int = 0
     sampling: str = "random"
@@ -176,7 +176,7 @@ OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance"
 # values of keys -----------------------------------------------------------------------------------------------------
 
 def _varied(node: Node) -> SweepParameter:
-    values = VARY.values(node)
+    values = PARAMETER.values(node)
     key = values["key"].strip()
     if not key:
         raise node.value["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
@@ -309,7 +309,7 @@ LOG_NORMAL = Schema("log_normal", (
     Field("sigma", Number(above=0), "standard deviation of the logarithm", required=True, example=0.2), _LOW, _HIGH))
 SOURCES = ("list", "range", "csv", "uniform", "log_uniform", "normal", "log_normal")
 DISTRIBUTIONS = SOURCES[3:]
-VARY = Schema("vary", (
+PARAMETER = Schema("parameter", (
     Field("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
         "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`; or, of a job, `trajectory`",
         required=True,
@@ -339,7 +339,7 @@ SWEEP = Schema("sweep", (
     Field("overrides", Named(_VALUE, "duration", _overrides),
         "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
-    Field("vary", List(VARY, 1, words="entries"), "a list: what varies from run to run", required=True,
+    Field("parameters", List(PARAMETER, 1, words="entries"), "a list: what varies from run to run", required=True,
         missing="a list of what varies", live=True),
     Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
@@ -389,8 +389,8 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
     """
     root = read_yaml(path, ScenarioError)
-    if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
-        raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
+    if root.kind == "mapping" and "robot" in root.value and "parameters" not in root.value:
+        raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and parameters")
     given = SWEEP.given(root)
     kind = SWEEP.value(given, "job", SIMULATE)
     texts = override_texts(overrides, ScenarioError)
@@ -400,13 +400,13 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     values = SWEEP.values(root)
     job = _job(kind, root, values) if kind != SIMULATE else None
     if job:
-        values["vary"] = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in values["vary"])
-    values.setdefault("combine", "sample" if any(one.drawn for one in values["vary"]) else "grid")
+        values["parameters"] = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in values["parameters"])
+    values.setdefault("combine", "sample" if any(one.drawn for one in values["parameters"]) else "grid")
     sweep = Sweep(**{field.name: values[field.name] for field in fields(Sweep) if field.name in values} | {
         "scenario": values.get("scenario", ""), "overrides": (*values.get("overrides", ()), *texts), "job": job,
         "source": os.fspath(path)})
     _check_combination(root, given, sweep)
-    _check_names(sweep.vary, sweep.outputs)
+    _check_names(sweep.parameters, sweep.outputs)
     return sweep
 
 
@@ -435,16 +435,16 @@ def _of_files(one: SweepParameter, folder: str) -> SweepParameter:
 
 
 def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None:
-    at, drawn, runs = given.get("combine", root), [one for one in sweep.vary if one.drawn], sweep.samples
+    at, drawn, runs = given.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
     if sweep.combine == "sample":
         if not runs:
             raise root.problem("the key samples is missing", expected="a number of runs")
         if runs > MOST_RUNS:
             raise given["samples"].problem("too many runs", found=runs, expected=f"at most {MOST_RUNS:.0e}")
-        numbers = runs * len(sweep.vary)
+        numbers = runs * len(sweep.parameters)
         if numbers > _IN_MEMORY and sweep.sampling != "random":
             needed = f"the points of {given['sampling'].shown()} need {8e-9 * numbers:.3g} GB of memory"
-            raise given["samples"].problem(needed, found=f"{runs} x {len(sweep.vary)}",
+            raise given["samples"].problem(needed, found=f"{runs} x {len(sweep.parameters)}",
                                            expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
@@ -453,7 +453,7 @@ def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None
     if drawn:
         raise at.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
                          expected="combine: sample, or a list or range")
-    counts = {one.name: len(one.values) for one in sweep.vary}
+    counts = {one.name: len(one.values) for one in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:
         raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),
                          expected="one length")
@@ -461,14 +461,14 @@ def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None
         raise at.problem("too many runs", found=" x ".join(map(str, counts.values())), expected=f"at most {MOST_RUNS:.0e}")
 
 
-def _check_names(vary: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:
+def _check_names(parameters: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:
     seen: dict[str, str] = dict.fromkeys(OWN_COLUMNS, "a column that every table has")
     keys: set[str] = set()
-    for one in vary:
+    for one in parameters:
         if one.key in keys:
             raise ScenarioError("the same key varies twice", place=one.place, found=one.key)
         keys.add(one.key)
-    for one in (*vary, *outputs):
+    for one in (*parameters, *outputs):
         if one.name in seen:
             raise ScenarioError("two columns of the table have the same name", place=one.place, found=one.name,
                                 expected=f"another name than that of {seen[one.name]}")

@@ -180,8 +180,9 @@ def batch_text(report: dict) -> str:
     length = f"{report['rows']} rows"
     if report["job"] == SIMULATE:
         length = f"{steps_text(report['steps'])}, {length}"
+    varied = (f"{name} ({key})" if name != key else name for name, key in report["parameters"].items())
     lines = [f"{report['runs']} runs of {report['robot']} ({report['scenario']})",
-             f"  varied     {', '.join(f'{name} ({key})' if name != key else name for name, key in report['vary'].items())}",
+             f"  varied     {', '.join(varied)}",
              f"  outputs    {', '.join(report['outputs']) or 'none'}{kept}",
              f"  way        {report['way']}, {chunks}",
              f"  first run  {length}",

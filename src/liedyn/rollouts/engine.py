@@ -58,9 +58,10 @@ def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events 
     signals = unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
-        laws = empty_joint_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
-            active_laws=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
-            about_tau=np.zeros(nv))
+        laws = empty_joint_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool),
+                                np.zeros(nv, dtype=bool))._replace(active_laws=np.array([False, True, False]), row=each,
+                                                                   gain=pattern.astype(float).reshape(-1),
+                                                                   setpoint_q=model.neutral(), setpoint_tau=np.zeros(nv))
     constraints = ConstraintOptions(no) if model.nc else None
     return InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive,
                                constraints=constraints,
@@ -360,6 +361,6 @@ def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -
         q, v = runs.feedback_values[k,
                                     runs.gains.shape[1]:][:model.nq], runs.feedback_values[k,
                                                                                            runs.gains.shape[1] + model.nq:][:nv]
-        laws = laws._replace(gain=gain, about_q=q, about_v=v)
+        laws = laws._replace(gain=gain, setpoint_q=q, setpoint_v=v)
     signals = SimpleNamespace(signal=np.arange(model.nv))
     return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

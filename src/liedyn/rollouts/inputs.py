@@ -38,11 +38,12 @@ MAX_CLOSURE_ERROR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Feedback(Immutable):
-    """State feedback, computed at each stage of a step: tau += -gain [q (-) about_q; v - about_v].
+    """State feedback, computed at each stage of a step: tau += -gain [q (-) setpoint_q; v - setpoint_v].
 
-    gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
-    about_q   (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) about_q is a tangent deviation
-    about_v   (…, nv) or (…, S, nv); default: zero
+    gain          (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
+    setpoint_q    (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) setpoint_q is a tangent
+                  deviation
+    setpoint_v    (…, nv) or (…, S, nv); default: zero
 
     Examples
     --------
@@ -53,8 +54,8 @@ class Feedback(Immutable):
     """
 
     gain: ArrayLike
-    about_q: ArrayLike
-    about_v: ArrayLike | None = None
+    setpoint_q: ArrayLike
+    setpoint_v: ArrayLike | None = None
 
     @classmethod
     def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
@@ -192,14 +193,14 @@ class RolloutInputs:
         return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
     def _bind_feedback(self, rows) -> None:
-        gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
+        gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
         self.pattern = (gain != 0.0).any(axis=0)
         fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
         integrate(self.model, fixed[0], np.zeros(self.model.nv))
         self.gains = gain[:, self.pattern]
         self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
         self.setpoints = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
-        for name, x in zip(("feedback.about_q", "feedback.about_v"), self.setpoints or (), strict=False):
+        for name, x in zip(("feedback.setpoint_q", "feedback.setpoint_v"), self.setpoints or (), strict=False):
             self._check_steps(name, x)
 
     def _check_steps(self, name: str, x) -> None:
@@ -283,13 +284,14 @@ def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
     gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
-    about_q = as_array(to_numpy(feedback.about_q), "feedback.about_q", (model.nq,))
-    about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
-        to_numpy(feedback.about_v), "feedback.about_v", (model.nv,))
-    moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
+    setpoint_q = as_array(to_numpy(feedback.setpoint_q), "feedback.setpoint_q", (model.nq,))
+    setpoint_v = np.zeros(model.nv) if feedback.setpoint_v is None else as_array(
+        to_numpy(feedback.setpoint_v), "feedback.setpoint_v", (model.nv,))
+    moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (setpoint_q, setpoint_v))
     if moves:
-        about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
-    return [("feedback.gain", gain, 2), ("feedback.about_q", about_q, 1 + moves), ("feedback.about_v", about_v, 1 + moves)]
+        setpoint_q, setpoint_v = (x[None] if x.ndim == 1 else x for x in (setpoint_q, setpoint_v))
+    return [("feedback.gain", gain, 2), ("feedback.setpoint_q", setpoint_q, 1 + moves),
+            ("feedback.setpoint_v", setpoint_v, 1 + moves)]
 
 
 def _check_not_both(name: str, x, lead: tuple[int, ...], steps: int) -> None:

@@ -49,7 +49,7 @@ class ContactMotion(Immutable):
     depth            (N, m) [m], below zero where nothing touches
     slip             (N, m) [m/s] of the point of contact along the plane
     centre           (N, 3) centre of pressure on all planes of the world, world; NaN where nothing touches
-    friction, creep  (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
+    friction, friction_speed  (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
     """
 
     names: tuple[str, ...]
@@ -58,13 +58,13 @@ class ContactMotion(Immutable):
     slip: Array
     centre: Array
     friction: Array
-    creep: Array
+    friction_speed: Array
 
     @property
     def utilization(self) -> Array:
         """(N, m) tangential force relative to the friction that the normal force allows, from 0 to 1; 0 where nothing touches."""
         with np.errstate(invalid="ignore"):
-            used = np.where(self.slip > 0.0, self.slip / np.hypot(self.slip, self.creep), 0.0)
+            used = np.where(self.slip > 0.0, self.slip / np.hypot(self.slip, self.friction_speed), 0.0)
         return np.where((self.force > 0.0) & (self.friction > 0.0), used, 0.0 * self.force)
 
     @property
@@ -278,7 +278,7 @@ def _contact_arrays(rows, model, share: float) -> Contacts:
         np.zeros(m, dtype=np.int64), other_first, other_path, numbers[2], numbers[3],
         np.array([round(2 * one.exponent) for one in material], dtype=np.int64),
         np.array([one.smooth is not None for one in material]),
-        np.array([(one.stiffness, one.damping, one.friction, one.creep, one.smooth or 1.0) for one in material],
+        np.array([(one.stiffness, one.damping, one.friction, one.friction_speed, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
         np.full(m, share), np.array(scales_with_weight), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
 

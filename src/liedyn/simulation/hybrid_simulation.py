@@ -385,7 +385,7 @@ class HybridSimulation:
                              "done": sorted(self._finished_events), "deaf": self._disabled_until}}
 
     def load_state_dict(self, about: dict) -> list[InitialValueProblem]:
-        """From what `about` said. Returns the problem of each stretch so far."""
+        """Restore what `state_dict` returned. Returns the problem of each segment so far."""
         saved, problems = about["timeline"], self.problems
         stages, start, loops = [], _to_arrays(saved["start"]), saved["totals"]["loops"]
         problems.last_times, problems.phase_began = saved["last"], saved["phase_began"]

@@ -217,7 +217,7 @@ class HardStops:
         return [list(times) for times in self._times.values()]
 
     def load_state_dict(self, about: list) -> None:
-        """From what `about` said."""
+        """Restore what `state_dict` returned."""
         for stop, times in zip(self.stops, about, strict=True):
             self._times[stop].extend(times)
 

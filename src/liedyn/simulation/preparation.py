@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.errors import ComputationError, ScenarioError, UsageError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.scenario import EFFORT, METHODS, WITHOUT_EVENTS, Prescribe, Scenario
+from liedyn.io.scenarios.scenario import METHODS, ROBOT_LIMITS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
@@ -196,7 +196,7 @@ def _no_effect_warnings(scenario: Scenario, model: Model) -> list[str]:
     notes = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
              for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
     saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
-    by_robot = [k for name, rule in saturated.items() if rule.value == EFFORT
+    by_robot = [k for name, rule in saturated.items() if rule.value == ROBOT_LIMITS
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]
     if by_robot and not np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any():
         notes.append("saturate has no effect: the robot file has no effort limits for these joints")

@@ -23,9 +23,9 @@ from liedyn.io.file_schema import (
 from liedyn.io.robots.robot_schema import SHAPE as BODY
 from liedyn.io.scenarios.scenario import (
     EXPONENTS,
-    LARGEST_CREEP,
-    LEAST_CREEP,
     LEAST_LENGTH,
+    MAX_FRICTION_SPEED,
+    MIN_FRICTION_SPEED,
     SHAPES,
     WITHOUT_EVENTS,
     Contact,
@@ -94,18 +94,18 @@ def _material(given: dict[str, Node]) -> tuple[tuple[str, float], ...]:
     return tuple(values.items())
 
 
-MATERIAL = (
-    Field("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),
-    Field("stiffness", Number(above=0, most=MAX_INPUT), "[N/m^exponent]", "by `sink`", example=1e5),
-    Field("sink", Number(least=LEAST_LENGTH, most=MAX_INPUT),
-          "instead of `stiffness`: how far a contact sinks under its share of "
-        "the weight [m]", default_of(Material, "sink"), example=1e-3),
-    Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
-    Field("damping", Number(least=0, most=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
-    Field("creep", Number(least=LEAST_CREEP, most=LARGEST_CREEP), "speed below which friction is smooth [m/s]",
-        default_of(Material, "creep"), example=1e-3),
-    Field("smooth", Number(least=LEAST_LENGTH, most=MAX_INPUT), "width of the smooth form of the normal force, which is "
-        "differentiable everywhere [m]", "none", example=1e-4))
+MATERIAL = (Field("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"),
+                  example=0.8), Field("stiffness", Number(above=0, most=MAX_INPUT), "[N/m^exponent]", "by `sink`", example=1e5),
+            Field("sink", Number(least=LEAST_LENGTH, most=MAX_INPUT),
+                  "instead of `stiffness`: how far a contact sinks under its share of " "the weight [m]",
+                  default_of(Material, "sink"), example=1e-3),
+            Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
+            Field("damping", Number(least=0, most=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"),
+                  example=2),
+            Field("friction_speed", Number(least=MIN_FRICTION_SPEED, most=MAX_FRICTION_SPEED),
+                  "speed below which friction is smooth [m/s]", default_of(Material, "friction_speed"), example=1e-3),
+            Field("smooth", Number(least=LEAST_LENGTH, most=MAX_INPUT), "width of the smooth form of the normal force, which is "
+                  "differentiable everywhere [m]", "none", example=1e-4))
 SHAPE = Schema("contact_shape", (
     Field("point", Vector(3, MAX_INPUT), "position in the link frame [m]", example=[0, 0, -0.5]),
     Field("sphere", BODY["sphere"].value, "by its radius"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.file_schema import Boolean, Choice, Field, File, List, Named, Number, OneOf, Schema, Text, Vector, default_of, only
-from liedyn.io.scenarios.scenario import EFFORT, HOLDS, LAWS, LEAST_PERIOD, MEASURED, Control, Rule, Sampling
+from liedyn.io.scenarios.scenario import HOLDS, LAWS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
     POSE_MOTION,
@@ -40,11 +40,11 @@ def _control(node: Node) -> Control:
                 if child.number() >= 0.0:
                     raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
     values = CONTROL.values(node)
-    about, (gain, rows, columns) = values.pop("about", {}), values.pop("gain", ((), (), ()))
+    setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
     if rows and "joints" in given:
         raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
-    return Control(**values, gain=gain, rows=rows, columns=columns, about_q=about.get("q", ()), about_v=about.get("v", ()),
-                   place=node.place)
+    return Control(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
+                   setpoint_v=setpoint.get("v", ()), place=node.place)
 
 
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
@@ -108,56 +108,65 @@ def _finite(cell: str, place: Place) -> float:
 def _saturation(node: Node) -> tuple[Rule, ...]:
     """`true`: all joints at their effort limits; or a limit by joint."""
     if node.kind == "boolean":
-        return (Rule("*", EFFORT, node.place),) if node.value else ()
+        return (Rule("*", ROBOT_LIMITS, node.place),) if node.value else ()
     if node.kind != "mapping":
-        raise node.wrong("true, false, or limits by joint: effort or a number")
+        raise node.wrong("true, false, or limits by joint: limits or a number")
     return SATURATE.values[1].read(node)
 
 
 def _limit(node: Node) -> float | str:
     if node.kind == "text":
-        return node.choice((EFFORT,))
+        return node.choice((ROBOT_LIMITS,))
     if node.kind != "number":
-        raise node.wrong("effort (the limit of the robot file) or a number [N m or N]")
+        raise node.wrong("limits (the one of the robot file) or a number [N m or N]")
     return LIMIT.read(node)
 
 
-ABOUT = Schema("about", (
+SETPOINT = Schema("setpoint", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
-CONTROL = Schema("control", (
-    Field("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
-        example="computed_torque"),
-    Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
-        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
-        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
-        example={"motor1": "0.5*sin(t)"}),
-    Field("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
-        kinds=TRACKING, example=20),
-    Field("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
-        "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
-    Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
-        missing="the link that follows the target", example="hand"),
-    Field("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
-        default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
-    Field("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
-        "alone leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
-        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
-    Field("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
-        "them free [rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
-    Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
-          "all "
-        "that are not prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
-    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
-        kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
-    Field("about", ABOUT, "with `law: state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not "
-        "listed is neutral", required=True, kinds=("state_feedback",),
-        missing="the state about which the gain holds: q and v by joint",
-        example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,), what="the law {}", how=_control)
+CONTROL = Schema("control",
+                 (Field("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
+                        example="computed_torque"),
+                  Field("motion", by_name(SIGNAL, "joint"),
+                        "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
+                        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
+                        required=True, missing="the desired motion of each joint; of an elastic one by the name of its motor's",
+                        kinds=OF_JOINTS, example={"motor1": "0.5*sin(t)"}),
+                  Field("bandwidth", Number(above=0),
+                        "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]", kinds=TRACKING,
+                        example=20), Field("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())),
+                                           "instead of `bandwidth`: a list of "
+                                           "negative poles [1/s], four for `feedback_linearization` and two for the others",
+                                           kinds=TRACKING, example=[-20, -25]),
+                  Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
+                        missing="the link that follows the target", example="hand"),
+                  Field("point", Vector(3),
+                        "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
+                        default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
+                  Field("target", POSE_MOTION,
+                        "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
+                        "alone leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
+                        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
+                  Field("posture", by_name(NUMBERS, "joint"),
+                        "with `law: task_space`: preferred joint positions, as far as the target leaves " "them free [rad or m]",
+                        "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
+                  Field("joints", patterns(()),
+                        "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives", "all "
+                        "that are not prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"),
+                        example=["elbow"]),
+                  Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
+                        kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
+                  Field("setpoint", SETPOINT,
+                        "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is not "
+                        "listed is neutral", required=True, kinds=("state_feedback",),
+                        missing="the state at which the gain holds: q and v by joint", example={"q": {"elbow": 0.5}})),
+                 kind="law", one_of=(POLES,), what="the law {}", how=_control)
 
 LIMIT = Number(above=0)
-SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
+SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "limit", _limit), "joint*")), "saturation",
+                 _saturation)
 
 
 def control_to_dict(control: Control) -> dict:
@@ -168,8 +177,8 @@ def control_to_dict(control: Control) -> dict:
     if control.law == "state_feedback":
         gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
             if control.rows else control.gain
-        return named | {"gain": gain, "about": {"q": rules_to_dict(control.about_q, numbers_to_list),
-                                                "v": rules_to_dict(control.about_v, numbers_to_list)}}
+        return named | {"gain": gain, "setpoint": {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
+                                                "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
     poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
     if control.law in OF_JOINTS:
         return {"law": control.law, "motion": rules_to_dict(control.motion, signal_to_dict), **poles}

@@ -64,7 +64,7 @@ def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple
     events = tuple(_event(name, child, duration) for name, child in node.mapping().items())
     names = [phase.name for phase in phases]
     for event in events:
-        within = [(name, node.value[event.name].value["in"].place) for name in event.phases]
+        within = [(name, node.value[event.name].value["phases"].place) for name in event.phases]
         for name, place in (*within, *((action.phase, action.place) for action in event.actions
                                        if isinstance(action, EnterPhase))):
             if name not in names:
@@ -89,7 +89,7 @@ def _event(name: str, node: Node, duration: float) -> Event:
     if touch and "value" in given:
         raise given["value"].problem("value does not apply to touch and lift", expected="no value")
     direction = DIRECTIONS[values.pop("direction")] if "direction" in given else touch.way if touch else 0
-    return Event(name, values.pop("do"), when=when, touch=touch, direction=direction, phases=values.pop("in", ()), **values,
+    return Event(name, values.pop("do"), when=when, touch=touch, direction=direction, phases=values.pop("phases", ()), **values,
                  place=node.place)
 
 
@@ -230,7 +230,7 @@ EVENT = Schema("event", (
     Field("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
         example="rising"),
     Field("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
-    Field("in", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
+    Field("phases", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
     Field("once", Boolean(), "whether it happens only the first time", False, example=True),
     Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", _actions),
         "an action, or a list of actions in their order", required=True, missing="what happens: " + ", ".join(ACTION))),
@@ -250,7 +250,7 @@ def event_to_dict(event: Event) -> dict:
     timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
         "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
         "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
-    return {**timed, "in": event.phases or None, "once": event.once or None, "do": list(map(_action_to_dict, event.actions))}
+    return {**timed, "phases": event.phases or None, "once": event.once or None, "do": list(map(_action_to_dict, event.actions))}
 
 
 def _action_to_dict(action: Action) -> dict:

@@ -23,7 +23,7 @@ WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not e
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
 LAWS = {"feedback_linearization": 4, "computed_torque": 2, "task_space": 2, "gravity_compensation": 0, "state_feedback": 0}
-EFFORT = "effort"                # of `saturate`: the limit of the robot file
+ROBOT_LIMITS = "limits"          # of `saturate`: the effort limit of the robot file
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Control:
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints
                task_space               of second order, of the pose of a link
                gravity_compensation     the gravity force
-               state_feedback           what holds the state `about` less gain times the deviation from it
+               state_feedback           what holds the state `setpoint` less gain times the deviation from it
     motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
                of its motor's joint
     poles      of the error of each joint, LAWS[law] of them [1/s], below zero; or
@@ -181,7 +181,7 @@ class Control:
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
     link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
     posture    of task_space: positions by joint
-    about_q, about_v   values by joint; those that are not given are neutral, zero
+    setpoint_q, setpoint_v   values by joint; those that are not given are neutral, zero
     """
 
     law: str
@@ -196,8 +196,8 @@ class Control:
     point: tuple[float, ...] = (0.0, 0.0, 0.0)
     target: Motion | Waypoints | None = None
     posture: tuple[Rule, ...] = ()
-    about_q: tuple[Rule, ...] = ()
-    about_v: tuple[Rule, ...] = ()
+    setpoint_q: tuple[Rule, ...] = ()
+    setpoint_v: tuple[Rule, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 
@@ -270,7 +270,7 @@ class Scenario:
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
-    saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
+    saturate: tuple[Rule, ...] = ()              # limits of joint forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `control_schema.Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
@@ -359,14 +359,14 @@ class Sampling:
 # What can touch, and what is given of it, as in robot files: a point its position, a box its lengths.
 SHAPES = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
 EXPONENTS = (1.0, 1.5, 2.0)
-LEAST_CREEP = 1e-9
+MIN_FRICTION_SPEED = 1e-9
 LEAST_LENGTH = 1e-12     # m: of what a contact sinks, and of the width of the smooth form
-LARGEST_CREEP = 1e6      # m/s
+MAX_FRICTION_SPEED = 1e6      # m/s
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """N = stiffness d^exponent (1 + damping d'), friction mu N u / sqrt(u^2 + creep^2), see `kernels.simulation.contact`.
+    """N = stiffness d^exponent (1 + damping d'), friction mu N u / sqrt(u^2 + friction_speed^2), by `kernels.simulation.contact`.
 
     stiffness    [N/m^exponent]; None: such that a contact sinks by `sink` [m] under its share of the weight
     smooth       width [m] of the smooth form; None: the law itself
@@ -377,7 +377,7 @@ class Material:
     sink: float = 1e-3
     exponent: float = 1.5
     damping: float = 2.0         # s/m
-    creep: float = 1e-3          # m/s
+    friction_speed: float = 1e-3          # m/s
     smooth: float | None = None  # m
 
 

@@ -192,7 +192,7 @@ def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool
     root = read_yaml(path, ScenarioError)
     if is_robot(root):
         raise root.problem("this is a robot, not a scenario", expected="the key robot")
-    if root.kind == "mapping" and "vary" in root.value and "robot" not in root.value:
+    if root.kind == "mapping" and "parameters" in root.value and "robot" not in root.value:
         raise root.problem("this is a sweep, not a scenario", expected="the key robot", hint="liedyn batch runs it")
     return _scenario(root, os.fspath(path), overrides, long)
 

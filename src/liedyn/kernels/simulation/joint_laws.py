@@ -41,9 +41,9 @@ class JointLaws(NamedTuple):
     gravity: np.ndarray      # (nv,) bool: gets the gravity force
     row: np.ndarray          # (nv,) int64 row of the gain, -1: none
     gain: np.ndarray         # (2 nv rows,)
-    about_q: np.ndarray      # (nq,)
-    about_v: np.ndarray      # (nv,)
-    about_tau: np.ndarray    # (rows,)
+    setpoint_q: np.ndarray      # (nq,)
+    setpoint_v: np.ndarray      # (nv,)
+    setpoint_tau: np.ndarray    # (rows,)
     driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
     given: np.ndarray        # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
@@ -102,13 +102,13 @@ def add_gravity_compensation(laws, tree, ws):
 @inline_kernel
 def add_state_feedback(laws, tree, ws):
     nv = laws.v.size
-    difference(tree, laws.about_q, ws.q, laws.x)
+    difference(tree, laws.setpoint_q, ws.q, laws.x)
     for k in range(nv):
-        laws.v[k] = ws.v[k] - laws.about_v[k]
+        laws.v[k] = ws.v[k] - laws.setpoint_v[k]
     for k in range(nv):
         r = laws.row[k]
         if r >= 0:
-            force = laws.about_tau[r]
+            force = laws.setpoint_tau[r]
             for i in range(nv):
                 force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
             ws.tau[k] += force

@@ -191,7 +191,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
     source, about = Path(source), ResultStore(source).about() or {}
     runs, notes = _complete_runs(source, about)
     count = len(runs["number"])
-    varied = {one["name"]: runs[one["name"]] for one in about.get("vary", [])}
+    varied = {one["name"]: runs[one["name"]] for one in about.get("parameters", [])}
     varied = {name: x for name, x in varied.items() if x.dtype.kind == "f" and len(np.unique(x)) > 1}
     outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
     outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
@@ -244,8 +244,8 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
         number = int(runs["number"][0])
-        centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.vary))
-        for k, one in enumerate(batch.sweep.vary):
+        centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.parameters))
+        for k, one in enumerate(batch.sweep.parameters):
             if one.name in varied:
                 centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
         found = sensitivities(batch.bench, centre, spreads)

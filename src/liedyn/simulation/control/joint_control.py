@@ -14,7 +14,7 @@ from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.control_schema import Motor
-from liedyn.io.scenarios.scenario import EFFORT, Control, Expression, Pd, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Control, Expression, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
@@ -269,11 +269,11 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
                 raise ScenarioError(f"the force of {name} cannot be limited: {why}", place=rule.place)
             continue
         for k in range(joint.v.start, joint.v.stop):
-            given = model.effort_limit[k] if rule.value == EFFORT else rule.value
+            given = model.effort_limit[k] if rule.value == ROBOT_LIMITS else rule.value
             if 0.0 < given < math.inf:
                 limit[k], places[k] = given, rule.place
             elif named:
-                raise ScenarioError(f"joint {name} has no effort limit in the robot file", place=rule.place, found=EFFORT,
+                raise ScenarioError(f"joint {name} has no effort limit in the robot file", place=rule.place, found=ROBOT_LIMITS,
                                     expected="a number [N m or N]")
     return limit, places
 
@@ -379,8 +379,8 @@ def _bind_feedback(control: Control, model, mask, laws: JointLaws, passive: bool
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
                                      f"{model.nv} coordinates)")
     q, v = model.neutral(), np.zeros(model.nv)
-    rules = write_values(q, control.about_q, model, model.q_index)
-    write_values(v, control.about_v, model, model.v_index)
+    rules = write_values(q, control.setpoint_q, model, model.q_index)
+    write_values(v, control.setpoint_v, model, model.v_index)
     warnings = normalize_quaternions(q, rules, model)
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
     row = np.full(model.nv, -1)
@@ -390,9 +390,10 @@ def _bind_feedback(control: Control, model, mask, laws: JointLaws, passive: bool
     left = np.where((row >= 0) | laws.given, 0.0, size)
     worst = int(np.argmax(left))
     if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
-        warnings.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
-                     f"{force[worst]:.4g}, which the law does not give")
-    return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), warnings
+        warnings.append(
+            f"{control.place}: setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
+                        f"{force[worst]:.4g}, which the law does not give")
+    return laws._replace(row=row, gain=gain.reshape(-1), setpoint_q=q, setpoint_v=v, setpoint_tau=force[rows]), warnings
 
 
 def _order_gain(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:

@@ -142,7 +142,7 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
         out[laws.gravity, :nv] += by_q[laws.gravity]
     if laws.active_laws[FEEDBACK]:
         gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
-        by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.about_q, q)[1], gain[:, nv:]])
+        by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.setpoint_q, q)[1], gain[:, nv:]])
         out[has] -= by_state[laws.row[has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]

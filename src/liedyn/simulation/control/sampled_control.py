@@ -73,7 +73,7 @@ class SampledController:
                 "waiting": [[t, torque.tolist(), slope.tolist()] for t, torque, slope in self.waiting]}
 
     def load_state_dict(self, about: dict) -> None:
-        """From what `about` said."""
+        """Restore what `state_dict` returned."""
         self.samples, self.since, self.integral = about["samples"], about["since"], np.array(about["integral"])
         for name in ("torque", "slope", "before", "had_law"):
             setattr(self, name, np.array(about[name]))
