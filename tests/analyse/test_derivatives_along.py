@@ -143,13 +143,13 @@ def test_every_figure_has_a_unit():
 
 
 @pytest.mark.parametrize("given, words", [
-    ({"of": "hybrid"}, "--prescribed and --of hybrid must be used together"),
-    ({"prescribed": ("base",)}, "--prescribed and --of hybrid must be used together"),
+    ({"of": "hybrid"}, "--prescribed and --function hybrid must be used together"),
+    ({"prescribed": ("base",)}, "--prescribed and --function hybrid must be used together"),
     ({"of": "hybrid", "prescribed": ("bse",)}, "no moving joint matches 'bse'"),
     ({"joints": ("hip",)}, "no moving joint matches 'hip'"),
-    ({"by": ("mass.rot",)}, "--by mass.rot: there is no such variable; did you mean mass.root"),
-    ({"by": ("zzz",)}, "--by zzz: there is no such variable; there are q.*, v.*, a.*, mass.*, com.*"),
-    ({"by": ("tau.*",)}, "--by tau.*: there is no such variable"),
+    ({"by": ("mass.rot",)}, "--wrt mass.rot: there is no such variable; did you mean mass.root"),
+    ({"by": ("zzz",)}, "--wrt zzz: there is no such variable; there are q.*, v.*, a.*, mass.*, com.*"),
+    ({"by": ("tau.*",)}, "--wrt tau.*: there is no such variable"),
 ])
 def test_what_cannot_be_asked(given, words):
     model = model_of("every kind, floating")
@@ -204,4 +204,4 @@ def test_verify_tells_where_differences_are_no_measure():
 
 def test_many_columns_are_told():
     model = model_of("every kind, floating")
-    assert "3072 columns; --by and --joint choose among them" in derivatives_along(model, trajectory(model)).notes
+    assert "3072 columns; --wrt and --joint choose among them" in derivatives_along(model, trajectory(model)).notes

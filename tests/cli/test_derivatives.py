@@ -41,7 +41,7 @@ def states():
 def test_help_shows_examples():
     result = ok("derivatives", "--help")
     assert "Example:  liedyn derivatives runs/ur5_excite/trajectory.csv" in result.output
-    assert "--of forward --joint elbow" in result.output
+    assert "--function forward --joint elbow" in result.output
 
 
 def test_of_inverse_dynamics(folder):
@@ -57,8 +57,8 @@ def test_of_inverse_dynamics(folder):
 
 
 def test_of_forward_and_hybrid_dynamics(folder):
-    ok("derivatives", "motion.csv", "--of", "forward", "-o", "forward.csv")
-    ok("derivatives", "motion.csv", "--of", "hybrid", "-p", "hip", "-o", "hybrid.csv")
+    ok("derivatives", "motion.csv", "--function", "forward", "-o", "forward.csv")
+    ok("derivatives", "motion.csv", "--function", "hybrid", "-p", "hip", "-o", "hybrid.csv")
     q, v, a, tau = states()
     model = ld.load("bars.yaml")
     out = read_trajectory("forward.csv")
@@ -72,7 +72,7 @@ def test_of_forward_and_hybrid_dynamics(folder):
 
 
 def test_by_figures_of_the_robot(folder):
-    ok("derivatives", "motion.csv", "--by", "mass.*", "--by", "com.lower.?", "--by", "damping.hip", "--joint", "h*")
+    ok("derivatives", "motion.csv", "--wrt", "mass.*", "--wrt", "com.lower.?", "--wrt", "damping.hip", "--joint", "h*")
     out = read_trajectory("motion_derivatives.csv")
     assert list(out.columns) == [f"dtau.hip/d{name}" for name in (
         "mass.upper", "mass.lower", "com.lower.x", "com.lower.y", "com.lower.z", "damping.hip")]
@@ -81,7 +81,7 @@ def test_by_figures_of_the_robot(folder):
 
 
 def test_verify_tells_the_largest_difference(folder):
-    result = ok("derivatives", "motion.csv", "--verify", "--by", "*", "--json")
+    result = ok("derivatives", "motion.csv", "--verify", "--wrt", "*", "--json")
     report = json.loads(result.stdout)
     assert report["output"] == "motion_derivatives.csv" and report["rows"] == 30
     note, = (note for note in report["notes"] if "extrapolated differences" in note)
@@ -108,20 +108,20 @@ def test_verify_fails_and_writes_nothing(folder, monkeypatch):
 
 
 def test_over_pipes(folder):
-    result = ok("derivatives", "-", "--robot", "bars.yaml", "--by", "q.hip", input=Path("motion.csv").read_text())
+    result = ok("derivatives", "-", "--robot", "bars.yaml", "--wrt", "q.hip", input=Path("motion.csv").read_text())
     assert result.stdout.splitlines()[-31].endswith("t[s],dtau.hip/dq.hip[N m/rad],dtau.knee/dq.hip[N m/rad]")
 
 
 @pytest.mark.parametrize("args, status, words", [
     ([], 2, "Missing argument 'TRAJECTORY'"),
-    (["motion.csv", "--of", "energy"], 2, "'energy' is not one of 'inverse', 'forward', 'hybrid'"),
-    (["motion.csv", "--of", "hybrid"], 2, "--prescribed and --of hybrid must be used together"),
-    (["motion.csv", "-p", "hip"], 2, "--prescribed and --of hybrid must be used together"),
-    (["motion.csv", "--of", "hybrid", "-p", "toe"], 2, "no moving joint matches 'toe'; the robot has hip, knee"),
+    (["motion.csv", "--function", "energy"], 2, "'energy' is not one of 'inverse', 'forward', 'hybrid'"),
+    (["motion.csv", "--function", "hybrid"], 2, "--prescribed and --function hybrid must be used together"),
+    (["motion.csv", "-p", "hip"], 2, "--prescribed and --function hybrid must be used together"),
+    (["motion.csv", "--function", "hybrid", "-p", "toe"], 2, "no moving joint matches 'toe'; the robot has hip, knee"),
     (["motion.csv", "--joint", "toe"], 2, "no moving joint matches 'toe'"),
-    (["motion.csv", "--by", "mass.loer"], 2, "--by mass.loer: there is no such variable; did you mean mass.lower"),
-    (["motion.csv", "--by", "tau.hip"], 2, "--by tau.hip: there is no such variable"),
-    (["q.csv", "--of", "forward"], 3, "q.csv: there are no columns of the joint forces"),
+    (["motion.csv", "--wrt", "mass.loer"], 2, "--wrt mass.loer: there is no such variable; did you mean mass.lower"),
+    (["motion.csv", "--wrt", "tau.hip"], 2, "--wrt tau.hip: there is no such variable"),
+    (["q.csv", "--function", "forward"], 3, "q.csv: there are no columns of the joint forces"),
     (["motion.csv", "-o", "motion.csv"], 2, "motion.csv exists already; --force overwrites it"),
     (["motion.csv", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
     (["bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),

@@ -85,7 +85,7 @@ def test_a_robot_that_drifts_away_is_unstable(folder):
     Path("robots/drone.yaml").write_text(
         "base: floating\nlinks:\n  frame: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n"
         "actuators:\n  rotor: {link: frame, axis: [0, 0, 1]}\n")
-    result = ok("robots/drone.yaml", "--equilibrium", "--hold", "rotor", "--no-plots")
+    result = ok("robots/drone.yaml", "--equilibrium", "--fix", "rotor", "--no-plots")
     lines = result.stdout.splitlines()
     assert lines[0] == "drone at rest: 12 states, 7 inputs, 6 outputs; unstable (grows like t^3)"
     assert lines[2].split()[:3] == ["0", "(12x)", "unstable"]
@@ -130,7 +130,7 @@ def test_overrides_inputs_and_outputs(folder):
 
 
 def test_an_equilibrium_and_what_holds_it(folder):
-    result = ok("robots/bars.yaml", "--equilibrium", "--hold", "hip", "-S", "initial.q.hip=0.5", "--verify", "--no-plots")
+    result = ok("robots/bars.yaml", "--equilibrium", "--fix", "hip", "-S", "initial.q.hip=0.5", "--verify", "--no-plots")
     assert "\nequilibrium at hip 0.5 rad, knee -0.5 rad\n" in result.stdout
     assert "bars at rest: " in result.stdout and "\nheld by tau.hip " in result.stdout
     told = json.loads(Path("runs/bars_linear/linear.json").read_text())
@@ -166,8 +166,8 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "--at", "soon"], 2, "'soon' is not a valid float"),
     (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),
     (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds; found nan"),
-    (["swing.yaml", "--hold", "hip"], 2, "--hold requires --equilibrium"),
-    (["swing.yaml", "--equilibrium", "--hold", "ankle"], 2, "no joint or actuator to hold matches 'ankle'"),
+    (["swing.yaml", "--fix", "hip"], 2, "--fix requires --equilibrium"),
+    (["swing.yaml", "--equilibrium", "--fix", "ankle"], 2, "no joint or actuator to hold matches 'ankle'"),
     (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
     (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; there are q.hip, q.knee"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
@@ -188,7 +188,7 @@ def test_what_is_refused_leaves_nothing(folder, args, status, words):
 
 def test_patterns_are_refused_before_anything_is_computed(folder, monkeypatch):
     monkeypatch.setattr("liedyn.analysis.linearize.state_at", lambda *_: pytest.fail("simulated"))
-    for args in (["--inputs", "x"], ["--outputs", "x"], ["--equilibrium", "--hold", "x"]):
+    for args in (["--inputs", "x"], ["--outputs", "x"], ["--equilibrium", "--fix", "x"]):
         result = run("swing.yaml", "--at", "0.1", *args)
         assert result.exit_code == 2 and "matches 'x'" in result.stderr, result.output
 

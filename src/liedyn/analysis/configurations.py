@@ -370,17 +370,17 @@ class _EquilibriumSearch:
                                     "its motion)")
         if joint.kind == FREE:
             return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
-                                    f"--hold {joint.name})")
+                                    f"--fix {joint.name})")
         if at_limit:
-            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold holds a joint in place)")
-        return ComputationError(f"{text} (--hold {joint.name} holds it in place)")
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--fix holds a joint in place)")
+        return ComputationError(f"{text} (--fix {joint.name} holds it in place)")
 
 
 def _options(names: list[str]) -> str:
     """Options of the command that hold these actuators."""
     most = 6
-    return " ".join(f"--hold {name}"
-                    for name in names) if len(names) <= most else f"--hold for each of {format_names(names, most)}"
+    return " ".join(f"--fix {name}"
+                    for name in names) if len(names) <= most else f"--fix for each of {format_names(names, most)}"
 
 
 # A closed state of a robot from values by joint name: what `liedyn assemble` runs ---------------------------------------
@@ -461,9 +461,10 @@ def _given(model: Model, texts: Sequence[str], index, option: str):
 
 def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
     """Closure and pose (4, 4) of its frame A."""
-    name, values = _named_values(text, "--drive", "driven loop", [one.name for one in model.constraints if one.driven])
+    name, values = _named_values(text, "--constraint-motion", "driven loop",
+                                 [one.name for one in model.constraints if one.driven])
     if len(values) not in (3, 6):
-        raise UsageError(f"--drive {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
+        raise UsageError(f"--constraint-motion {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
     return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
 
 

@@ -62,7 +62,7 @@ class DerivativeRequest:
 def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> DerivativeRequest:
     """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
     if (of == "hybrid") != bool(prescribed):
-        raise UsageError("--prescribed and --of hybrid must be used together")
+        raise UsageError("--prescribed and --function hybrid must be used together")
     mask = prescribed_of(model, of, prescribed)
     outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
@@ -72,9 +72,9 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
     if count > LARGEST:
         raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} "
                          "variables; "
-                         f"at most {LARGEST} are written: select with --joint PATTERN and --by PATTERN, such as --by 'q.*'")
+                         f"at most {LARGEST} are written: select with --joint PATTERN and --wrt PATTERN, such as --wrt 'q.*'")
     if sum(len(text) + 3 for both in column_names(model, asked) for text in both) > LONGEST_LINE:   # `read_trajectory` refuses it
-        raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --by")
+        raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --wrt")
     return asked
 
 
@@ -85,7 +85,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
     def refusal(pattern: str) -> str:
         kinds = dict.fromkeys(name.partition(".")[0] for name in known)
         hint = nearest(pattern, known, 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
-        return f"--by {pattern}: there is no such variable; {hint}"
+        return f"--wrt {pattern}: there is no such variable; {hint}"
     return tuple(select_names(patterns, known, refusal))
 
 
@@ -458,7 +458,8 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     some = _sample(len(motion.q))
     doubts = error_notes(motion, table[some], lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1),
                          names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
-    notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
+    notes = [*motion.notes, *doubts,
+             *([f"{len(names)} columns; --wrt and --joint choose among them"] if len(names) > 400 else [])]
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
     notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
     if verify:

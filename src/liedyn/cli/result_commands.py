@@ -146,8 +146,8 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
 @click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS",
               help="Simulate up to this time and linearize there.")
 @click.option("--equilibrium", is_flag=True, help="Linearize about an equilibrium near the state at that time.")
-@click.option("--hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints to hold in place by a force to "
-              "be found, or actuators whose thrust is to be found; may be repeated.")
+@click.option("--fix", "hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints kept fixed; the force that "
+              "holds them is computed. Also actuators whose thrust is computed; may be repeated.")
 @click.option("--open-loop", is_flag=True, help="Omit the state feedback of torques, PD laws, wrenches and thrusts.")
 @click.option("--inputs", multiple=True, metavar="PATTERN", help="Inputs, such as 'tau.*' or thrust.rotor1; may be repeated. "
               "Default: all.")
@@ -177,7 +177,7 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     from liedyn.io.atomic_output import check_folder, path_part
 
     if hold and not equilibrium:
-        raise click.UsageError("--hold requires --equilibrium.")
+        raise click.UsageError("--fix requires --equilibrium.")
     if output == "-":
         raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
     folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))

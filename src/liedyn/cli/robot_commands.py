@@ -164,8 +164,8 @@ def export(robot, function, output, no_passive, single, with_test, base, strict,
 @click.option("--keep", multiple=True, metavar="PATTERN", help="Joints that keep their initial guess; may be repeated.")
 @click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint; the velocities of the other joints "
               "are computed. May be repeated.")
-@click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop [m], optionally "
-              "followed by roll, pitch, yaw [rad]; may be repeated.")
+@click.option("--constraint-motion", "drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop "
+              "[m], optionally followed by roll, pitch, yaw [rad]; may be repeated.")
 @loops_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses, which are tried "
               "if the given one does not lead to a closed configuration.")

@@ -127,13 +127,13 @@ def kinematics(model, motion, links, point, frame, jacobian, com, momentum, zmp,
 
 @along_command(
     "Compute derivatives of the dynamics along a trajectory.",
-    click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
+    click.option("--function", "of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
                  help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics."),
     click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
-                 help="With --of hybrid: joints whose acceleration is prescribed; may be repeated."),
-    click.option("--by", multiple=True, metavar="PATTERN",
-                 help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; "
-                      "may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
+                 help="With --function hybrid: joints whose acceleration is prescribed; may be repeated."),
+    click.option("--wrt", "by", multiple=True, metavar="PATTERN",
+                 help="What to differentiate with respect to, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', "
+                      "gravity.z; may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
     click.option("--joint", "joints", multiple=True, metavar="PATTERN",
                  help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
     click.option("--verify", is_flag=True,
@@ -145,9 +145,9 @@ def derivatives(model, motion, of, prescribed, by, joints, verify, progress):
     (q.base.wx …).
 
     \b
-    Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --by 'mass.*' --by 'friction.*'
+    Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --wrt 'mass.*' --wrt 'friction.*'
     writes    runs/ur5_excite/trajectory_derivatives.csv
-    Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
+    Example:  liedyn derivatives motion.csv --function forward --joint elbow --wrt 'mass.*' --wrt 'com.hand.*' --verify
     """
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,

@@ -222,7 +222,8 @@ def assembly_notes(state: AssembledState) -> list[str]:
         notes.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
                      f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
-        notes.append(f"driven loops ({', '.join(state.still)}) are at their positions in the file; --drive moves them")
+        notes.append(
+            f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves them")
     return notes
 
 
