@@ -89,16 +89,16 @@ def test_a_rollout_warns_of_a_step_that_is_too_long(path):
 
 def test_loading_a_doubtful_robot_warns_once(doubtful, path):
     text, = told(lambda: ld.load(doubtful))
-    assert text.startswith("1 finding about the robot doubtful (model.warnings lists it); the first: ")
+    assert text.startswith("1 warning about the robot doubtful (model.warnings lists it); the first: ")
     assert "principal inertias" in text
     assert told(lambda: ld.load(path)) == []
     text, = told(lambda: ld.simulate(doubtful, duration=0.01))
-    assert text.startswith("1 finding")
+    assert text.startswith("1 warning")
 
 
 def test_commands_print_each_note_once(doubtful, tmp_path):
     result = ok("simulate", str(doubtful), "-S", "duration=0.1", "-S", "initial.q.hinge=2", "-o", str(tmp_path / "run"),
                     "--no-plots")
-    lines = [line for line in result.stderr.splitlines() if "hinge" in line or "finding" in line]
+    lines = [line for line in result.stderr.splitlines() if "hinge" in line or "warning" in line]
     assert lines and len(lines) == len(set(lines)) and all(line.startswith("liedyn: note: ") for line in lines)
     assert "Warning" not in result.stderr

@@ -233,14 +233,14 @@ class CheckFailed(LiedynError):
     >>> ld.load("arm.yaml", strict=True)
     Traceback (most recent call last):
         ...
-    liedyn.errors.CheckFailed: 1 finding(s) in arm.yaml, the first: arm.yaml:1: arm: the body has ...
+    liedyn.errors.CheckFailed: 1 warning(s) in arm.yaml, the first: arm.yaml:1: arm: the body has ...
     """
 
     exit_status = 4
 
 
 class LiedynWarning(UserWarning):
-    """A result or a robot file that is doubtful. The same texts are in the `notes` of results and the `findings` of models.
+    """A result or a robot file that is doubtful. The same texts are in the `notes` of results and the `warnings` of models.
 
     ``warnings.simplefilter("error", ld.LiedynWarning)`` turns them into errors, ``"ignore"`` hides them.
 

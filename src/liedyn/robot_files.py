@@ -91,7 +91,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     ModelError
         For a robot that cannot be computed correctly, with file, line and element.
     CheckFailed
-        With `strict`, for a robot that has findings.
+        With `strict`, for a robot that has warnings.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     array([ 0.  ,  0.  , -1.62])
     """
     model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
-    warn(findings_note(model))
+    warn(robot_warning_text(model))
     return model
 
 
@@ -115,16 +115,16 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
     model = build(robot)
     if strict and model.warnings:
         first = model.warnings[0]
-        raise CheckFailed(f"{len(model.warnings)} finding(s) in {path}, the first: {first}")
+        raise CheckFailed(f"{len(model.warnings)} warning(s) in {path}, the first: {first}")
     return model
 
 
-def findings_note(model: Model) -> list[str]:
-    """A line about the findings of a robot; none without."""
+def robot_warning_text(model: Model) -> list[str]:
+    """A line about the warnings of a robot; none without."""
     if not model.warnings:
         return []
     one = len(model.warnings) == 1
-    return [f"{len(model.warnings)} finding{'' if one else 's'} about the robot {model.name} (model.warnings lists "
+    return [f"{len(model.warnings)} warning{'' if one else 's'} about the robot {model.name} (model.warnings lists "
             f"{'it' if one else 'them'}); the first: {model.warnings[0]}"]
 
 

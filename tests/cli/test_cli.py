@@ -60,7 +60,7 @@ def test_version():
     (UsageError("x.csv exists already"), 2),
     (ModelError("no direction", place=Place("arm.yaml", 12, "joints.elbow.axis"), found=[0, 0, 0],
                 expected="a non-zero vector"), 3),
-    (CheckFailed("2 findings"), 4),
+    (CheckFailed("2 warnings"), 4),
 ])
 def test_a_liedyn_error_is_one_line_and_its_status(monkeypatch, error, status):
     @click.command()

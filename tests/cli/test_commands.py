@@ -117,7 +117,7 @@ def test_strict_refuses_findings(folder):
     result = run("simulate", "swing.yaml", "--strict")
     assert result.exit_code == 4 and "limits-missing" in result.stderr and not (folder / "runs").exists()
     result = ok("simulate", "swing.yaml", "--no-plots")
-    assert "liedyn: note: 1 finding about the robot bars; `liedyn check " in result.stderr
+    assert "liedyn: note: 1 warning about the robot bars; `liedyn check " in result.stderr
     assert "robots/bars.yaml` lists it" in result.stderr
 
 
@@ -227,24 +227,24 @@ def test_info(folder):
 
 def test_check(folder):
     result = ok("check", "robots/bars.yaml")
-    assert result.stdout == "robots/bars.yaml: no findings\n"
+    assert result.stdout == "robots/bars.yaml: no warnings\n"
     (folder / "odd.yaml").write_text(ROBOT.replace("continuous", "revolute"))
     (folder / "bad.yaml").write_text(ROBOT.replace("mass: 1", "mass: -1"))
     result = run("check", "robots/bars.yaml", "odd.yaml")
     assert result.exit_code == 4
     assert "odd.yaml:8: knee: " in result.stdout and "[limits-missing]" in result.stdout
-    assert result.stderr == "liedyn: error: 1 finding in 1 robot of 2\n"
+    assert result.stderr == "liedyn: error: 1 warning in 1 robot of 2\n"
     result = run("check", "bad.yaml", "odd.yaml", "--json")
     assert result.exit_code == 3
     bad, odd = json.loads(result.stdout)
-    assert "mass" in bad["error"] and [finding["code"] for finding in odd["findings"]] == ["limits-missing"]
+    assert "mass" in bad["error"] and [warning["code"] for warning in odd["warnings"]] == ["limits-missing"]
     assert result.stderr == "liedyn: error: 1 robot of 2 cannot be used: bad.yaml\n"
 
 
 def test_info_and_check_with_loops_beside_the_robot(folder):
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.8]}}\n")
     assert "tie" in ok("info", "robots/bars.yaml", "--loops", "tie.yaml").stdout
-    assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: no findings (1 loop, 3 rows)\n"
+    assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: no warnings (1 loop, 3 rows)\n"
     result = run("check", "robots/bars.yaml", "robots/bars.yaml", "--loops", "tie.yaml")
     assert result.exit_code == 2 and "--loops needs exactly one robot; found 2" in result.stderr
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: knot}\n")

@@ -177,7 +177,7 @@ def test_a_file_of_the_robot_s_name_is_found(tmp_path):
 def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, warnings):
     write(tmp_path, (f"robot: {robot}\n" if robot else "") + ROD, "loops.yaml")
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert model.constraint_equation_names == rows and [finding.code for finding in model.warnings] == warnings
+    assert model.constraint_equation_names == rows and [warning.code for warning in model.warnings] == warnings
     if warnings:
         assert str(model.warnings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: does not name a robot and is ignored; "
                                           "add robot: arm.urdf [loops-unused]")
@@ -214,11 +214,11 @@ def test_a_file_of_constraints_has_no_other_keys(tmp_path):
                                          ("talos_full_v2.urdf", 12), ("talos_reduced.urdf", 0), ("tiago_pro.urdf", 10),
                                          ("alex_psyonic_hands.urdf", 0)])
 def test_mimics_of_real_robots(file, count):
-    """Those of fixed joints bind nothing; those of Alex's hands follow joints that its file has not: findings."""
+    """Those of fixed joints bind nothing; those of Alex's hands follow joints that its file has not: warnings."""
     path, = REAL.rglob(file)
     model = ld.load(path)
     assert len(model.constraints) == model.nc == count
-    assert sum(finding.code == "mimic" for finding in model.warnings) == (8 if "alex" in file else 0)
+    assert sum(warning.code == "mimic" for warning in model.warnings) == (8 if "alex" in file else 0)
     for one, given in zip(model.constraints, (j for j in model.description.joints if j.mimic), strict=False):
         assert one.name == given.name and np.isfinite(given.mimic.multiplier)
 

@@ -159,7 +159,7 @@ def test_the_hopper(pair):
     assert model.v_names[6:] == ("hip_roll", "hip_pitch", "leg")
     assert model.effort_limit[6:].tolist() == [40.0, 60.0, np.inf]
     assert np.allclose([model.lower[7], model.upper[8]], [-np.pi / 3, 0.15])
-    assert [str(finding) for finding in model.warnings] == [
+    assert [str(warning) for warning in model.warnings] == [
         f"{model.source}:1: mujoco: not read: contacts of geoms (5) [mjcf-not-read]"]
 
 
@@ -174,7 +174,7 @@ def test_a_crane_with_a_ball_joint_and_dry_friction(pair):
     found, theirs = ld.forward_dynamics(model, both.q, both.v, both.tau), both.forward()
     assert relative(found, theirs) < 1e-3                # theirs is a soft constraint; ours is smooth below 0.01 m/s
     assert relative(ld.forward_dynamics(model, both.q, both.v, both.tau, passive=False), theirs) > 1e-2
-    assert [finding.code for finding in model.warnings] == ["mjcf-not-read", "mjcf-friction"]
+    assert [warning.code for warning in model.warnings] == ["mjcf-not-read", "mjcf-friction"]
     assert "limits of ball joints (1)" in model.warnings[0].message
 
 
@@ -306,7 +306,7 @@ def test_limits_of_thrusters_are_reported(tmp_path):
         motor = f'<actuator><motor name="m" site="r" gear="0 0 1" {ranges}/></actuator>'
         text = f"<mujoco><worldbody>{body}</worldbody>{motor}</mujoco>"
         (tmp_path / "drone.xml").write_text(text)
-        return " ".join(str(finding) for finding in ld.load(tmp_path / "drone.xml").warnings)
+        return " ".join(str(warning) for warning in ld.load(tmp_path / "drone.xml").warnings)
     for ranges in ('ctrlrange="0 10"', 'forcerange="-1 1"'):
         assert "limits of motors at sites (1)" in found(ranges)
     assert "limits of motors" not in found("") + found('ctrlrange="0 10" ctrllimited="false"')

@@ -125,7 +125,7 @@ def test_places(small):
 
 
 def test_findings_of_reading_and_of_validation(small):
-    found = [(finding.code, finding.element, finding.place.line) for finding in validate(small).warnings]
+    found = [(warning.code, warning.element, warning.place.line) for warning in validate(small).warnings]
     assert found == [("unknown-tag", "b", 21), ("repeated-tag", "j1", 34), ("unknown-tag", "j1", 37),
                      ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
                      ("limits-zero-range", "j3", 44)]
@@ -137,7 +137,7 @@ def test_an_axis_without_xyz_is_a_finding(tmp_path):
                                      '<parent link="a"/><child link="b"/>\n<axis/></joint></robot>')
     robot = read_urdf(tmp_path / "r.urdf")
     assert robot.joints[0].axes == ((1, 0, 0),)
-    assert [str(finding) for finding in robot.warnings] == [
+    assert [str(warning) for warning in robot.warnings] == [
         f"{tmp_path / 'r.urdf'}:4: j: <axis> without xyz; it was taken as 1 0 0 [axis-missing]"]
 
 

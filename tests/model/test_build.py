@@ -164,14 +164,14 @@ def test_neutral_configuration(name):
 
 
 def test_reprs_are_a_line(tmp_path):
-    """Of a model and of its description, with loops, couplings and findings where there are any."""
+    """Of a model and of its description, with loops, couplings and warnings where there are any."""
     path = tmp_path / "press.yaml"
     path.write_text(
         "name: press\nlinks:\n  a: {mass: 1.5, inertia: [1, 1, 1]}\n  b: {mass: 2, inertia: [1, 1, 1]}\njoints:\n"
         "  turn: {type: revolute, parent: world, child: a, axis: [0, 0, 1]}\n"
         "  slide: {type: prismatic, parent: world, child: b, axis: [1, 0, 0]}\n"
         "couplings:\n  screw: {terms: {turn: 0.1, slide: -1}}\n", encoding="utf-8")
-    assert repr(ld.load(path)) == "<Model press: 2 joints, nq 2, nv 2, fixed base; 2 links, 3.5 kg, 1 coupling, 2 findings>"
+    assert repr(ld.load(path)) == "<Model press: 2 joints, nq 2, nv 2, fixed base; 2 links, 3.5 kg, 1 coupling, 2 warnings>"
     assert repr(ld.load_description(path)) == "<Robot press: 2 links, 2 joints, 1 coupling, fixed base>"
     assert repr(model_of("a lone body")).startswith("<Model zoo8: 1 joint, nq 7, nv 6, floating base; 1 link, ")
 

@@ -131,7 +131,7 @@ def test_axes_are_filled_in_and_made_unit():
                                  Loop("s", "rolling", "world", "d", radius=0.1, shape="sphere"), Loop("b", "ball", "b", "d")))
     checked = validate(robot)
     assert [loop.axes for loop in checked.loops] == [Z, ((1, 0, 0), (0, 1, 0)), ((0.0, 0.6, 0.8),), Z, (), ()]
-    assert [str(finding) for finding in checked.warnings] == ["p: the axis has length 5; it was scaled to 1 [axis-not-unit]"]
+    assert [str(warning) for warning in checked.warnings] == ["p: the axis has length 5; it was scaled to 1 [axis-not-unit]"]
     assert validate(checked) == checked
     hash(checked)
 
@@ -280,7 +280,7 @@ def test_a_mimic_of_a_fixed_joint_by_a_fixed_joint_or_of_nobody_binds_nothing():
     """Real files have both: reduced robots, and hands whose joints are called otherwise."""
     assert ld.build(mimicking(weld={"mimic": Mimic("ja")})).nc == 0
     model = ld.build(mimicking(jb={"mimic": Mimic("nobody")}))
-    assert model.nc == 0 and [finding.code for finding in model.warnings] == ["mimic"]
+    assert model.nc == 0 and [warning.code for warning in model.warnings] == ["mimic"]
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -30,8 +30,8 @@ def refused(robot: Robot) -> str:
 
 def found(robot: Robot) -> list[tuple[str, str]]:
     warnings = validate(robot).warnings
-    assert {finding.code for finding in warnings} <= set(CODES)
-    return [(finding.code, finding.element) for finding in warnings]
+    assert {warning.code for warning in warnings} <= set(CODES)
+    return [(warning.code, warning.element) for warning in warnings]
 
 
 def with_joint(**changes) -> Robot:
@@ -50,7 +50,7 @@ def test_coordinates_are_filled_in_and_axes_made_unit():
     robot = validate(with_joint(type="universal", axes=((2.0, 0.0, 0.0), (0.0, 3.0, 4.0)), coordinates=()))
     assert robot.joints[1].coordinates == (Coordinate(), Coordinate())
     assert robot.joints[1].axes == ((1.0, 0.0, 0.0), (0.0, 0.6, 0.8))
-    assert [finding.message for finding in robot.warnings] == ["the axis has length 2; it was scaled to 1",
+    assert [warning.message for warning in robot.warnings] == ["the axis has length 2; it was scaled to 1",
                                                                "the axis has length 5; it was scaled to 1"]
 
 
@@ -178,7 +178,7 @@ def test_welded_links_are_judged_as_one_body():
 
 def test_messages_of_findings():
     robot = with_joint(coordinates=(), mimic=Mimic("nobody"))
-    assert [str(finding) for finding in validate(robot).warnings] == [
+    assert [str(warning) for warning in validate(robot).warnings] == [
         "k: a revolute joint without lower and upper limit (give it limits, or type: continuous if it turns without end) "
         "[limits-missing]",
         "k: mimics nobody, which does not exist; it moves independently [mimic]"]

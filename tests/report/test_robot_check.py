@@ -1,4 +1,4 @@
-"""`liedyn check`: every finding, every refusal, and the verdict."""
+"""`liedyn check`: every warning, every refusal, and the verdict."""
 import pytest
 
 from liedyn.errors import CheckFailed, ModelError
@@ -20,28 +20,28 @@ def robots(tmp_path, monkeypatch):
 
 def test_a_good_robot(robots):
     good = examine("good.yaml")
-    assert good.text() == "good.yaml: no findings"
-    assert good.plain() == {"file": "good.yaml", "error": None, "constraints": "", "findings": []}
+    assert good.text() == "good.yaml: no warnings"
+    assert good.plain() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": []}
     verdict([good])
 
 
 def test_every_finding_is_listed(robots):
     odd = examine("odd.yaml")
     first, *lines = odd.text().splitlines()
-    assert first == "odd.yaml: 2 findings"
+    assert first == "odd.yaml: 2 warnings"
     assert [line.rsplit("[")[-1] for line in lines] == ["triangle-inequality]", "limits-missing]"]
     assert all(line.startswith("  odd.yaml:") for line in lines)
-    finding = odd.plain()["findings"][1]
-    assert (finding["code"], finding["element"], finding["file"]) == ("limits-missing", "hinge", "odd.yaml")
-    assert finding["line"] == 3
-    with pytest.raises(CheckFailed, match=r"^2 findings in 1 robot of 2$"):
+    warning = odd.plain()["warnings"][1]
+    assert (warning["code"], warning["element"], warning["file"]) == ("limits-missing", "hinge", "odd.yaml")
+    assert warning["line"] == 3
+    with pytest.raises(CheckFailed, match=r"^2 warnings in 1 robot of 2$"):
         verdict([examine("good.yaml"), odd])
 
 
 def test_a_refused_robot_does_not_hide_the_others(robots):
     bad = examine("bad.yaml")
     assert bad.text().startswith("bad.yaml: refused\n  bad.yaml:3: joints.hinge.axis: ")
-    assert "axis" in bad.plain()["error"] and bad.plain()["findings"] == []
+    assert "axis" in bad.plain()["error"] and bad.plain()["warnings"] == []
     with pytest.raises(ModelError, match=r"^1 robot of 2 cannot be used: bad\.yaml$"):
         verdict([bad, examine("odd.yaml")])
 
@@ -49,4 +49,4 @@ def test_a_refused_robot_does_not_hide_the_others(robots):
 def test_findings_depend_on_the_base(tmp_path):
     (tmp_path / "rock.yaml").write_text("links: {rock: {mass: 1, inertia: [1, 1, 9]}}\n")
     assert examine(str(tmp_path / "rock.yaml")).warnings == ()
-    assert [finding.code for finding in examine(str(tmp_path / "rock.yaml"), "floating").warnings] == ["triangle-inequality"]
+    assert [warning.code for warning in examine(str(tmp_path / "rock.yaml"), "floating").warnings] == ["triangle-inequality"]

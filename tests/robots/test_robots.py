@@ -1,4 +1,4 @@
-"""The robots and scenarios that come with liedyn: they load without findings and are what their sources say."""
+"""The robots and scenarios that come with liedyn: they load without warnings and are what their sources say."""
 from __future__ import annotations
 
 import math

@@ -123,7 +123,7 @@ def test_a_singular_compound_joint_names_the_reason(write):
 
 def test_strict_refuses_a_robot_with_findings(write):
     robot = ARM.replace(",\n             limits: {lower: -9, upper: 9, velocity: 9, effort: 99}", "")
-    with pytest.raises(CheckFailed, match="finding"):
+    with pytest.raises(CheckFailed, match="warning"):
         run_scenario(write("duration: 1\n", robot), strict=True)
 
 

@@ -36,7 +36,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FREE, ONE_DOF, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.robot_files import findings_note
+from liedyn.robot_files import robot_warning_text
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.name_binding import format_names, select_names
 
@@ -130,7 +130,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     found = solve_equilibrium(setup, t, q, v, hold)
     rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
     here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
-    warn((*([] if isinstance(robot, Model) else findings_note(setup.model)), *found.notes))
+    warn((*([] if isinstance(robot, Model) else robot_warning_text(setup.model)), *found.notes))
     return replace(found, system=linear_system(setup, rest, here))
 
 

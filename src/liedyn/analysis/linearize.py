@@ -41,7 +41,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-from liedyn.robot_files import findings_note
+from liedyn.robot_files import robot_warning_text
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
 from liedyn.simulation.finite_differences import (
@@ -243,7 +243,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         with progress.stage("comparing with differences"):
             compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
-    warn((*findings_note(setup.model), *notes))
+    warn((*robot_warning_text(setup.model), *notes))
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 
 

@@ -182,7 +182,7 @@ class Console:
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
         if count:
-            self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
+            self.note(f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
                       f"{'them' if count > 1 else 'it'}")
 
 

@@ -49,7 +49,7 @@ force_option = click.option("--force", is_flag=True, help="Overwrite an existing
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a report in JSON to stdout.")
 loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML file with loops and couplings for the robot file.")
 robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Default: the one named in the trajectory.")
-strict_option = click.option("--strict", is_flag=True, help="Refuse a robot that has findings (see `liedyn check`).")
+strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep"]))
 text_output_option = click.option("-o", "--output", type=click.Path(), default="-", metavar="FILE",

@@ -42,14 +42,14 @@ def info(robot, base, loops, as_json, console):
 
 # check ------------------------------------------------------------------------------------------------------------------
 
-@click.command(short_help="Check robot files and list all findings.")
+@click.command(short_help="Check robot files and list all warnings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
 @with_console(base_option, loops_option, json_option)
 def check(robots, base, loops, as_json, console):
-    """Check robot files and list all findings: physically impossible inertias, missing limits, mimic joints without a joint to
+    """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
-    Exit status 0: no findings; 3: a file cannot be used; 4: findings, which are listed.
+    Exit status 0: no warnings; 3: a file cannot be used; 4: warnings, which are listed.
 
     \b
     Example:  liedyn check robots/*.yaml

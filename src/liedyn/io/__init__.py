@@ -1,1 +1,1 @@
-"""Files: reading, checking and writing, with the line and key of each finding. Imports `errors` and `model.description` only."""
+"""Files: reading, checking and writing, with the line and key of each warning. Imports `errors` and `model.description` only."""

@@ -293,6 +293,6 @@ class Robot:
     def __repr__(self) -> str:
         """Short: the fields hold the robot whole."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
-                 (self.couplings, "couplings"), (self.warnings, "findings")]
+                 (self.couplings, "couplings"), (self.warnings, "warnings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
         return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

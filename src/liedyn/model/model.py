@@ -310,7 +310,7 @@ class Model(Immutable):
 
     def __repr__(self) -> str:
         robot, loops = self.description, len(self.description.loops)
-        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.warnings), "finding")]
+        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.warnings), "warning")]
         more = "".join(f", {_count_noun(n, what)}" for n, what in counts if n)
         return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
                 f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")

@@ -1,6 +1,6 @@
-"""Whether a description can be computed rightly. Two grades: errors, always raised, and findings, noted in the robot.
+"""Whether a description can be computed rightly. Two grades: errors, always raised, and warnings, noted in the robot.
 
-A *finding* is computable but doubtful. Real files are full of them (massless frames, rounded inertias, missing limits): a
+A *warning* is computable but doubtful. Real files are full of them (massless frames, rounded inertias, missing limits): a
 tool that refuses them is useless, one that is silent is worse.
 """
 from __future__ import annotations
@@ -134,7 +134,7 @@ def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...]
 
 def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
     """What the joints' `mimic` says, as couplings by the names of the joints: q - multiplier q_followed = offset. Not of fixed
-    joints, which follow nothing, and not of joints that follow one which does not exist (a finding)."""
+    joints, which follow nothing, and not of joints that follow one which does not exist (a warning)."""
     names = {joint.name for joint in robot.joints}
     return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
                           joint.mimic.offset, element_location(joint, "mimic"))
@@ -254,14 +254,14 @@ _NOT_NEGATIVE = ("damping", "friction", "armature", "stiffness")
 
 
 def validate(robot: Robot) -> Robot:
-    """The robot with unit axes, one `Coordinate` for each velocity coordinate, and its findings (the loader's first).
+    """The robot with unit axes, one `Coordinate` for each velocity coordinate, and its warnings (the loader's first).
 
     Raises ModelError with file, line and element where the robot cannot be computed rightly: a number that is not finite or
     larger than MAX_INPUT, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
     or unknown names, two parents, cycles, unconnected links, no root for a floating base, unknown joint types, axes or screws
     without direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, springs or
     position limits where a joint has no such coordinate; closures over one link or one body, without length or radius;
-    couplings of coordinates that do not exist, stand twice or are quaternions. Axes that are not of unit length are a finding;
+    couplings of coordinates that do not exist, stand twice or are quaternions. Axes that are not of unit length are a warning;
     screws are never scaled.
 
     Whether each joint finds an inertia to move is left to the builder.

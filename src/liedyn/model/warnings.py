@@ -1,4 +1,4 @@
-"""Findings: what can be computed but is probably not meant."""
+"""Warnings: what can be computed but is probably not meant."""
 from __future__ import annotations
 
 import math
@@ -42,7 +42,7 @@ UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printe
 
 
 def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[RobotWarning]:
-    """Findings of a robot without errors, whose axes are still as they were written."""
+    """Warnings of a robot without errors, whose axes are still as they were written."""
     for first, links in links_by_body(tree).items():
         if len(links) > 1:
             for link in links:

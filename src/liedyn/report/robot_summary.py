@@ -136,7 +136,7 @@ def robot_summary(model: Model) -> dict:
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
-        "findings": len(model.warnings),
+        "warnings": len(model.warnings),
     }
 
 
@@ -254,13 +254,13 @@ class RobotSummary:
     def text(self) -> str:
         if self.error is not None:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
-        count = counted(len(self.warnings), "finding") if self.warnings else "no findings"
+        count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.warnings)
+        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(warning))}" for warning in self.warnings)
 
     def plain(self) -> dict:
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
-                "findings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
+                "warnings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
                               "line": f.place.line, "key": f.place.key} for f in self.warnings]}
 
 
@@ -283,4 +283,4 @@ def verdict(examined: Sequence[RobotSummary]) -> None:
         raise ModelError(f"{counted(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
     if doubtful:
         count = sum(len(one.warnings) for one in examined)
-        raise CheckFailed(f"{counted(count, 'finding')} in {counted(len(doubtful), 'robot')} of {len(examined)}")
+        raise CheckFailed(f"{counted(count, 'warning')} in {counted(len(doubtful), 'robot')} of {len(examined)}")

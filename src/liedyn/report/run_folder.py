@@ -161,7 +161,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "robot": result.model.name,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
-        "findings": [str(finding) for finding in result.model.warnings],
+        "warnings": [str(warning) for warning in result.model.warnings],
         "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],

@@ -139,7 +139,7 @@ class PreparedRun:
         if self.integrator_reasons:
             why = self.integrator_reasons[0]
         return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
-                          "constraint_rows": model.nc, "findings": len(model.warnings)},
+                          "constraint_rows": model.nc, "warnings": len(model.warnings)},
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
                            "free": [name for name in model.joint_names if name not in rules],
                            "law": scenario.control and scenario.control.law},

@@ -23,7 +23,7 @@ from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
 from liedyn.public_calls import check_names
-from liedyn.robot_files import findings_note, load
+from liedyn.robot_files import load, robot_warning_text
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
@@ -234,7 +234,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     overrides : {"key.path": value} or iterable of "key.path=value"
         Replace values of the scenario.
     strict : bool
-        Findings of the robot become an error.
+        Warnings of the robot become an error.
     force_long : bool
         Allow more than 1e8 steps or 1e7 rows (up to 1e12), and a result that may not fit into memory.
     controller : callable, optional
@@ -263,7 +263,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ('complete', (11, 2))
     """
     result = simulate_file(scenario, overrides, SilentProgress(), strict, force_long, controller=controller)
-    warn((*findings_note(result.model), *result.notes))
+    warn((*robot_warning_text(result.model), *result.notes))
     return result
 
 

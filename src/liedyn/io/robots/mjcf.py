@@ -221,7 +221,7 @@ def _fixed_tendons(root: MjcfElement, tree: BodyTree) -> Iterator[tuple[str, tup
 # read -------------------------------------------------------------------------------------------------------------------
 
 # MJCF -> Robot: the kinematic tree with its inertias, joints and equality constraints; limits of forces and thrusters from
-# actuators. What is left out is a finding; what would change the dynamics without a word is an error.
+# actuators. What is left out is a warning; what would change the dynamics without a word is an error.
 
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
@@ -230,7 +230,7 @@ _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield") 
 
 
 def read_mjcf(path: str | os.PathLike) -> Robot:
-    """The robot of an MJCF file, with the findings of reading it; not yet validated.
+    """The robot of an MJCF file, with the warnings of reading it; not yet validated.
 
     Raises ModelError with file, line and element: no XML, a DOCTYPE, an included file that is missing, wrong attributes; meshes
     whose inertia would be needed; tendons with forces, fluids, compensation of gravity, free joints with armature, constraints

@@ -96,7 +96,7 @@ def robot_of_loops(path: str | os.PathLike) -> str:
 def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[RobotWarning, ...]]:
     """The constraints that are next to a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
-    name, is passed over, which is a finding."""
+    name, is passed over, which is a warning."""
     path = Path(path)
     own, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
     if own.is_file():

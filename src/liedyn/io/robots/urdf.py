@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 
 
 def read_urdf(path: str | os.PathLike) -> Robot:
-    """The robot of a URDF file, with `base` fixed and the findings of reading it; not yet validated.
+    """The robot of a URDF file, with `base` fixed and the warnings of reading it; not yet validated.
 
     Raises ModelError with file, line and element: no XML, a DOCTYPE, an unexpanded xacro file, missing or wrong attributes,
     an unknown joint type. `safety_controller` and `calibration` play no part in dynamics. Limits of a continuous joint mean
@@ -98,7 +98,7 @@ class _Checker:
         return copy, _element_place(place, element.tag, parts)
 
     def known_children(self, element: UrdfElement, name: str) -> list[UrdfElement]:
-        """The first child of each known tag; the rest are findings."""
+        """The first child of each known tag; the rest are warnings."""
         known, first = _KNOWN_TAGS[element.tag], {}
         for child in element:
             if child.tag not in known:
