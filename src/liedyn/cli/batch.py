@@ -112,9 +112,10 @@ def _tell(done, folder: Path, console) -> None:
     console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
     many, reason = done.failure
     if many:
-        others = f"; {lost - many} more for other reasons" if (lost := done.count - done.counts.get("complete", 0)) > many else ""
-        raise ComputationError(f"{many} of {done.count} runs are not complete, the first because: {reason}{others} (column "
-                               f"reason)")
+        lost = done.count - done.counts.get("complete", 0)
+        which = "the first" if lost <= many else f"{many} of them"
+        raise ComputationError(f"{max(lost, many)} of {done.count} runs are not complete, {which} because: {reason} "
+                               "(column reason)")
 
 
 def _dry_run(found, folder: Path, as_json: bool, console) -> None:
