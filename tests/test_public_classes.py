@@ -232,7 +232,7 @@ def test_an_unpickled_rollout_gives_the_same_adjoint_contacts_and_notes(arm):
     other = pickle.loads(pickle.dumps(run))
     d_q = np.random.default_rng(0).standard_normal((2, 4, 2))
     assert other.adjoint(d_q, parameters=["mass.lower"]) == run.adjoint(d_q, parameters=["mass.lower"])
-    assert other.contacts == run.contacts and other.notes == run.notes
+    assert other.contacts == run.contacts and other.warnings == run.warnings
     policy = pickle.loads(pickle.dumps(rollout(arm, tau=lambda t, q, v: -q)))
     with pytest.raises(ld.UsageError, match="knows no derivatives of a policy"):
         policy.adjoint()

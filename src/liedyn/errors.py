@@ -240,7 +240,7 @@ class CheckFailed(LiedynError):
 
 
 class LiedynWarning(UserWarning):
-    """A result or a robot file that is doubtful. The same texts are in the `notes` of results and the `warnings` of models.
+    """A result or a robot file that is doubtful. The same texts are in the `warnings` of results and the `warnings` of models.
 
     ``warnings.simplefilter("error", ld.LiedynWarning)`` turns them into errors, ``"ignore"`` hides them.
 

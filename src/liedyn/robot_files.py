@@ -186,7 +186,7 @@ class Conversion:
             raise ModelError(f"what a {_CALLED[self.format]} can describe of this robot cannot be computed: {error}") from None
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         return (*self.rewritten, *map(str, self.losses))
 
 
@@ -231,8 +231,8 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     converted = convert(model, format_of(path), path.name)
     converted.check(lossy=lossy, source=model.source)
     write(converted, path, force=force)
-    warn(converted.notes)
-    return converted.notes
+    warn(converted.warnings)
+    return converted.warnings
 
 
 def format_of(path: Path) -> str:

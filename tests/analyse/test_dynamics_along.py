@@ -34,13 +34,13 @@ def recorded(tmp_path_factory):
 def test_inverse_gives_back_what_the_simulation_applied(recorded, name):
     result, path = recorded[name]
     motion = read_trajectory(path)
-    model, notes = robot_of(motion)
-    assert notes == ()
+    model, warnings = robot_of(motion)
+    assert warnings == ()
     along = dynamics_along(model, motion, "inverse")
     got = {n: x for n, _, x in along.columns}
     tau = np.column_stack([got[f"tau.{n}"] for n in model.v_names])
     assert np.abs(tau - result.tau).max() < 1e-11 * max(np.abs(result.tau).max(), 1)
-    assert along.notes == ()
+    assert along.warnings == ()
 
 
 def test_columns_that_fit_nothing_are_named(recorded, tmp_path):
@@ -81,7 +81,7 @@ def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp
     motion = read_trajectory(tmp_path / "q.csv")
     model, _ = robot_of(motion)
     along = dynamics_along(model, motion, "inverse")
-    assert "velocities and accelerations are derived" in along.notes[0]
+    assert "velocities and accelerations are derived" in along.warnings[0]
     got = {n: x for n, _, x in along.columns}
     v = np.column_stack([got[f"v.{n}"] for n in model.v_names])
     assert np.median(np.abs(v - result.v)) < 1e-7

@@ -47,7 +47,7 @@ def write(tmp_path):
 def test_a_hanging_arm_is_at_rest_straight_down(write):
     found = find_equilibrium(write("initial: {q: {shoulder: 0.4, elbow: -0.3, wrist: [0.3, 0, 0, 0.9539392014169457]}}\n"))
     np.testing.assert_allclose(found.q[:4], 0, atol=1e-9)          # the hand keeps a turn about the vertical
-    assert found.residual < 1e-8 and not found.u.any() and found.offset == {} and found.notes == ()
+    assert found.residual < 1e-8 and not found.u.any() and found.offset == {} and found.warnings == ()
     assert found.system.stability in ("stable", "neutral")         # it turns freely about its long axis
 
 
@@ -115,15 +115,15 @@ def test_prescribed_joints_are_held_where_they_are(write):
     path = write('joints: {shoulder: {prescribe: {position: "0.5 + 0.2*sin(3*t)"}}}\n')
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
-    assert list(found.notes) == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the "
+    assert list(found.warnings) == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the "
                                  "robot with these joints held in place"]
-    assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).notes
+    assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).warnings
 
 
 def test_forces_that_change_are_told(write):
-    notes = find_equilibrium(write("joints: {elbow: {torque: 0.1*t}}\n"), at=0.5).notes
-    assert list(notes) == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
-    assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).notes
+    warnings = find_equilibrium(write("joints: {elbow: {torque: 0.1*t}}\n"), at=0.5).warnings
+    assert list(warnings) == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
+    assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).warnings
 
 
 @pytest.mark.parametrize("scenario", [
@@ -134,8 +134,8 @@ def test_forces_that_change_are_told(write):
     "external_forces: [{link: lower, wrench: [0, 0, 0, 1, 0, 0], until: 0.5}]\n",
 ])
 def test_forces_that_change_later_are_told(write, scenario):
-    notes = find_equilibrium(write(scenario)).notes
-    assert list(notes) == ["forces depend on time: the equilibrium is that of their values at t = 0 s"]
+    warnings = find_equilibrium(write(scenario)).warnings
+    assert list(warnings) == ["forces depend on time: the equilibrium is that of their values at t = 0 s"]
 
 
 @pytest.mark.parametrize("scenario", [
@@ -144,7 +144,7 @@ def test_forces_that_change_later_are_told(write, scenario):
     "joints: {shoulder: {prescribe: {position: 0.5*step(t - 2)}}}\n",
 ])
 def test_forces_that_do_not_change(write, scenario):
-    assert not find_equilibrium(write(scenario)).notes
+    assert not find_equilibrium(write(scenario)).warnings
 
 
 def test_a_wrench_of_the_world_turns_a_pendulum_aside(write):
@@ -287,7 +287,7 @@ def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_repo
         far = ld.find_equilibrium(model, start, tau=tau)
     assert np.abs(ld.difference(model, start, far.q)).max() > 0.1
     near = ld.find_equilibrium(model, start, tau=tau, hold="joint7")
-    assert near.notes == () and np.abs(ld.difference(model, start, near.q)).max() < 0.1
+    assert near.warnings == () and np.abs(ld.difference(model, start, near.q)).max() < 0.1
 
 
 @pytest.mark.parametrize("more", [{"overrides": ("passive=false",)}, {"at": 0.5}, {"strict": True}])

@@ -27,8 +27,8 @@ def recorded(tmp_path):
 
 
 def test_the_comment_is_relative_to_the_trajectory(recorded):
-    model, notes = robot_of(recorded("robot: ../robots/bar.yaml"))
-    assert model.name == "bar" and notes == ()
+    model, warnings = robot_of(recorded("robot: ../robots/bar.yaml"))
+    assert model.name == "bar" and warnings == ()
 
 
 def test_an_argument_comes_first(recorded, tmp_path):

@@ -47,5 +47,5 @@ def test_rows_of_runs_that_creep_have_a_reason(tmp_path, case, method):
 
 def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, *LAWS["friction"][:3]))
-    text = "note: 2 of 2 runs are complete but doubtful: see the column reason"
+    text = "warning: 2 of 2 runs are complete but doubtful: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr

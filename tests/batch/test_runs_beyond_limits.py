@@ -46,7 +46,7 @@ def test_runs_within_limits_and_joints_without_have_none(tmp_path):
 
 def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, CASES["velocity"][0]))
-    text = "note: 1 of 2 runs are complete but doubtful: see the column reason"
+    text = "warning: 1 of 2 runs are complete but doubtful: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr
 
 
@@ -115,7 +115,7 @@ def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
     quiet = incomplete("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "more", "-q")
     said = quiet.stderr
     assert quiet.stdout == "" and said.count("\n") == 1 and (tmp_path / "more" / "runs.parquet").exists()
-    assert "error: 3 of 6 runs" in said and "restitution" in said and "; 2 more for other reasons (column reason)" in said
+    assert "error: 5 of 6 runs are not complete, 3 of them because: " in said and "restitution" in said
 
 
 def test_a_table_in_csv_is_never_older_than_the_other(tmp_path):

@@ -126,7 +126,7 @@ def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
     options = {"dt": 5e-4, "method": "semi_implicit", "feedback": ld.Feedback.pd(legs * 100.0, legs * 4.0, q),
                "contacts": {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "friction_speed": 0.1, "sink": 0.003}}
     stands = ld.rollout(model, np.tile(q, (runs, 1)), np.zeros(model.nv), steps=1000, every=1000, **options)
-    assert (stands.contacts.force[:, -1] > 5.0).all() and not stands.notes
+    assert (stands.contacts.force[:, -1] > 5.0).all() and not stands.warnings
     q, v = stands.q[:, -1].copy(), stands.v[:, -1].copy()
 
     def run():

@@ -101,7 +101,7 @@ def test_a_dry_run_refuses_what_a_run_refuses(folder, arguments, status, text):
 def test_a_dry_run_reports_an_existing_run(folder):
     ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.1", "-S", "external_forces=[]")
     found = ok("simulate", "swing.yaml", "--dry-run")
-    assert "note: runs/swing exists already; --force overwrites it" in found.stderr and found.stdout
+    assert "warning: runs/swing exists already; --force overwrites it" in found.stderr and found.stdout
     ok("simulate", "swing.yaml", "--dry-run", "--force")
 
 

@@ -140,8 +140,8 @@ def test_an_equilibrium_and_what_holds_it(folder):
 
 def test_notes_are_said(folder):
     result = ok("swing.yaml", "--equilibrium", "--no-plots")
-    assert "liedyn: note: hip: the prescribed motion is not at rest at t = 0 s" in " ".join(result.stderr.split())
-    assert "note: forces depend on time" in result.stderr
+    assert "liedyn: warning: hip: the prescribed motion is not at rest at t = 0 s" in " ".join(result.stderr.split())
+    assert "warning: forces depend on time" in result.stderr
 
 
 def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):

@@ -149,14 +149,14 @@ def test_a_method_that_cannot_integrate_contacts_is_refused(read):
 
 
 @pytest.mark.parametrize("height, notes", [(0.0, ["tip begins 0.01 m deep, with 1e+03 times the weight"]), (0.011, [])])
-def test_a_contact_that_begins_deep_is_noted(tmp_path, height, notes):
+def test_a_contact_that_begins_deep_is_noted(tmp_path, height, warnings):
     """Linear, m g at 1e-5 m: a thousand times the weight at 0.01 m."""
     robot = {"links": {"tip": {"mass": 2.0}}, "joints": {
         "z": {"type": "prismatic", "parent": "world", "child": "tip", "axis": [0, 0, 1]}}}
     (tmp_path / "robot.yaml").write_text(yaml.safe_dump(robot))
     found = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "initial": {"q": {"z": height}}, "contacts": {
         "links": {"tip": {"sphere": {"radius": 0.01}}}, "sink": 1e-5, "exponent": 1}}, ()).warnings
-    assert len(found) == len(notes) and all(words in note for words, note in zip(notes, found, strict=True))
+    assert len(found) == len(warnings) and all(words in note for words, note in zip(warnings, found, strict=True))
 
 
 @pytest.mark.parametrize("pattern, robot, message", [

@@ -349,9 +349,9 @@ def test_shapes_for_pictures(tmp_path):
 def test_mjcf_through_yaml(tmp_path):
     """Springs, ball joints and constraints, too; the same robot."""
     model = ld.build(read(tmp_path, random_mjcf(1, constraints=True)))
-    notes = ld.save(model, tmp_path / "robot.yaml")
+    warnings = ld.save(model, tmp_path / "robot.yaml")
     other = ld.load(tmp_path / "robot.yaml")
-    assert [note.split(":")[0] for note in notes] == ["shapes"]
+    assert [note.split(":")[0] for note in warnings] == ["shapes"]
     assert np.array_equal(other.index, model.index) and relative(other.constants, model.constants) < 1e-14
     assert relative(other.loop_constants, model.loop_constants) < 1e-14
 

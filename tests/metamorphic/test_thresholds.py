@@ -172,8 +172,8 @@ def test_residuals_are_told_in_lengths_of_the_loop(units):
                                  residual=np.abs(ld.constraint_residual(model, q)).max() * np.ones((1, 2)))
         check.add(np.zeros((1, 3)), record)
         check.check_residuals(model, record, np.ones(model.nc))
-        _, notes = check.value(model, SimpleNamespace(loops=None))
-        assert len(notes) == told
+        _, warnings = check.value(model, SimpleNamespace(loops=None))
+        assert len(warnings) == told
 
 
 @every_unit

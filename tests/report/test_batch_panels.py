@@ -34,21 +34,21 @@ def test_envelopes_are_quantiles_over_the_runs(tmp_path):
     curves = q[np.lexsort((t, number))].reshape(len(np.unique(number)), -1)
     want = np.quantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
     assert np.allclose(found[0].quantiles[:, ::20], want, atol=1e-12)           # rows stand at every 20th time of the picture
-    written, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
+    written, warnings = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
     pictures = ("scatter", "indices", "histograms", "tornado", "envelopes")
     assert {path.name for path in written.paths} == {f"{name}.png" for name in pictures}
-    assert not written.failures and not notes
+    assert not written.failures and not warnings
 
 
 def test_runs_that_are_not_complete_are_told_and_not_drawn(tmp_path):
     text = f"parameters: [{{key: robot.mass.lower, list: [1, -1, 1.2]}}]\n{OUTPUTS}"
     batch(tmp_path, text).run(tmp_path / "out")
-    written, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
-    assert notes == ("1 of 3 runs are not complete and not drawn",) and len(written.paths) == 3
+    written, warnings = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
+    assert warnings == ("1 of 3 runs are not complete and not drawn",) and len(written.paths) == 3
     text = "parameters: [{key: duration, list: [0.3, 0.1]}]\noutputs: {late: 'at(0.2, t)', never: 'at(2, t)', last: final(t)}\n"
     batch(tmp_path, text).run(tmp_path / "empty")
-    written, notes = plot_batch(tmp_path / "empty", tmp_path / "plots_of_empty", ["png"])
-    assert notes == ("late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs") and len(written.paths) == 3
+    written, warnings = plot_batch(tmp_path / "empty", tmp_path / "plots_of_empty", ["png"])
+    assert warnings == ("late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs") and len(written.paths) == 3
     (tmp_path / "out" / "runs.parquet").unlink()
     with pytest.raises(UsageError, match="has no table yet: `liedyn batch … --resume` computes what is missing"):
         plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])

@@ -55,8 +55,8 @@ def test_a_run_is_read_with_the_model_that_moved(folder, change):
     result = ld.simulate(model, duration=0.05, v0=[0.4, -0.8] if model.nc else [0.3, 0.9])
     result.save("run")
     motion = ld.read_trajectory("run/trajectory.csv")
-    read, notes = robot_of(motion)
-    assert notes == ()
+    read, warnings = robot_of(motion)
+    assert warnings == ()
     for name in ("index", "constants", "loop_index", "loop_constants", "gravity"):
         assert np.array_equal(getattr(read, name), getattr(model, name)), name
     assert (read.v_names, read.base) == (model.v_names, model.base)
@@ -76,8 +76,8 @@ def test_a_trajectory_of_arrays_is_read_with_its_model(folder, change):
     t = np.linspace(0, 0.1, 21)
     q = 0.2 * np.outer(np.sin(t), [1.0, -2.0])
     ld.trajectory_of(model, t, q, *(np.gradient(q, t, axis=0) for _ in range(2))).save("motion.csv")
-    read, notes = robot_of(ld.read_trajectory("motion.csv"))
-    assert notes == () and Path("motion.model.yaml").is_file()
+    read, warnings = robot_of(ld.read_trajectory("motion.csv"))
+    assert warnings == () and Path("motion.model.yaml").is_file()
     for name in ("index", "constants", "loop_index", "loop_constants", "gravity"):
         assert np.array_equal(getattr(read, name), getattr(model, name)), name
     if not model.nc:
@@ -164,7 +164,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     for command in ("derivatives", "forward", "kinematics --link two", "inverse --wrenches world"):
         name, *options = command.split()
         done = ok(name, "run/trajectory.csv", *options, "-o", f"{name}.csv", "--force", "--json")
-        assert text in done.stderr and any(text in note for note in json.loads(done.stdout)["notes"]), command
+        assert text in done.stderr and any(text in note for note in json.loads(done.stdout)["warnings"]), command
         assert ld.read_trajectory(f"{name}.csv", events=True).header["without"] == "bodies attached to two", command
 
 
@@ -177,6 +177,6 @@ def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
     path.write_text("# attached: two\n" + path.read_text())
     text = "the run of this file had bodies attached to two: results are those of the robot without them"
     fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
-    assert fit.notes.count(text) == 1
+    assert fit.warnings.count(text) == 1
     done = ok("parameters", "two.yaml", "--from", "run/trajectory.csv", "--json")
-    assert done.stderr.count(text) == 1 and json.loads(done.stdout)["fit"]["notes"].count(text) == 1
+    assert done.stderr.count(text) == 1 and json.loads(done.stdout)["fit"]["warnings"].count(text) == 1

@@ -34,10 +34,10 @@ def test_sources(folder):
 
 
 def test_with_the_robot_that_the_file_names(folder):
-    written, notes = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
+    written, warnings = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
     assert [path.as_posix() for path in written.paths] == [
         f"run/plots/{name}.svg" for name in ("replay", "positions", "velocities", "energy")]
-    assert notes == () and not written.failures and all(path.is_file() for path in written.paths)
+    assert warnings == () and not written.failures and all(path.is_file() for path in written.paths)
     assert sorted(path.name for path in (folder / "run").iterdir()) == ["plots", "trajectory.csv"]
 
 

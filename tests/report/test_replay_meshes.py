@@ -169,7 +169,7 @@ def test_what_is_missing_is_said(tmp_path):
     (tmp_path / "boxes").mkdir()
     binary_stl(tmp_path / "boxes" / "box.stl")
     said = ok("replay", tmp_path / "run", "--package-root", tmp_path, "--force").stderr
-    assert "note: not drawn: " in said and "box.stl cannot be read as a mesh: " in said and len(said.splitlines()) == 2
+    assert "warning: not drawn: " in said and "box.stl cannot be read as a mesh: " in said and len(said.splitlines()) == 2
 
 
 def test_a_missing_reader_is_named(tmp_path, monkeypatch):

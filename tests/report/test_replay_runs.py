@@ -51,7 +51,7 @@ def test_runs_of_a_batch_are_what_they_were(folder, tmp_path):
     ok("replay", folder / "runs", "--runs", "3,max:highest,max:lowest,3-4", "-o", tmp_path / "page.html")
     data = shown(tmp_path / "page.html")
     assert data["title"] == "runs" and data["beside"]
-    names = [(one["name"], one["notes"]) for one in data["runs"]]
+    names = [(one["name"], one["warnings"]) for one in data["runs"]]
     # run 1 begins highest; run 0 begins lowest, and swings least to the other side
     assert names == [("run 3", ["start 1.1"]), ("run 1", ["start 1.4"]), ("run 0", ["start 0.2"]), ("run 4", ["start 0.5"])]
     kept = parquet.read_table(folder / "runs" / "trajectories").to_pydict()

@@ -100,8 +100,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_of_a_run_folder_alone(folder):
-    written, notes = plot_trajectory("one/trajectory.csv", None, Path("out"), ("png",))
-    assert [path.name for path in written.paths] == ["tracking.png"] and len(notes) == 1
+    written, warnings = plot_trajectory("one/trajectory.csv", None, Path("out"), ("png",))
+    assert [path.name for path in written.paths] == ["tracking.png"] and len(warnings) == 1
 
 
 @pytest.mark.parametrize(("others", "labels"), [

@@ -175,9 +175,9 @@ def test_other_joints_become_revolute_and_prismatic_ones(seed, base, grounded, t
     """The same bodies in the same order, so the same dynamics; coordinates and links keep names and order."""
     robot = sayable(seed, EXACT, base, grounded)
     model = ld.build(robot)
-    notes = ld.save(robot, tmp_path / "robot.urdf")
+    warnings = ld.save(robot, tmp_path / "robot.urdf")
     other = ld.load(tmp_path / "robot.urdf")
-    assert any("massless links between" in note for note in notes)
+    assert any("massless links between" in note for note in warnings)
     assert other.v_names == model.v_names and other.q_names == model.q_names
     assert other.link_names[:len(model.link_names)] == model.link_names
     for ours, theirs in zip(bodies(model), bodies(other), strict=True):
@@ -228,9 +228,9 @@ def test_every_robot_that_a_urdf_can_say(path, tmp_path):
 @pytest.mark.parametrize("name", ["four_bar.yaml", "closures.yaml", "gripper.urdf"])
 def test_loops_stand_beside_a_urdf(name, tmp_path):
     model = ld.load(ROOT / "robots" / name)
-    notes = ld.save(model, tmp_path / "robot.urdf")
+    warnings = ld.save(model, tmp_path / "robot.urdf")
     other = ld.load(tmp_path / "robot.urdf")
-    assert any("robot.loops.yaml" in note for note in notes)
+    assert any("robot.loops.yaml" in note for note in warnings)
     assert other.constraint_equation_names == model.constraint_equation_names and other.v_names == model.v_names
     assert relative(other.loop_constants, model.loop_constants) < 1e-14
     assert other.description.warnings == () or name == "gripper.urdf"
@@ -271,8 +271,8 @@ def test_other_dynamics_are_refused_or_lossy(robot, message, tmp_path):
     with pytest.raises(ModelError, match=rf"cannot describe the dynamics of this robot: {message}.*\(--lossy or lossy=True"):
         ld.save(robot, path)
     assert not path.exists()
-    notes = ld.save(robot, path, lossy=True)
-    assert any(note.startswith(message.split(":")[0]) for note in notes)
+    warnings = ld.save(robot, path, lossy=True)
+    assert any(note.startswith(message.split(":")[0]) for note in warnings)
     ld.load(path)
     ld.save(robot, tmp_path / "robot.yaml")                                   # a robot YAML can say them all
 

@@ -211,7 +211,7 @@ def test_without_an_initial_error_there_is_none(scenario, method):
     np.testing.assert_allclose(result.tracking.reference, [references(t)[0] for t in result.t], atol=1e-15)
     np.testing.assert_array_equal(result.tracking.link, result.q[:, MOTORS] + result.q[:, SPRINGS])
     assert result.check["tracking_error"] == np.abs(result.tracking.error).max() < 1e-9
-    assert result.check["inverse_dynamics_residual"] < 1e-12 and result.notes == ()
+    assert result.check["inverse_dynamics_residual"] < 1e-12 and result.warnings == ()
 
 
 def test_taking_the_joints_for_rigid_costs_degrees(scenario):

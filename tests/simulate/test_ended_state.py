@@ -39,7 +39,7 @@ def test_two_runs_are_one(folder):
     assert np.array_equal(second.v[0], first.v[-1]) and np.abs(second.q[0] - first.q[-1]).max() < 1e-15
     for name in ("q", "v", "a"):
         assert np.abs(getattr(second, name) - getattr(once, name)[4:]).max() < 1e-12          # rounding, in another order
-    assert not second.notes
+    assert not second.warnings
 
 
 def test_a_run_with_events_is_gone_on_from(folder):

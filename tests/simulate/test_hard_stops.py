@@ -56,7 +56,7 @@ def test_a_ball_bounces_rests_and_is_lifted(simulate, integrator, worst):
     np.testing.assert_allclose(run.stops[rests, 0], 9.81 - 20 * np.maximum(run.t[rests] - 1.5, 0), atol=1e-12)
     np.testing.assert_allclose(run.tau[rests, 0], 9.81, rtol=1e-14)
     assert worst("lifted", abs(run.q[-1, 0] - 20 * (2.5 - off) ** 3 / 6), integrator["method"]) < 1e-9
-    assert run.check["energy_balance_relative"] < 1e-7 and run.notes == ()
+    assert run.check["energy_balance_relative"] < 1e-7 and run.warnings == ()
 
 
 def test_a_pendulum_between_stops(simulate, worst):

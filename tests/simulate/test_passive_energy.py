@@ -74,7 +74,7 @@ def test_potential_energy_contains_springs_only_where_they_act(tmp_path, passive
     run = ld.simulate(ld.load(tmp_path / "p.yaml"), duration=1.0, q0=[0.5], v0=[1.0], passive=passive)
     expected = 2.5 * (run.q[:, 0] - 0.2)**2 if passive else 0.0 * run.t
     np.testing.assert_allclose(run.potential, expected, atol=1e-12)
-    assert run.check["energy_balance_relative"] < 1e-6 and not run.notes
+    assert run.check["energy_balance_relative"] < 1e-6 and not run.warnings
 
 
 @pytest.mark.parametrize("passive", [False, True])

@@ -84,9 +84,9 @@ def equal(one, other):
     for (name, unit, x), (name_there, unit_there, y) in zip(one.columns, other.columns, strict=True):
         assert (name, unit) == (name_there, unit_there)
         np.testing.assert_array_equal(x, y, err_msg=name)
-    for name in ("check", "notes", "limits"):
+    for name in ("check", "warnings", "limits"):
         assert getattr(one, name) == getattr(other, name)
-    for name in ("steps", "rejected", "evaluations", "notes"):
+    for name in ("steps", "rejected", "evaluations", "warnings"):
         assert getattr(one.statistics, name) == getattr(other.statistics, name)
     assert [(x.t, x.name, x.phase, x.lost, *x.dv, *x.impulse) for x in one.events] == \
         [(x.t, x.name, x.phase, x.lost, *x.dv, *x.impulse) for x in other.events]
@@ -124,7 +124,8 @@ def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
     given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
                      saturate={"shoulder": 5})
     alone = ld.run_scenario(given)
-    assert {one.name for one in alone.events} >= {"latch", "load", "drop"} and any("at its limit of 5" in x for x in alone.notes)
+    assert {one.name for one in alone.events} >= {"latch", "load",
+                                                  "drop"} and any("at its limit of 5" in x for x in alone.warnings)
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
     equal(resumed, alone)
@@ -197,7 +198,7 @@ def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
         np.testing.assert_array_equal(getattr(result, name), getattr(alone, name), err_msg=name)
     for name in ("kinetic", "potential"):
         np.testing.assert_allclose(getattr(result, name), getattr(alone, name), rtol=1e-12, atol=1e-12)
-    assert result.limits == alone.limits and result.notes == alone.notes
+    assert result.limits == alone.limits and result.warnings == alone.warnings
     for name, value in alone.check.items():
         assert abs(result.check[name] - value) < 1e-12, name
     disk.close(finished=True)

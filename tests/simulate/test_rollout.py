@@ -214,12 +214,12 @@ def test_position_limits_are_reported_and_do_not_act(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inside = ld.rollout(model, q[:1], v[:1], **options)
-        assert inside.notes == () and not caught
+        assert inside.warnings == () and not caught
         found = ld.rollout(model, q, v, **options)
-        assert [str(one.message) for one in caught] == list(found.notes) and found.q[1, -1, 0] == pytest.approx(-2.0)
+        assert [str(one.message) for one in caught] == list(found.warnings) and found.q[1, -1, 0] == pytest.approx(-2.0)
         again = ld.rollout(model, q, v, **options)
-        assert again.notes == found.notes and len(caught) == 1
-    assert found.notes == ("position limits are exceeded in 2 of 3 runs (limits do not act in rollouts): x from t = 0.3 s "
+        assert again.warnings == found.warnings and len(caught) == 1
+    assert found.warnings == ("position limits are exceeded in 2 of 3 runs (limits do not act in rollouts): x from t = 0.3 s "
                            "(worst -2 m at t = 1 s, limit -0.4 m) in run 1",)
 
 

@@ -47,12 +47,12 @@ def test_pulses_are_not_jumped_over(run, method, force, impulse):
     result = run(force, method=method)
     assert abs(result.v[-1, 0] - impulse) < 1e-11
     assert abs(result.work[-1] - 0.5 * impulse**2) < 1e-4 * impulse**2       # of BDF, whose order begins anew at a break
-    assert not result.notes and result.check["energy_balance_relative"] < 1e-4
+    assert not result.warnings and result.check["energy_balance_relative"] < 1e-4
 
 
 def test_switches_that_are_too_many_are_told(run):
     result = run("sign(sin(1e5*t))", duration=2)
-    assert len(result.notes) == 1 and "torque of x has more switching times than can be located" in result.notes[0]
+    assert len(result.warnings) == 1 and "torque of x has more switching times than can be located" in result.warnings[0]
 
 
 def sine_from_a_time(t, t0=0.4321):
@@ -109,7 +109,7 @@ def test_steps_are_cut_where_the_state_switches(run, method, case):
     force, initial, duration, motion = BREAKS[case]
     result = run(force, method=method, duration=duration, initial=initial)
     np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], motion(duration), rtol=0, atol=3e-6)
-    assert not result.notes and result.check["energy_balance_relative"] < 1e-5
+    assert not result.warnings and result.check["energy_balance_relative"] < 1e-5
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])
@@ -127,8 +127,8 @@ def test_sticking_does_not_cut_for_ever(run, method):
     """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and stays there but for first order: a step's length."""
     result = run("0.5-sign(v)", method=method, duration=3, initial="{v: {x: 1}}")
     assert abs(result.q[-1, 0] - 1) < 2e-3 and abs(result.v[-1, 0]) < 2e-3
-    assert "the torque of x switches too often from t = 2 s (sticking" in result.notes[0]
-    assert all("creep" in note for note in result.notes[1:])
+    assert "the torque of x switches too often from t = 2 s (sticking" in result.warnings[0]
+    assert all("creep" in note for note in result.warnings[1:])
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "RK45"])
@@ -137,7 +137,7 @@ def test_many_switches_that_follow_each_other_are_all_cut(run, method):
     result = run("-0.01*floor(1000*q)", method=method, duration=0.5, initial="{v: {x: 1}}")
     n = int(1000 * result.q[-1, 0])
     work = -1e-5 * n * (n - 1) / 2 - 0.01 * n * (result.q[-1, 0] - n / 1000)
-    assert abs(result.work[-1] - work) < 1e-9 and n > 250 and not result.notes
+    assert abs(result.work[-1] - work) < 1e-9 and n > 250 and not result.warnings
 
 
 def test_a_switch_of_a_mechanism_is_cut(tmp_path):
@@ -154,4 +154,4 @@ def test_a_switch_of_a_mechanism_is_cut(tmp_path):
 
 def test_generalized_alpha_says_that_it_does_not_cut(run):
     assert "does not locate switches" in run("-4*clip(q, -0.5, 0.5)", method="generalized_alpha", duration=1,
-                                           initial="{v: {x: 2}}").notes[0]
+                                           initial="{v: {x: 2}}").warnings[0]

@@ -53,7 +53,7 @@ def runs() -> float:
     system = ld.linearize_scenario(ROOT / "configs/cart_pole.yaml", equilibrium=True).system
     rest = ld.find_equilibrium(ROOT / "configs/cart_pole.yaml")
     found = ld.assemble(ld.load(ROOT / "robots/four_bar.yaml"), fixed=["crank"])
-    print(run, system.A.shape, system.discretize(0.01), rest.q, found.mobility.degrees, run.notes, run.t[-1])
+    print(run, system.A.shape, system.discretize(0.01), rest.q, found.mobility.degrees, run.warnings, run.t[-1])
     return run.check["energy_balance"]
 
 

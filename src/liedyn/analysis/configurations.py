@@ -69,7 +69,7 @@ class Equilibrium(Immutable):
     u: Array
     offset: dict[str, float]
     residual: float
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     integral: Array
     system: LinearSystem | None = None
 
@@ -130,7 +130,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     found = solve_equilibrium(setup, t, q, v, hold)
     rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
     here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
-    warn((*([] if isinstance(robot, Model) else robot_warning_text(setup.model)), *found.notes))
+    warn((*([] if isinstance(robot, Model) else robot_warning_text(setup.model)), *found.warnings))
     return replace(found, system=linear_system(setup, rest, here))
 
 
@@ -139,7 +139,7 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equ
     _check_constraint_motion_at_rest(setup, t)
     search = _EquilibriumSearch(setup, t, q, v, *fixed_coordinates(setup, hold))
     rng = np.random.default_rng(0)
-    best, notes = search.newton(q), []
+    best, warnings = search.newton(q), []
     for k in range(_STARTS):
         if best.worst <= _TOLERANCE:
             break
@@ -150,10 +150,10 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equ
             continue
         other = search.newton(start)
         if other.size < 0.9 * best.size:                               # the first one where none is better
-            best, notes = other, [search.far(other, q)]
+            best, warnings = other, [search.far(other, q)]
     if not best.worst <= _TOLERANCE:
         raise search.refusal(best)
-    return search.result(best, q, v, notes)
+    return search.result(best, q, v, warnings)
 
 
 def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarray:
@@ -309,7 +309,7 @@ class _EquilibriumSearch:
         return f"the search did not converge from the given configuration: the equilibrium found from others is " \
                f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
 
-    def result(self, best: _EquilibriumPoint, q, v, notes) -> Equilibrium:
+    def result(self, best: _EquilibriumPoint, q, v, warnings) -> Equilibrium:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
@@ -318,19 +318,19 @@ class _EquilibriumSearch:
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
-        return Equilibrium(best.q, tau, u, offset, best.residual, (*notes, *self._notes(v)), best.z)
+        return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 
-    def _notes(self, v) -> list[str]:
-        notes, prescribed = [], self.setup.prescribed
+    def _warnings(self, v) -> list[str]:
+        warnings, prescribed = [], self.setup.prescribed
         time = np.sqrt(self.reach / self.quickness)
         moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            notes.append(f"{format_names(names, 4)}: the prescribed motion is not at rest at "
+            warnings.append(f"{format_names(names, 4)}: the prescribed motion is not at rest at "
                          f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
         if self._changing():
-            notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
-        return notes
+            warnings.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
+        return warnings
 
     def _changing(self) -> bool:
         """Whether a force, or what a law follows, depends on time at any time of the run."""

@@ -24,13 +24,13 @@ from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
     SampledMotion,
     as_recorded,
-    attached_notes,
+    attached_warnings,
     given_motion,
     motion_of_arrays,
     naming,
     require,
     robot_of,
-    unknown_notes,
+    unknown_warnings,
     unwrapped,
 )
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, rows_per_knot
@@ -123,7 +123,7 @@ class NoisySamples:
         size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
         return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
 
-    def notes(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What was done, in words."""
         out = derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})
         if out:
@@ -142,9 +142,9 @@ def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
     """Of a motion, with splines whose knots are `smooth` seconds apart ("auto": where the estimated error is least; None: through
     every row), and what is to be said of that. Raises TrajectoryError for too few rows."""
     raw = NoisySamples(model, t, (motion.q, motion.v, motion.a), 1)
-    rows, notes = rows_per_knot(t, [raw.chain], None if smooth == "auto" and not raw.derives else smooth)
+    rows, warnings = rows_per_knot(t, [raw.chain], None if smooth == "auto" and not raw.derives else smooth)
     samples = NoisySamples(model, t, raw.given, rows)
-    return samples, [*samples.notes(), *notes]
+    return samples, [*samples.warnings(), *warnings]
 
 
 # Weighted least squares of forces that are linear in parameters, and what noise in the states does to the solution ------
@@ -579,7 +579,7 @@ class Identification(Immutable):
     residual     (nv,) root mean square of what force is left over [N m | N]
     force        (nv,) root mean square of the force
     rows         how many rows of the trajectory were used
-    notes        what a person should know before trusting the result
+    warnings     what a person should know before trusting the result
 
     Examples
     --------
@@ -604,7 +604,7 @@ class Identification(Immutable):
     residual: Array
     force: Array
     rows: int
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -733,7 +733,8 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     model, differing = as_recorded(model, source)
     source, jumps = _without_jumps(model, source, smooth)
     motion = given_motion(model, source)
-    motion = replace(motion, notes=(*motion.notes, *differing, *attached_notes(source), *unknown_notes(model, source), *jumps))
+    motion = replace(motion, warnings=(*motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source),
+                                       *jumps))
     require(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
@@ -760,7 +761,7 @@ def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory
 
 
 def _warned(found: Identification) -> Identification:
-    warn(found.notes)
+    warn(found.warnings)
     return found
 
 
@@ -783,8 +784,8 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
-        motion = replace(motion, q=q, notes=(*motion.notes, *unwrapping))
-    samples, notes = noisy_samples(model, t, motion, smooth)
+        motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
+    samples, warnings = noisy_samples(model, t, motion, smooth)
     rows = _RegressorRows(model, base, motion, samples, chosen)
     raw = rows.equations()
     W = rows.filtered(raw)
@@ -817,10 +818,10 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     else:
         mend = "add what the model lacks first"
     residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, residual, force, kinds, motion.passive),
-             *_notes(base, verdicts, misfits, mend), *_unlike_notes(base, values, sizes, verdicts)]
+    warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
+             *_warnings(base, verdicts, misfits, mend), *_unlike_warnings(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
-                          residual, force, len(raw), tuple(notes))
+                          residual, force, len(raw), tuple(warnings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -911,7 +912,7 @@ def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, 
                  for bad, verdict in zip(negative, verdicts, strict=True))
 
 
-def _unlike_notes(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[str]:
+def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[str]:
     """What cannot be, and whether all that is well determined differs from the robot file by its sign or by one factor."""
     known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
@@ -942,12 +943,12 @@ def _resembles(joint: JointFit) -> str:
     return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
+def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
                estimated: Sequence[str], passive: bool) -> list[str]:
     misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
               for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
-    notes = []
+    warnings = []
     if misfit:
         what = "; ".join(f"{joint.joint}: residual force {figures}, {_resembles(joint)}" for joint, figures in misfit[:6])
         found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
@@ -955,38 +956,40 @@ def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, f
         kinds = [kind for kind in estimated if kind != "offset"] + more
         how = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
                if more else "")
-        notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
-                     f"estimated parameters{how}, or check the recording")
+        warnings.append(
+            f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
+                        f"estimated parameters{how}, or check the recording")
     if coloured:
-        notes.append(
+        warnings.append(
             f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent samples")
-    return notes
+    return warnings
 
 
-def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
+def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
     unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
                              for which in (UNSEEN, MIXED, UNRELIABLE))
     spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
               if verdict == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in spoilt]
-    notes = []
+    warnings = []
     if unseen:
-        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
+        warnings.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
                      "their values are those of the robot file")
     if mixed:
-        notes.append(f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
-                     "determines combinations of them only. Their values fit the torques together; one of them alone has no "
-                     "meaning")
+        warnings.append(
+            f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
+                        "determines combinations of them only. Their values fit the torques together; one of them alone has no "
+                        "meaning")
     if spoilt:
-        notes.append(
+        warnings.append(
             f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({format_names(spoilt, 6)}): they depend on joints "
                      "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
                      f"smoothing; {mend}")
     if biased:
-        notes.append(
+        warnings.append(
             f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the motion or "
                      f"its smoothing may bias them by more than their deviation; {mend}")
-    return notes
+    return warnings
 
 
 # for the command ---------------------------------------------------------------------------------------------------
@@ -994,7 +997,7 @@ class ParametersResult(NamedTuple):
     model: Model
     base: BaseParameters
     fit: Identification | None
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
@@ -1011,6 +1014,6 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
         given = {} if tolerance is None else {"tolerance": tolerance}
         return ParametersResult(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
     motion = read_trajectory(trajectory, events=True)
-    model, notes = robot_of(motion, robot, base=base, strict=strict)
+    model, warnings = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return ParametersResult(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))
+    return ParametersResult(model, found.base, found, tuple(dict.fromkeys((*warnings, *found.warnings))))

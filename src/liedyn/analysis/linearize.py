@@ -76,7 +76,7 @@ class Linearization(Immutable):
     Bd: Array
     offset: dict[str, float] | None = None
     differences: dict[str, DerivativeComparison] | None = None
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
@@ -222,12 +222,12 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
             fixed_coordinates(setup, hold)
     with progress.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
         setup, t, q, v = state_at(setup, float(at), progress.update)
-    notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
+    warnings, outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
         with progress.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
             found = solve_equilibrium(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
-        notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
+        warnings, setup = [*warnings, *found.warnings], replace(setup, integral=found.integral)
     with progress.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
         z = setup.integral
         rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
@@ -237,14 +237,14 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
-        notes += friction_warnings(setup.model, here.v) if setup.scenario.passive else []
+        warnings += friction_warnings(setup.model, here.v) if setup.scenario.passive else []
     done, compared = time.perf_counter(), None
     if verify:
         with progress.stage("comparing with differences"):
             compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
-    warn((*robot_warning_text(setup.model), *notes))
-    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
+    warn((*robot_warning_text(setup.model), *warnings))
+    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(warnings), timing)
 
 
 def _default_outputs(setup: LinearizationSetup) -> list[str]:

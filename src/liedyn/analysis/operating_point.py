@@ -51,7 +51,7 @@ class LinearizationSetup:
     scenario: Scenario
     model: Model
     problem: InitialValueProblem
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     whole: Model
     integral: Array | None = None
 
@@ -335,8 +335,8 @@ def past_events(setup, at: float, options: Options, progress):
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
                          "side only (limits: stop gives compliant stops; or lock the joint by an event)")
     problem = hybrid_simulation.problems.current
-    notes = setup.notes if not hybrid_simulation.occurred_events else (*setup.notes, _told(mode, at))
-    return replace(setup, model=problem.model, problem=problem, notes=notes), now
+    warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _told(mode, at))
+    return replace(setup, model=problem.model, problem=problem, warnings=warnings), now
 
 
 def _told(mode, at: float) -> str:

@@ -70,11 +70,11 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     ModelError, CheckFailed
         As `robot_files.load`.
     """
-    header, notes = trajectory.header, []
+    header, warnings = trajectory.header, []
     recorded = _recorded_model(trajectory) if robot is None and header.get("model") else None
     path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
     if robot is None and recorded is None and header.get("model"):
-        notes.append(f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
+        warnings.append(f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
     if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
@@ -89,31 +89,31 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     if source != path and source.is_file():                # shapes and meshes are in the robot file
         model = build(_described_in(model.description, os.fspath(source)))
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
-        notes.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
+        warnings.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
                      + ("; the model of the run is used" if recorded else ""))
-    return model, (*notes, *attached_notes(trajectory), *unknown_notes(model, trajectory))
+    return model, (*warnings, *attached_warnings(trajectory), *unknown_warnings(model, trajectory))
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str, ...]]:
     """The model with the gravity and the rotors of motors of the recording, and a message where those of the model differ.
 
     Raises TrajectoryError for a comment that cannot be used."""
-    name, notes = trajectory.source or "the trajectory", []
+    name, warnings = trajectory.source or "the trajectory", []
     gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
     if gravity is not None and gravity != tuple(model.gravity):
         there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
-        notes.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+        warnings.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
         model = model.with_changes(gravity=gravity)
     own = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints if joint.name in armatures}
     other = {joint: x for joint, x in armatures.items() if x != own[joint]}
     if other:
         listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
-        notes.append(f"the armatures of {name} are used instead of those of the model: {listing}")
+        warnings.append(f"the armatures of {name} are used instead of those of the model: {listing}")
         model = with_armatures(model, other)
-    return model, tuple(notes)
+    return model, tuple(warnings)
 
 
-def unknown_notes(model: Model, trajectory: Trajectory) -> list[str]:
+def unknown_warnings(model: Model, trajectory: Trajectory) -> list[str]:
     """A message that names columns of nothing that the robot has."""
     unknown = unused_columns(model, trajectory)
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
@@ -121,7 +121,7 @@ def unknown_notes(model: Model, trajectory: Trajectory) -> list[str]:
     return [text] if unknown else []
 
 
-def attached_notes(trajectory: Trajectory) -> list[str]:
+def attached_warnings(trajectory: Trajectory) -> list[str]:
     """A message where bodies were attached in the course of the run, which the model does not have."""
     attached = trajectory.header.get("attached")
     text = f"the run of this file had bodies attached to {attached}: results are those of the robot without them"
@@ -253,13 +253,13 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return out, [f"angles that jump by 2 pi were unwrapped: {', '.join(names)}"] if names else []
 
 
-def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
+def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
                          a: np.ndarray | None = None) -> list[str]:
     """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities and
     accelerations that are not the rates of the positions and velocities."""
-    notes = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
+    warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
     degrees = _in_degrees(model, q, v)
-    return notes + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
+    return warnings + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
 
 
 def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[str]:
@@ -383,7 +383,7 @@ class CompletedTrajectory:
     header: dict[str, str]
     t: np.ndarray
     columns: list[tuple[str, str, np.ndarray]]
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +397,7 @@ class SampledMotion:
     tau: np.ndarray | None
     f_ext: np.ndarray | None
     passive: bool
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     variants: tuple[SampledMotion, ...] = ()
     multipliers: np.ndarray | None = None
 
@@ -443,10 +443,10 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
     with naming(trajectory):
         if given.v is None:
             q, unwrapping = unwrapped(model, given.q)
-            given = replace(given, q=q, notes=(*given.notes, *unwrapping))
+            given = replace(given, q=q, warnings=(*given.warnings, *unwrapping))
         derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
             {}, {"points": other_points(len(given.q))}, {"noisy": True}))
-    return replace(derived, notes=(*given.notes, note), variants=tuple(others))
+    return replace(derived, warnings=(*given.warnings, note), variants=tuple(others))
 
 
 def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
@@ -614,7 +614,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> Rec
     """
     source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
     motion = motion_of_trajectory(model, source, derive_a=True)
-    warn(motion.notes)
+    warn(motion.warnings)
     return RecordedMotion(source.t, motion.q, motion.v, motion.a, motion.tau, motion.f_ext)
 
 
@@ -683,7 +683,7 @@ _FEWEST = 4                             # rows; fewer have no second way to deri
 
 
 @np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
-def error_notes(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
+def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
                 units: Sequence[str], smoothing: str | None) -> list[str]:
     """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
 
@@ -703,12 +703,12 @@ def error_notes(motion: SampledMotion, found: np.ndarray, compute: Callable[[Sam
     most = int(np.where(alike, inner, -1.0).argmax())
     largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
-    notes = [f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}"]
+    warnings = [f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}"]
     by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
     causes = {}
     for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
         causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
-    return notes + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
+    return warnings + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
                     for noisy, columns in causes.items()]
 
 

@@ -10,12 +10,12 @@ from liedyn.analysis.numerical_differentiation import POINTS
 from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
     SampledMotion,
-    error_notes,
+    error_warnings,
     header_along,
     mask_of,
     motion_for,
     prescribed_of,
-    recorded_limit_notes,
+    recorded_limit_warnings,
 )
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
@@ -124,7 +124,7 @@ def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: 
 def rows_of(motion: SampledMotion, rows) -> SampledMotion:
     """The motion at some of its rows."""
     arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
-    return SampledMotion(*arrays, motion.passive, motion.notes)
+    return SampledMotion(*arrays, motion.passive, motion.warnings)
 
 
 def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
@@ -456,17 +456,18 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, asked)
     some = _sample(len(motion.q))
-    doubts = error_notes(motion, table[some], lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1),
-                         names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
-    notes = [*motion.notes, *doubts,
+    doubts = error_warnings(motion, table[some],
+                            lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1), names, units,
+                            "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
+    warnings = [*motion.warnings, *doubts,
              *([f"{len(names)} columns; --wrt and --joint choose among them"] if len(names) > 400 else [])]
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
-    notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
+    warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, tau)
     if verify:
         from liedyn.simulation.run import SilentProgress
-        notes.append(verify_rows(model, asked, motion, progress or SilentProgress()))
+        warnings.append(verify_rows(model, asked, motion, progress or SilentProgress()))
     columns = list(zip(names, units, table.T, strict=True))
-    return CompletedTrajectory(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(notes))
+    return CompletedTrajectory(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(warnings))
 
 
 def _sample(count: int) -> np.ndarray:

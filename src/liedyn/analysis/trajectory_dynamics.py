@@ -10,12 +10,12 @@ from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
     SampledMotion,
     columns_of_motion,
-    error_notes,
+    error_warnings,
     header_along,
     mask_of,
     motion_for,
     prescribed_of,
-    recorded_limit_notes,
+    recorded_limit_warnings,
 )
 from liedyn.analysis.trajectory_time_derivatives import higher_order_along
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
@@ -59,10 +59,10 @@ def motors_of(model, motion, actuated):
 
 def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
     """With joint forces, and accelerations that obey the constraints. actuated: (nv,) bool."""
-    a, notes = obedient(model, motion)
+    a, warnings = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
                                          passive=motion.passive)
-    return replace(motion, a=a, tau=found.tau, multipliers=found.multipliers, notes=(*motion.notes, *notes))
+    return replace(motion, a=a, tau=found.tau, multipliers=found.multipliers, warnings=(*motion.warnings, *warnings))
 
 
 def obedient(model, motion):
@@ -92,7 +92,7 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
     v, moved = _allowed(model, motion)
     note = f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}"
     variants = tuple(replace(one, v=_allowed(model, one)[0]) for one in motion.variants)
-    return replace(motion, v=v, variants=variants, notes=(*motion.notes, *([note] if moved > most else [])))
+    return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([note] if moved > most else [])))
 
 
 def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
@@ -247,8 +247,8 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
     if model.nc:
         motion = closed(model, trajectory, motion)
         if of == "inverse":
-            motors, notes = motors_of(model, motion, mask_of(model, actuated))
-            motion = replace(motion, notes=(*motion.notes, *notes))
+            motors, warnings = motors_of(model, motion, mask_of(model, actuated))
+            motion = replace(motion, warnings=(*motion.warnings, *warnings))
 
     def compute(model: Model, motion: SampledMotion) -> SampledMotion:
         state, given = (model, motion.q, motion.v), {"f_ext": motion.f_ext, "passive": motion.passive}
@@ -287,9 +287,10 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
     if axes:
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
-    limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau, setting.motion.a)
+    limits = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, motion.tau, setting.motion.a)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
-    return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
+    return CompletedTrajectory(header, trajectory.t, columns,
+                               (*motion.warnings, *limits, *slow, *_doubts(model, setting, motion)))
 
 
 def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[str]:
@@ -306,5 +307,5 @@ def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> lis
     def results(motion: SampledMotion) -> np.ndarray:
         return np.where(setting.prescribed, motion.tau, motion.a)
 
-    return error_notes(found, results(found), lambda other: results(setting.compute(model, other)), [name for name, *_ in chosen],
-                       [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")
+    return error_warnings(found, results(found), lambda other: results(setting.compute(model, other)),
+                          [name for name, *_ in chosen], [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")

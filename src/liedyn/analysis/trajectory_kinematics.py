@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, error_notes, header_along, motion_of_trajectory
+from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, error_warnings, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
 from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in_frame
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
@@ -74,7 +74,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of_trajectory(model, trajectory, derive_a=True)
     columns = _columns(model, asked, motion)
-    flight = _flight_notes(trajectory.t, columns) if zmp else []
+    flight = _flight_warnings(trajectory.t, columns) if zmp else []
     undefined = np.isnan(np.column_stack([x for *_, x in columns])).any(axis=1)
     header = header_along(model, trajectory, motion.passive)
     header.pop("reaction", None)
@@ -90,11 +90,11 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
         return np.where(undefined[:, None] & [name in MAY_BE_EMPTY for name, *_ in derived(found)], 0.0, x)
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
-    doubts = error_notes(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
+    doubts = error_warnings(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
                          None if model.nc else "liedyn inverse --smooth auto first")
     loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
     missing = [loops] if model.nc and jacobian and links else []
-    return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
+    return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *doubts, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
@@ -192,7 +192,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
     return out
 
 
-def _flight_notes(t, columns: Columns) -> list[str]:
+def _flight_warnings(t, columns: Columns) -> list[str]:
     """Raises ComputationError where the zero-moment point is defined at no time."""
     flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
     if flight.all():

@@ -35,7 +35,7 @@ from liedyn.analysis.recorded_motion import (
     percent,
     positions_of,
     prescribed_of,
-    recorded_limit_notes,
+    recorded_limit_warnings,
     require_forces,
     unwrapped,
 )
@@ -138,8 +138,8 @@ def knot_spacings(t: np.ndarray, chains: list[Chain], smooth: float | str | None
         for _, given, last in gaps:
             check_rows(t, last - given, 1)
         return {chain.names[given]: _quietest_of_each(t, chain, given, last) for chain, given, last in gaps}, []
-    rows, notes = rows_per_knot(t, chains, smooth)
-    return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, notes
+    rows, warnings = rows_per_knot(t, chains, smooth)
+    return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, warnings
 
 
 def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[str]]:
@@ -313,7 +313,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):
-        rows, notes = knot_spacings(t, chains, smooth)
+        rows, warnings = knot_spacings(t, chains, smooth)
     header = header_along(model, trajectory, passive)
     fits = [SmoothingFit(rows)]
     derived = derivations(t, chains, rows)
@@ -329,14 +329,14 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
 
     (state, found), *others = map(result_of, fits)
     columns = _columns(model, asked, state, *found)
-    limits = recorded_limit_notes(model, t, state.q, state.v[:, 0], found[1][:, 0])
+    limits = recorded_limit_warnings(model, t, state.q, state.v[:, 0], found[1][:, 0])
     if derived:
         answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
-        notes = [*derived, *notes, *unwrapping, *limits,
+        warnings = [*derived, *warnings, *unwrapping, *limits,
                  *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
     else:
-        notes = [*notes, *unwrapping, *limits]
-    return CompletedTrajectory(header, t, columns, tuple(notes))
+        warnings = [*warnings, *unwrapping, *limits]
+    return CompletedTrajectory(header, t, columns, tuple(warnings))
 
 
 def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
@@ -422,7 +422,7 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
     worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
-    notes = [f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
+    warnings = [f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
              f"within {ends} rows of the ends"]
     bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
     if len(bad):
@@ -439,8 +439,8 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
             what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
             named.setdefault(what, []).append(f"{percent(inner[first[i], i])} ({model.v_names[i]})")
         columns = [f"{what}, off by {', '.join(figures)}" for what, figures in named.items()]
-        notes.append(f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
-    return notes
+        warnings.append(f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
+    return warnings
 
 
 def _mend(noisy: bool, rows: int, smooth) -> str:

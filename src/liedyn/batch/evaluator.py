@@ -83,7 +83,7 @@ class SweepEvaluator:
         raise NotImplementedError
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What is doubtful about all runs."""
         return ()
 

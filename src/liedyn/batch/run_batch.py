@@ -226,12 +226,13 @@ class PreparedSweep:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What is doubtful, one line each."""
         if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
-            return (*self.bench.notes, f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, "
-                                       f"such as {1 << self.count.bit_length()}")
-        return self.bench.notes
+            return (*self.bench.warnings,
+                    f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, "
+                    f"such as {1 << self.count.bit_length()}")
+        return self.bench.warnings
 
     # before ---------------------------------------------------------------------------------------------------------
     def bytes_on_disk(self) -> float:

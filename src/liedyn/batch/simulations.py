@@ -181,8 +181,8 @@ class SimulationEvaluator(SweepEvaluator):
             self._add_reasons(table, rows[k], [*start_warnings(model, q[k, 0]), *limit_warnings(*both)])
 
     @staticmethod
-    def _add_reasons(table: SampleTable, i: int, notes: list[str]) -> None:
-        table.reason[i] = "; ".join(filter(None, (table.reason[i], *notes)))
+    def _add_reasons(table: SampleTable, i: int, warnings: list[str]) -> None:
+        table.reason[i] = "; ".join(filter(None, (table.reason[i], *warnings)))
 
     def _alone(self, table: SampleTable, i: int, run: PreparedRun) -> None:
         with generic_kernels_of(run.model, self.binding.prepared.model):
@@ -196,6 +196,6 @@ class SimulationEvaluator(SweepEvaluator):
                     self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
-            table.reason[i] = "; ".join(note for note in result.notes if note.startswith((CREEP_WARNING, *EXCEEDED)))
+            table.reason[i] = "; ".join(note for note in result.warnings if note.startswith((CREEP_WARNING, *EXCEEDED)))
             table.energy_balance[i] = result.check["energy_balance_relative"]
             self._add_reasons(table, i, inaccuracy_warnings(table.energy_balance[i]))

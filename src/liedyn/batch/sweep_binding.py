@@ -286,7 +286,7 @@ class TrajectoryBinding(SweepBinding):
         self.job = self.sweep.job
         self._robots: dict[tuple, tuple[Model, tuple[str, ...]]] = {}
         self.trajectory = lru_cache(_KEPT)(partial(read_trajectory, events=True))
-        model, self.notes = self._robot_of(self.trajectory(self.job.trajectory))
+        model, self.warnings = self._robot_of(self.trajectory(self.job.trajectory))
         return model
 
     def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:

@@ -67,8 +67,8 @@ class TrajectoryEvaluator(SweepEvaluator):
         return self.together_along(self.sweep.job.trajectory).numbers.affine
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return (*self.binding.notes, *self.first.notes)
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.binding.warnings, *self.first.warnings)
 
     def known_columns(self) -> dict[str, str]:
         return {name: unit for name, unit, _ in self.first.columns}

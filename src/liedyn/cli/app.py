@@ -157,7 +157,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context):
         with _report_errors(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LiedynWarning)  # commands print the notes of results
+            warnings.simplefilter("ignore", LiedynWarning)  # commands print the warnings of results
             if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
                 warnings.simplefilter("ignore", RuntimeWarning)
             return super().invoke(ctx)

@@ -62,7 +62,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
         from liedyn.batch.run_batch import PreparedSweep
         found = PreparedSweep(read, threads=jobs)
     console.robot(found.binding.model)
-    console.notes(found.notes)
+    console.warnings(found.warnings)
     if rerun is not None:
         if rerun >= found.count:
             raise UsageError(f"there is no run {rerun}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
@@ -105,10 +105,10 @@ def _tell(done, folder: Path, console) -> None:
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
-        console.note(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
+        console.warn(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
         return
     if done.doubtful:
-        console.note(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
+        console.warn(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
     console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
     many, reason = done.failure
     if many:
@@ -144,7 +144,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
         ended, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    console.notes((*_values(found, number), *result.notes))
+    console.warnings((*_values(found, number), *result.warnings))
     console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
@@ -163,7 +163,7 @@ def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, con
     run = found.binding.run(number)
     result = along(found.sweep.job, run)
     write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
-    console.notes((*_values(found, number), *result.notes))
+    console.warnings((*_values(found, number), *result.warnings))
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
     console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")

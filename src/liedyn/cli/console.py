@@ -127,13 +127,13 @@ class Console:
         if self.verbose:
             print_message(text)
 
-    def note(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Something a person should know before trusting the result."""
-        self.say(f"liedyn: note: {shown(text)}")
+        self.say(f"liedyn: warning: {shown(text)}")
 
-    def notes(self, texts: Iterable[str]) -> None:
+    def warnings(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self.note(text)
+            self.warn(text)
 
     def wrote(self, paths: Iterable[Path]) -> None:
         """Name the files, a line for those that differ in their ending only."""
@@ -182,7 +182,7 @@ class Console:
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
         if count:
-            self.note(f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
+            self.warn(f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
                       f"{'them' if count > 1 else 'it'}")
 
 

@@ -133,7 +133,7 @@ def along_command(short_help: str, *options: Callable) -> Callable:
             from liedyn.analysis.recorded_motion import comments_for, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
-            model, notes = robot_of(motion, robot, base=base, strict=strict)
+            model, warnings = robot_of(motion, robot, base=base, strict=strict)
             console.robot(model)
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
                 result = compute(model, motion, **own, progress=console.progress)
@@ -141,11 +141,11 @@ def along_command(short_help: str, *options: Callable) -> Callable:
             if motion.header.get("attached"):
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
             write_trajectory(target, comments, result.t, result.columns, force=force)
-            notes = [*notes, *result.notes]
-            console.notes(notes)
+            warnings = [*warnings, *result.warnings]
+            console.warnings(warnings)
             if as_json:
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
-                                     "notes": notes})
+                                     "warnings": warnings})
             if target != "-":
                 console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
 

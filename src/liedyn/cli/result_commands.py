@@ -48,12 +48,12 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
     csv, folder = sources(trajectory, output)
     check_pictures(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        written, notes = plot_trajectory(csv, robot, folder, formats, against)
-    _tell(written, notes, as_json, console)
+        written, warnings = plot_trajectory(csv, robot, folder, formats, against)
+    _tell(written, warnings, as_json, console)
 
 
-def _tell(written, notes, as_json, console):
-    console.notes(notes)
+def _tell(written, warnings, as_json, console):
+    console.warnings(warnings)
     if as_json:
         console.result_json({"pictures": [str(path) for path in written.paths]})
     console.wrote(written.paths)
@@ -127,8 +127,8 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
     side_by_side = is_batch(trajectory) if side_by_side is None else side_by_side
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         look, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
-        report, notes = write_replay(source, look, files, force=force, progress=console.progress.update)
-    console.notes(notes)
+        report, warnings = write_replay(source, look, files, force=force, progress=console.progress.update)
+    console.warnings(warnings)
     if as_json:
         console.result_json(report)
     if page not in (None, "-"):
@@ -193,7 +193,7 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     check(result)
     with console.progress.stage("writing results"):
         written = write_linearization(result, folder, force=force, plots=not no_plots)
-    console.notes(result.notes)
+    console.warnings(result.warnings)
     if as_json:
         console.result_json(summary(result, folder))
     else:

@@ -104,7 +104,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     description = load_description(robot, base, loops)
     done = converted_to(description, format, None) if format else converted_to(description, format_of(path), path.name)
     done.check(lossy=lossy, source=robot)
-    console.notes(done.notes)
+    console.warnings(done.warnings)
     if output == STDIO:
         console.write_text(output, done.text, force=force)
         return
@@ -191,7 +191,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
 
     from liedyn.analysis.configurations import assembled_state
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-    from liedyn.report.result_summary import assembly_notes, assembly_text, assembly_to_dict, write_assembly
+    from liedyn.report.result_summary import assembly_text, assembly_to_dict, assembly_warnings, write_assembly
     from liedyn.robot_files import read_model
 
     model = read_model(robot, base=base, loops=loops, strict=strict)
@@ -199,7 +199,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
         state = assembled_state(model, q, v, keep, drive, seed=seed)
     console.say(assembly_text(state))
-    console.notes(assembly_notes(state))
+    console.warnings(assembly_warnings(state))
     if as_json:
         console.result_json(assembly_to_dict(state))
     if output:

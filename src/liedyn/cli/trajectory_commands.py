@@ -195,13 +195,13 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
 
     from liedyn.analysis.identification import parameters_of
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-    from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_notes, write_parameters
+    from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(found.model)
-    console.notes([*found.notes, *weak_notes(found.base)])
+    console.warnings([*found.warnings, *weak_warnings(found.base)])
     if output:
         write_parameters(output, found.base, found.fit, force=force)
     if as_json:

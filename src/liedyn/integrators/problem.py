@@ -271,13 +271,13 @@ class Statistics:
     evaluations: int = 0
     seconds: float = 0.0
     loops: LoopStatistics | None = None
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def plus(self, other: Statistics) -> Statistics:
         """With what another stretch took."""
         loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
-                          self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.notes, *other.notes))))
+                          self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.warnings, *other.warnings))))
 
 
 @dataclass(frozen=True)

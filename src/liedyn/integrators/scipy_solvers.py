@@ -106,7 +106,7 @@ def solve_with_scipy(problem, start, times, options, progress, controller=None, 
             raise failure(problem, stop.code, run.t_reached, run.workspace, run.constraints, options) from None
     solver_warnings = dict.fromkeys((*run.solver_warnings, *_solver_warnings(options.method, caught_warnings)))
     statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
-                            loop_statistics(run.constraints), (*run.switches.notes.values(), *solver_warnings))
+                            loop_statistics(run.constraints), (*run.switches.warnings.values(), *solver_warnings))
     record = first_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
     end = SegmentStart(float(record.t[-1]), run.workspace.q.copy(), run.workspace.v.copy(), float(record.supplied_energy[-1]),
                        run.fired, 0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jump_events,

@@ -206,7 +206,7 @@ class SegmentState:
     def state_dict(self, arrays, **text) -> dict[str, np.ndarray]:
         """All numbers to go on from here. arrays: those that are written besides, by name; text: what is no array."""
         text |= {"loops": self.rhs.generated is None, "cuts": [list(one) for one in self.switches.shortened_steps],
-                 "notes": list(self.switches.notes.items()), "armed": self.switches.armed.tolist(),
+                 "warnings": list(self.switches.warnings.items()), "armed": self.switches.armed.tolist(),
                  "bounds": self.switches.bound.tolist()}
         return named_arrays(**self._carried_arrays, **arrays,
                             constraints=self.constraints) | {TEXT_KEY: np.array(json.dumps(text))}
@@ -218,7 +218,7 @@ class SegmentState:
             self.rhs.use_generic_kernels()
         switches.shortened_steps = [deque(one, maxlen=shortened_steps.maxlen) for one,
                                     shortened_steps in zip(text["cuts"], switches.shortened_steps, strict=True)]
-        switches.notes = dict(map(tuple, text["notes"]))
+        switches.warnings = dict(map(tuple, text["warnings"]))
         switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)
         restore_arrays(saved_state, **self._carried_arrays, **arrays)
         restore_constraints(saved_state, self.constraints)

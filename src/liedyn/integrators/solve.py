@@ -118,7 +118,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
         raise failure(problem, code, float(state.clock[T_NOW]), ws, rhs.constraints, options)
     statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                             time.perf_counter() - began,
-                            loop_statistics(rhs.constraints), tuple(run.switches.notes.values()))
+                            loop_statistics(rhs.constraints), tuple(run.switches.warnings.values()))
     end = SegmentStart(float(state.clock[T_NOW]), ws.q.copy(), ws.v.copy(), float(state.y[-1]), event_stepper.fired
                        if event_stepper else (), float(state.clock[H_NEXT]), pid_integrals(problem, state.y),
                        *run.switches.event_signs(len(problem.schedule.watch)), event_stepper.jump_events if event_stepper else (),

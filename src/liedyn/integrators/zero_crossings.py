@@ -206,7 +206,7 @@ class ZeroCrossings:
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
         self.shortened_steps = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
-        self.notes: dict[int, str] = {}
+        self.warnings: dict[int, str] = {}
         self.armed, self.bound, self.start = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign)), start
         self.event, self.events = np.full(len(self.sign), -1), np.zeros(0, dtype=np.int64)
         if not held.size:
@@ -419,7 +419,8 @@ class ZeroCrossings:
         place = self.problem.signal_locations[k] if k < len(self.problem.signal_locations) else Place()
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
         where = f"{place}: " if str(place) else ""
-        self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
+        self.warnings.setdefault(k,
+                                 f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
                                  "no longer end where it switches, and the integration is of first order there")
 
 

@@ -42,7 +42,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
     return "\n".join(lines)
 
 
-def weak_notes(base: BaseParameters) -> list[str]:
+def weak_warnings(base: BaseParameters) -> list[str]:
     """What the angles of the robot file let act that its makers did not mean to."""
     if not base.weak:
         return []
@@ -69,7 +69,7 @@ def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) 
                       "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
                                  for joint in fit.joints],
                       "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
-                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "notes": list(fit.notes)}
+                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "warnings": list(fit.warnings)}
     return out
 
 
@@ -206,25 +206,25 @@ def assembly_text(state: AssembledState) -> str:
     return "\n".join(lines)
 
 
-def assembly_notes(state: AssembledState) -> list[str]:
+def assembly_warnings(state: AssembledState) -> list[str]:
     """What a person should know before using the configuration."""
-    found, mobility, notes = state.assembly, state.assembly.mobility, []
+    found, mobility, warnings = state.assembly, state.assembly.mobility, []
     if found.restarts:
-        notes.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
+        warnings.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
                      "that this is the branch that you want")
     if mobility.degrees == 0:
         driven = any(one.driven for one in state.model.constraints)
-        notes.append("the driven loops determine all motion" if driven else
+        warnings.append("the driven loops determine all motion" if driven else
                      "the mechanism is immobile: the constraints leave no degree of freedom")
     elif mobility.rigid:
-        notes.append("singular: the mechanism is rigid, but movable to first order")
+        warnings.append("singular: the mechanism is rigid, but movable to first order")
     elif mobility.singular:
-        notes.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
+        warnings.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
                      f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
-        notes.append(
+        warnings.append(
             f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves them")
-    return notes
+    return warnings
 
 
 def assembly_to_dict(state: AssembledState) -> dict:

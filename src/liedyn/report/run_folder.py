@@ -161,13 +161,13 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "robot": result.model.name,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
-        "warnings": [str(warning) for warning in result.model.warnings],
+        "robot_warnings": [str(warning) for warning in result.model.warnings],
         "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
-        "notes": list(result.notes),
+        "warnings": list(result.warnings),
     }
 
 
@@ -234,12 +234,12 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     motion = read_trajectory(trajectory, events=True)
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
-        model, notes = robot_of(motion, robot)
+        model, warnings = robot_of(motion, robot)
         title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
-        model, notes = None, (f"limits and the motion itself are not drawn: {error}",)
+        model, warnings = None, (f"limits and the motion itself are not drawn: {error}",)
     if motion.header.get("without"):
         title += f"  (without {motion.header['without']})"
     recording = record(motion, model, title)
@@ -249,7 +249,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
     with translate_os_errors(folder):
-        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
+        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
 
 
 def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:

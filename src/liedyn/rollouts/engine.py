@@ -170,7 +170,7 @@ def warnings_of(event_warnings: tuple[str, ...], problem: InitialValueProblem, r
              v) -> tuple[str, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
-    return (*event_warnings, *runs.notes, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
+    return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
             *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
@@ -186,12 +186,12 @@ def from_states(note: str) -> bool:
     return note.startswith((CREEP_WARNING, EXCEEDED[0]))
 
 
-def drop_reported(model: Model, notes) -> list[str]:
+def drop_reported(model: Model, warnings) -> list[str]:
     """The notes less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
-    beyond = [note for note in notes if note.startswith(EXCEEDED[0])]
+    beyond = [note for note in warnings if note.startswith(EXCEEDED[0])]
     told = model._cache.get("rollout beyond limits", False)
     model._cache["rollout beyond limits"] = told or bool(beyond)
-    return [note for note in notes if not (told and note in beyond)]
+    return [note for note in warnings if not (told and note in beyond)]
 
 
 def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:

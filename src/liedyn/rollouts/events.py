@@ -25,7 +25,7 @@ from liedyn.integrators.zero_crossings import (
     sign_after,
     zero_at_start,
 )
-from liedyn.io.scenarios.event_schema import late_notes, read_events
+from liedyn.io.scenarios.event_schema import late_warnings, read_events
 from liedyn.io.scenarios.scenario import EndRun, Event, Impact, RecordState, Set
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
@@ -92,7 +92,7 @@ class Events:
         self.definitions, self.key, self.model = events, key, model
         self.state_events = [event for event in events if event.when]
         self.directions, self.q_of_v = tuple(event.direction for event in self.state_events), v_to_q_indices(model)
-        self.notes = late_notes(events, dt * steps * (1.0 + _STEP_TOLERANCE))
+        self.warnings = late_warnings(events, dt * steps * (1.0 + _STEP_TOLERANCE))
         self.timed: dict[int, list[int]] = {}
         for i, event in enumerate(events):
             _check_event(event, model)
@@ -283,7 +283,7 @@ class RolloutEventHandler:
                     getattr(x, name)[run_indices] = getattr(y, name)
             batch_states.first_step[run_indices] = 0
 
-    def notes(self, batch_states: BatchStates) -> list[str]:
+    def warnings(self, batch_states: BatchStates) -> list[str]:
         """Events that may be passed twice within a step, which is not found."""
         suspected = batch_states.auxiliary[:, 1 + 3 * len(self.events.state_events):]
         out = []

@@ -131,7 +131,7 @@ class RolloutInputs:
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         if model.nq > model.nv:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
-        self.notes: list[str] = []                                      # about the initial states
+        self.warnings: list[str] = []                                      # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
         self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
         self.singular_times: dict[int, float] = {}                            # when those passed a singular configuration
@@ -167,7 +167,7 @@ class RolloutInputs:
                 row = model.constraint_equation_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
-        self.notes += singular_state_warnings(model, self.q, ranks, what="run")
+        self.warnings += singular_state_warnings(model, self.q, ranks, what="run")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.segments:
             begins.setdefault(mask.tobytes(), (first, mask))

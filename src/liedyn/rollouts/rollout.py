@@ -257,7 +257,7 @@ class Rollout(Immutable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
-        found = {"contacts": self.contacts, "notes": self.notes}
+        found = {"contacts": self.contacts, "warnings": self.warnings}
         return vars(self) | found | {"_contact_motion": None,
                                      "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
 
@@ -290,7 +290,7 @@ class Rollout(Immutable):
         return self._contact_motion and self._contact_motion(self.q, self.v)
 
     @cached_property
-    def notes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What is doubtful, one line each: events after the end; initial states that are singular; a step too long for stiff
         forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
         coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
@@ -307,7 +307,7 @@ class Rollout(Immutable):
         ended = _reason_lines(self.reasons)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
                 f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
-                + "".join(f"\n  {line}" for line in (*ended, *(f"note: {note}" for note in self.notes))))
+                + "".join(f"\n  {line}" for line in (*ended, *(f"warning: {note}" for note in self.warnings))))
 
 
 def _reason_lines(reasons: Mapping[int, str]) -> list[str]:
@@ -385,8 +385,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
 
     Notes
     -----
-    Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in `Rollout.notes`;
-    velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the step.
+    Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in
+    `Rollout.warnings`; velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the
+    step.
 
     Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
 
@@ -432,15 +433,15 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contact_motions, problem, runs)
-    doubts = partial(warnings_of, (*asked.notes, *handler.notes(batch_states)) if asked else (), problem, runs, dt, method)
+    doubts = partial(warnings_of, (*asked.warnings, *handler.warnings(batch_states)) if asked else (), problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
     alike = checked_runs(runs, problem, dt, method)
     long = result.t[-1] > MIN_CREEP_TIME                           # a policy or a gradient descent asks for many short rollouts
-    notes = result.notes if not alike else (*runs.notes, *(state_warnings(problem, runs, result.t, q) if long else ()))
-    warn(drop_reported(model, notes))
-    if not alike and all(map(from_states, notes)):
+    warnings = result.warnings if not alike else (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if long else ()))
+    warn(drop_reported(model, warnings))
+    if not alike and all(map(from_states, warnings)):
         checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
 

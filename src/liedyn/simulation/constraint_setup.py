@@ -173,17 +173,17 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_
 
 
 def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> list[str]:
-    notes = []
+    warnings = []
     for what, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
                          ("velocity of constraint",
                           constraint_velocity(model, problem.q, problem.v, constraint_motion=constraint_motion), "/s")):
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
-            notes.append(f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
+            warnings.append(f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
                          f"residual of "
                          f"{abs(x[r]):.3g} {unit}{per}")
-    return notes
+    return warnings
 
 
 # position ------------------------------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place
 
 def _projection_warnings(model, dq, dv) -> list[str]:
     """Every coordinate that moved, and by how much."""
-    notes = []
+    warnings = []
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
         if moved:
-            notes.append(f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
-    return notes
+            warnings.append(f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
+    return warnings

@@ -73,19 +73,19 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
 
 def jump_warnings(segments) -> list[str]:
     """A note on the first jump of each prescribed motion within the parts of a run (`Part`). Only expressions can jump."""
-    notes: dict[str, str] = {}
+    warnings: dict[str, str] = {}
     for segment in segments:
         problem, times = segment.problem, segment.record.t
-        moving = [one for one in prescribed_motions(problem) if one.name not in notes and _is_expression(problem, one)]
+        moving = [one for one in prescribed_motions(problem) if one.name not in warnings and _is_expression(problem, one)]
         breaks, before = problem.schedule.breaks, problem.schedule.before
         within = (breaks > times[0]) & (breaks <= times[-1]) if moving and len(times) else np.zeros(len(breaks), dtype=bool)
         q, v = problem.q, problem.v
         for t, earlier in zip(breaks[within], before[within], strict=True):
             here, there = prescribed_state(problem, earlier, q, v), prescribed_state(problem, t, q, v)
             for one in moving:
-                if one.name not in notes and max(one.mismatch(here, there)) > _MOTION_TOLERANCE:
-                    notes[one.name] = _jump_warning(problem, one, t, here, there)
-    return list(notes.values())
+                if one.name not in warnings and max(one.mismatch(here, there)) > _MOTION_TOLERANCE:
+                    warnings[one.name] = _jump_warning(problem, one, t, here, there)
+    return list(warnings.values())
 
 
 def _is_expression(problem, one: PrescribedPose) -> bool:

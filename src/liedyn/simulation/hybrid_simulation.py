@@ -42,7 +42,7 @@ from liedyn.integrators.zero_crossings import (
     sign_after,
     zero_at_start,
 )
-from liedyn.io.scenarios.event_schema import late_notes
+from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
@@ -129,7 +129,7 @@ class HybridSimulation:
         self.state_events, self._force_events = [event for event in scenario.events if event.when], events_reading_forces(first)
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.visited_states: list[HybridState] = []                   # of the segments
-        self.total_statistics = Statistics(notes=())
+        self.total_statistics = Statistics(warnings=())
         # where the present segment began, and whether without a row there
         self._segment_start: tuple[SegmentStart, bool] | None = None
         self.final_state: SegmentStart | None = None                 # the state after the last event
@@ -152,7 +152,7 @@ class HybridSimulation:
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
         duration, timed = float(times[-1]), _timed_events(self.scenario.events, float(times[-1]))
-        for note in late_notes(self.scenario.events, duration):
+        for note in late_warnings(self.scenario.events, duration):
             self.problems.warnings["late"] = note
         slack, recent = SAME_TIME * duration, self._segment_ends
         if self._segment_start is None:
@@ -380,7 +380,7 @@ class HybridSimulation:
                              "occurrences": [_to_lists(one) for one in self.occurred_events],
                              "totals": asdict(self.total_statistics), "phase_began": problems.phase_began,
                              "stops": self._hard_stops.state_dict(),
-                             "controller": self.controller and self.controller.state_dict(), "notes": problems.warnings,
+                             "controller": self.controller and self.controller.state_dict(), "warnings": problems.warnings,
                              "last": problems.last_times, "short": self.actions.short_flights,
                              "done": sorted(self._finished_events), "deaf": self._disabled_until}}
 
@@ -399,8 +399,8 @@ class HybridSimulation:
         self._segment_ends.extend(saved["recent"])
         self.occurred_events += [OccurredEvent(**_to_arrays(one)) for one in saved["occurrences"]]
         self.total_statistics = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
-                                                      "notes": tuple(saved["totals"]["notes"])})
-        problems.warnings, self.actions.short_flights = saved["notes"], saved["short"]
+                                                      "warnings": tuple(saved["totals"]["warnings"])})
+        problems.warnings, self.actions.short_flights = saved["warnings"], saved["short"]
         self._hard_stops.load_state_dict(saved["stops"])
         if self.controller:
             self.controller.load_state_dict(saved["controller"])

@@ -162,9 +162,9 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
                                   at_limits.stops, at_limits.loads)
     if not initial:
         return CompiledSchedule(problem, contact_names, (*compiler.warnings, *doubts))
-    problem, notes = _with_initial_state(scenario, problem)
+    problem, warnings = _with_initial_state(scenario, problem)
     return CompiledSchedule(problem, contact_names,
-                    (*scenario.notes, *notes, *compiler.warnings, *doubts, *start_warnings(model, problem.q)))
+                    (*scenario.warnings, *warnings, *compiler.warnings, *doubts, *start_warnings(model, problem.q)))
 
 
 # drives -------------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     ended_q, ended_v = initial_state_from_file(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
-    notes = normalize_quaternions(q, rules_q, model)
+    warnings = normalize_quaternions(q, rules_q, model)
     here, there = (q, v), prescribed_state(problem, 0.0, q, v)
     for one in prescribed_motions(problem):                             # starts where its motion does
         for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.mismatch(here, there),
@@ -316,8 +316,8 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
             x[part] = begins[part]
     if problem.constraints is not None:
         q, v, more = close_initial_state(scenario, problem, *(joint_mask(rules, model) for rules in (rules_q, rules_v)))
-        notes += more
-    return replace(problem, q=q, v=v), notes
+        warnings += more
+    return replace(problem, q=q, v=v), warnings
 
 
 def _start_on_references(problem: InitialValueProblem, q, v) -> None:

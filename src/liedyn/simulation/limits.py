@@ -12,7 +12,7 @@ KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
 _SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
-EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how notes begin
+EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how warnings begin
 _START_TOLERANCE = 1e-6      # of the limits: initial values; people round
 _MAX_NAMES = 3               # coordinates in a note; run.json has them all
 
@@ -144,7 +144,7 @@ def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) ->
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
     exceeded: by joints that forces move; fixed: by joints while they are prescribed or locked, on which limits never act;
     stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at the start."""
-    notes = []
+    warnings = []
     for kind in KINDS:
         mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
         why = "" if recorded else f" (they do not act on the motion{mend})"
@@ -153,8 +153,8 @@ def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) ->
         for group, reason in groups:
             found = [one for one in group if one.kind == kind and (recorded or kind != "position" or one.at != 0.0)]
             if found:
-                notes.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
-    return notes
+                warnings.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
+    return warnings
 
 
 def _describe_worst(group: list[LimitViolation]) -> str:

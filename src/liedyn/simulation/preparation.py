@@ -99,7 +99,7 @@ class PreparedRun:
 
     scenario       with the integrator that is used
     problem        for `integrators.solve`
-    notes          what is doubtful, one line each
+    warnings       what is doubtful, one line each
     chosen         why another integrator than the default is used, one line each
     timeline       what follows the phases and events; None without
     contact_names  of what may touch
@@ -146,7 +146,7 @@ class PreparedRun:
                 "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
-                "notes": list(self.warnings)}
+                "warnings": list(self.warnings)}
 
 
 def make_hybrid_simulation(scenario: Scenario, model, problem):
@@ -193,16 +193,16 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
 
 def _no_effect_warnings(scenario: Scenario, model: Model) -> list[str]:
     """Notes on keys that change nothing in this run."""
-    notes = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
+    warnings = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
              for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
     saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
     by_robot = [k for name, rule in saturated.items() if rule.value == ROBOT_LIMITS
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]
     if by_robot and not np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any():
-        notes.append("saturate has no effect: the robot file has no effort limits for these joints")
+        warnings.append("saturate has no effect: the robot file has no effort limits for these joints")
     if scenario.limits is not None and not limit_stops(scenario, model):
-        notes.append("limits has no effect: the robot file has no position limits for these joints")
-    return notes
+        warnings.append("limits has no effect: the robot file has no position limits for these joints")
+    return warnings
 
 
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
@@ -234,8 +234,8 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, fold
     if not force_long:
         check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    notes = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
-    return PreparedRun(scenario, model, problem, notes, tuple(integrator_reasons),
+    warnings = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
+    return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons),
                        make_hybrid_simulation(scenario, model, problem), contact_names)
 
 

@@ -63,7 +63,7 @@ class Result(Immutable):
     stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.LimitViolation`)
     events    what happened, in order (`hybrid_simulation.OccurredEvent`); the rows before and after an event have its
-time     check     values of the self-check, by name     notes     notes for the user, one line each     timing    seconds by part
+time     check     values of the self-check, by name     warnings  one line each     timing    seconds by part
 of the run     status    complete; diverged or interrupted: the rows before that, and reason says why
 
     Examples
@@ -92,7 +92,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
     prescribed: Mask
     check: dict[str, float]
     statistics: Statistics
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     timing: dict[str, float] = field(compare=False)
     multipliers: Array | None = None
     reactions: Array | None = None
@@ -109,7 +109,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
         m, s = self.model, self.statistics
         ended = "" if self.status == "complete" else f"\n  {self.status}: {self.reason}"
         also = "".join(f", {len(x)} {name if len(x) > 1 else name[:-1]} (run.{name})"
-                       for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
+                       for name, x in (("events", self.events), ("limits", self.limits), ("warnings", self.warnings)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
                 f"nq {m.nq}, nv {m.nv}{ended}\n  {self._check_summary}{also}\n"
                 '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')
@@ -263,7 +263,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ('complete', (11, 2))
     """
     result = simulate_file(scenario, overrides, SilentProgress(), strict, force_long, controller=controller)
-    warn((*robot_warning_text(result.model), *result.notes))
+    warn((*robot_warning_text(result.model), *result.warnings))
     return result
 
 
@@ -356,7 +356,7 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
     record = rows.full_run_record(segments)
     found = SelfCheck(scenario, model, problem, rows, segments, prepared.contact_names)
-    check, loop_notes = found.values(statistics)
+    check, loop_warnings = found.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     tied = found.reactions is not None
     loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
@@ -365,8 +365,8 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     jumps = jump_warnings(segments)
     if inaccurate and not jumps:                               # which no integrator mends
         inaccurate[-1] += others(segments)
-    notes = [*prepared.warnings, *prepared.integrator_reasons,
-             *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_notes, *statistics.notes,
+    warnings = [*prepared.warnings, *prepared.integrator_reasons,
+             *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_warnings, *statistics.warnings,
              *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
              *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
              *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
@@ -374,20 +374,20 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
-                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(dict.fromkeys(notes)), timing,
+                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(dict.fromkeys(warnings)), timing,
                   *loops, found.tracking, found.limits, tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
                   found.contacts, found.stops, status, reason)
 
 
 def _check_warnings(check: dict[str, float]) -> list[str]:
     """A line for each value of the self-check that is not as it should be, whatever the integrator."""
-    notes = []
+    warnings = []
     if check["quaternion_norm"] > _NORM_TOLERANCE:
-        notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
+        warnings.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL_TOLERANCE:
-        notes.append("inverse dynamics of the motion differs from the applied forces by "
+        warnings.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
-    return notes
+    return warnings
 
 
 # `ld.simulate`: the motion of a model from arrays and Python functions, without files -----------------------------------
@@ -462,7 +462,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
     result = simulate_file({"robot": os.devnull, **given}, (), SilentProgress(), controller=function, model=model)
-    warn(result.notes)
+    warn(result.warnings)
     return result
 
 

@@ -158,16 +158,17 @@ class ConstraintCheck:
         if loops is not None:
             values["constraint_drift"] = max(loops.drift, float(position))
         values["closure_work"] = self._work
-        notes = []
+        warnings = []
         if self._off > _MAX_RESIDUAL:
-            notes.append(f"constraint residuals reach {self._max_error_text} "
+            warnings.append(f"constraint residuals reach {self._max_error_text} "
                          "(constraints.stabilization=projection projects them out after each step)")
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
-            notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
-                         "dependent on other constraints there, where the motion may branch; it was continued straight through")
-        return values, notes
+            warnings.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} "
+                            "became dependent on other constraints there, where the motion may branch; it was continued straight "
+                            "through")
+        return values, warnings
 
 
 # creep ------------------------------------------------------------------------------------------------------------------
@@ -426,12 +427,12 @@ class SelfCheck:
 
         The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
         energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""
-        of_constraints, notes = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
+        of_constraints, warnings = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
         balance, relative = self._balance.value(statistics.steps)
         followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
         return {"energy_balance": balance, "energy_balance_relative": relative,
                 "inverse_dynamics_residual": float(self._off / max(self._force, 1e-300)),
-                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
+                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, warnings
 
 
 def _recompute_forces(segment: RunSegment, passive: bool):

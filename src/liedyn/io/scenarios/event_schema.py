@@ -46,7 +46,7 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
     return phases
 
 
-def late_notes(events: tuple[Event, ...], duration: float) -> list[str]:
+def late_warnings(events: tuple[Event, ...], duration: float) -> list[str]:
     """A note on events whose times are after the end."""
     late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
     return [f"events after the end of the run do not happen: {', '.join(late)}"] if late else []

@@ -278,7 +278,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
-    notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced
+    warnings: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced
 
 
 # Waypoints of a pose ----------------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ _LONGEST = 120.0         # s of runs for a tornado
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
     """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
     source, about = Path(source), ResultStore(source).about() or {}
-    runs, notes = _complete_runs(source, about)
+    runs, warnings = _complete_runs(source, about)
     count = len(runs["number"])
     varied = {one["name"]: runs[one["name"]] for one in about.get("parameters", [])}
     varied = {name: x for name, x in varied.items() if x.dtype.kind == "f" and len(np.unique(x)) > 1}
@@ -205,7 +205,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
     if varied and outputs:
         swings, more = _swings(about, runs, varied, list(shown))
-        notes += more
+        warnings += more
         if swings:
             sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)
     envelopes = _envelopes(source)
@@ -214,7 +214,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
     with translate_os_errors(folder):
-        return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
+        return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), warnings
 
 
 def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
@@ -223,9 +223,10 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
     count = np.count_nonzero(complete)
-    notes = [f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn"] if count < len(complete) else []
+    warnings = [f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn"] if count < len(complete) else [
+        ]
     empty = {name: np.count_nonzero(~np.isfinite(runs[name].astype(float))) for name in about.get("outputs", {})}
-    return runs, (*notes, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
+    return runs, (*warnings, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
 
 
 def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[str, ...]]:

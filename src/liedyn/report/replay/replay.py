@@ -123,12 +123,12 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
         return shown_batch(source.trajectory, source.runs, progress), []
     if source.runs:
         raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
-    runs, notes = [], []
+    runs, warnings = [], []
     for path in (source.trajectory, *source.against):
         run, more = shown_file(path, source.robot)
         runs.append(run)
-        notes += more
-    return runs, notes
+        warnings += more
+    return runs, warnings
 
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
@@ -143,12 +143,12 @@ def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bo
         check_video(files.video, force=force)
     if files.mcap is not None:
         check_mcap(files.mcap, force=force)
-    runs, notes = _runs(source, progress)
+    runs, warnings = _runs(source, progress)
     if source.meshes:
         visuals, more = visuals_of([run.model for run in runs], source.roots)
     else:
         visuals, more = None, hint_of_meshes(runs[0].model)
-    notes += more
+    warnings += more
     if is_batch(source.trajectory):
         look = replace(look, title=Path(source.trajectory).absolute().name)
     text = replay_page(runs, look, visuals)
@@ -162,4 +162,4 @@ def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bo
     if files.video is not None:
         count = write_video(text, files.video, size=files.size, rate=files.rate, speed=look.speed, force=force, progress=progress)
         report |= {"video": os.fspath(files.video), "video_frames": count}
-    return report, tuple(notes)
+    return report, tuple(warnings)

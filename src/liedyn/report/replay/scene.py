@@ -226,19 +226,19 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     if missing:
         raise UsageError(f"meshes need {', '.join(missing)}: {_INSTALL}")
     lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
-    notes = [_not_found(lost)] if lost else []
+    warnings = [_not_found(lost)] if lost else []
     read = {}
     for file in dict.fromkeys(mesh.file for mesh in named if mesh.file is not None):
         try:
             read[file] = read_mesh(file)
         except ComputationError as problem:
-            notes.append(f"not drawn: {problem}")
+            warnings.append(f"not drawn: {problem}")
     if not read:
-        raise UsageError(notes[0])
+        raise UsageError(warnings[0])
     boxes = [np.array([points.min(axis=0), points.max(axis=0)])
              for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
     packs = [packed_mesh(parts) for parts in thinned(read).values()]
-    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(notes)
+    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(warnings)
 
 
 def hint_of_meshes(model: Model) -> tuple[str, ...]:

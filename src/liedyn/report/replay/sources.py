@@ -63,7 +63,7 @@ class ReplayRun:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
-    notes: tuple[str, ...] = ()                              # what is told of the run where several are shown next to each other
+    warnings: tuple[str, ...] = ()      # what is told of the run where several are shown next to each other
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:
@@ -88,7 +88,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str
 
     trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, events=True)
-    model, notes = robot_of(motion, robot)
+    model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
     told, marks = {}, ()
     if path.name == "trajectory.csv":
@@ -97,7 +97,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str
     name = run_name(trajectory) if trajectory != STDIO else model.name
     run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
                 told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
-    return run, notes
+    return run, warnings
 
 
 def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[ReplayRun]:
@@ -107,7 +107,8 @@ def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], 
     numbers = chosen_runs(folder, wanted)
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
-    return [replace(shown_result(one.result, f"run {one.number}"), notes=one.varied) for one in rerun(folder, numbers, progress)]
+    return [replace(shown_result(one.result, f"run {one.number}"), warnings=one.varied)
+            for one in rerun(folder, numbers, progress)]
 
 
 def _run_json(path: Path) -> dict:

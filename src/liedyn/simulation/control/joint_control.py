@@ -24,7 +24,7 @@ from liedyn.simulation.control.task_space_control import Tracking, bind_task, si
 from liedyn.simulation.name_binding import bind_joints, find_index, joint_mask, normalize_quaternions, phase_rules, write_values
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
-# Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and notes --------
+# Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and warnings --------
 
 # A motor of gear n turns n times as fast as its joint, omega = n v, and gives it n times its torque. With the largest torque
 # T(omega) in the direction of omega, the force tau of the joint is limited by

@@ -149,7 +149,7 @@ class SignalCompiler:
 
     phases, events   whether there are phases, and the names of events: what clocks may begin with
     clocks           those that signals read: the name of an event, or PHASE_START
-    notes            what is doubtful but can be run, one line each
+    warnings         what is doubtful but can be run, one line each
     """
 
     def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
