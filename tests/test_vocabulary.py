@@ -23,6 +23,8 @@ REMAINING = {
     r"as it stands": (0, 0),
     r"\b(told|tells?)\b": (131, 0),
     r"\bhears?\b": (0, 0),
+    r"\b(goes|go|went|going) on\b(?! (the|a) )": (0, 0),
+    r"\bfindings?\b": (1, 0),
 }
 
 
@@ -40,7 +42,7 @@ def test_names_that_were_replaced_do_not_come_back():
 
 
 def test_the_list_is_read_and_finds_names():
-    assert len(FORBIDDEN) > 400 and identifiers(ROOT / "src" / "liedyn" / "model" / "model.py") >= {
+    assert len(FORBIDDEN) > 800 and identifiers(ROOT / "src" / "liedyn" / "model" / "model.py") >= {
         "Model", "spanning_tree", "nv"}
 
 

@@ -108,7 +108,7 @@ def random_robot(seed: int, n: int = 8, *, base: str = "fixed", types=MOVING, ch
         links.append(random_link(rng, f"link{k}"))
         joints.append(random_joint(rng, f"joint{k}", str(kind), parent, f"link{k}", springs))
         ends.append(f"link{k}")
-        if massless and rng.random() < 0.25:           # a link welded on, with mass or as a frame; the tree may go on from it
+        if massless and rng.random() < 0.25:           # a link welded on, with mass or as a frame; the tree may continue from it
             links.append(random_link(rng, f"weld{k}") if rng.random() < 0.5 else Link(f"weld{k}"))
             joints.append(Joint(f"fixed{k}", "fixed", f"link{k}", f"weld{k}", random_pose(rng)))
             ends.append(f"weld{k}")

@@ -29,7 +29,7 @@ def _definitions(lines: list[str]) -> list[str]:
 
 
 def _is_in_columns(rows: list[str]) -> bool:
-    """Whether lines are names and, after a gap, meanings, which go on in lines that are indented."""
+    """Whether lines are names and, after a gap, meanings, which continue in lines that are indented."""
     text = "\n".join(rows)
     return len(rows) > 1 and not text.startswith(" ") and "----" not in text and ">>>" not in text and any(
         _GAP.search(row) for row in (rows[0], rows[-1]))

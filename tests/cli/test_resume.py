@@ -1,4 +1,4 @@
-"""Runs that a signal, a kill or an error ends: what is left of them, and how they go on."""
+"""Runs that a signal, a kill or an error ends: what is left of them, and how they continue."""
 import json
 import os
 import signal

@@ -105,7 +105,7 @@ def test_events_are_those_of_steps_in_place(monkeypatch, worst):
 
 @pytest.mark.parametrize("rates", [False, True])
 def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
-    """One turns beyond the range of sines; the others go on."""
+    """One turns beyond the range of sines; the others continue."""
     model = ld.load("robots/double_pendulum.yaml")
     problem, wide = compile_schedule(Scenario("robot", 0.1, 0.1), model).problem, 2 if rates else 1
     line = batch_step.compile_batch_step(problem.tables(), "rk4", rates=rates)

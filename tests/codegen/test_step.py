@@ -239,7 +239,7 @@ def test_errors_are_those_of_the_loops(pendulum, method, text, initial, monkeypa
 
 
 def test_a_joint_that_turns_beyond_the_range_of_sines_goes_on_by_loops(pendulum, monkeypatch):
-    """1e5 rad: the line refuses, the loops go on with the C library's sine."""
+    """1e5 rad: the line refuses, the loops continue with the C library's sine."""
     make = lambda: replace(torque(pendulum, "0"), q=np.array([99_999.0]), v=np.array([100.0]))               # noqa: E731
     (a, lines), (b, loops) = by_both(monkeypatch, make, np.linspace(0, 0.1, 11), Options("rk4", step=1e-3))
     assert a.q[-1, 0] > 1.00005e5 and lines.steps == loops.steps

@@ -13,7 +13,7 @@ from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.model.description import Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 
 ROBOTS = Path(__file__).parents[2] / "robots"
-CLOSED = 1e-12                       # what `assemble` promises; it goes on to rounding
+CLOSED = 1e-12                       # what `assemble` promises; it continues to rounding
 Z = ((0.0, 0.0, 1.0),)
 
 

@@ -13,7 +13,8 @@ TREE, LOOPED, N = model_of("every kind, floating"), looped_of("closed twice"), 2
 CLOSED = LOOPED.model
 MASK = np.arange(TREE.nv) % 3 == 0
 NONE = np.zeros(CLOSED.nv, dtype=bool)
-# Single states go on other numbers than batches, and others stand beside them: a thousand roundings, magnified by cond(M) <= 1e4.
+# Single states continue other numbers than batches, and others stand beside them: a thousand roundings, magnified by cond(M) <=
+# 1e4.
 SAME = 1e-9
 
 

@@ -86,7 +86,7 @@ def test_rows_are_the_derivative_of_the_residual(name, worst):
 
 @pytest.mark.parametrize("name", [name for name in LOOPED if name not in UNDRIVEN])
 def test_a_drive_moves_the_residual(name, worst):
-    """d/dt residual = A v - u while the drive goes on, and d/dt (A v - u) = gamma."""
+    """d/dt residual = A v - u while the drive continues, and d/dt (A v - u) = gamma."""
     case = looped_of(name)
     model, q, constraint_motion = case.model, case.q, case.constraint_motion
     v = np.random.default_rng(3).standard_normal(model.nv)

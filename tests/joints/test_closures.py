@@ -165,7 +165,7 @@ def test_length_and_height():
 
 
 def test_a_disc_rolls_along_a_plane(worst):
-    """About its axle at w it goes on at r w; leaning over turns it about the point of contact."""
+    """About its axle at w it continues at r w; leaning over turns it about the point of contact."""
     loop = Loop("wheel", "rolling", WORLD, "b", radius=0.25, axes=((0, 1, 0),))
     model = bodies([loop])
     q = np.r_[0, 0, 0, 0, 0, 0, 1, 0.3, -0.2, 0.25, 0, 0, 0, 1]

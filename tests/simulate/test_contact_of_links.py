@@ -182,7 +182,7 @@ ADAPTIVE = {"rtol": 1e-10, "atol": 1e-12}
     ({"method": "dop853"} | ADAPTIVE, "touch(b*, floor)"), ({"method": "rodas5p"} | ADAPTIVE, "touch( ball )"),
     ({"method": "Radau"} | ADAPTIVE, "touch(ball, floor)")], ids=str)
 def test_a_falling_ball_touches_at_its_time_and_changes_the_phase(scenario, method, when, worst):
-    """t = sqrt(2 h / g); then a brake holds the drive, which moved freely before, and the run goes on through the bounce."""
+    """t = sqrt(2 h / g); then a brake holds the drive, which moved freely before, and the run continues through the bounce."""
     run = run_scenario(scenario(
         TABLE, duration=0.25, output_step=0.05, integrator=method, initial={"q": {"fly": [2, 0, 0.3, 0, 0, 0, 1]}},
         joints={"lift": {"prescribe": {"acceleration": 0}}, "hinge": {"prescribe": {"acceleration": 0}}},

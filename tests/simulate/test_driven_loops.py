@@ -78,7 +78,7 @@ def test_prescribed_velocities_that_contradict_are_named(write):
 
 
 def test_a_singular_start_is_refused(write):
-    """All bars of a parallelogram in one line: it may go on as one or as an antiparallelogram."""
+    """All bars of a parallelogram in one line: it may continue as one or as an antiparallelogram."""
     path = write("duration: 1\ninitial: {q: {crank: 0, knee: 0, rocker: 0}}\n", PARALLELOGRAM)
     with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial configuration is singular: the motion is not "
                                             r"determined; found '1 independent rows of pin'; expected 2, as in"):

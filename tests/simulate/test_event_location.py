@@ -97,7 +97,7 @@ def test_a_run_that_goes_on_from_rest_stays_there(robot, tmp_path, monkeypatch):
 def test_a_stop_that_passes_the_joint_is_reported(robot):
     events = {"hit": {"when": "z(ball) - 0.1*sin(5*t)", "direction": "falling",
                       "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
-    with pytest.warns(ld.LiedynWarning, match="goes on in the same direction, so that the stop is passed"):
+    with pytest.warns(ld.LiedynWarning, match="continues in the same direction, so that the stop is passed"):
         run(robot, events, q=1.0, duration=2.0)
 
 

@@ -356,7 +356,7 @@ def test_stacks_come_to_rest_in_any_unit(tmp_path, scale, length, hard):
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 @pytest.mark.parametrize("height", [1e-4, 1e-2])
 def test_impacts_at_hard_stops_at_zero_end(tmp_path, restitution, method, height):
-    """They went on for ever, falling by the rounding bound and back."""
+    """They continued for ever, falling by the rounding bound and back."""
     result = stack(tmp_path, (1, 2), (height, 1), (None, None), (), restitution, method, 12.0)
     check_stack(result)
     assert len(result.events) < 1000

@@ -1,4 +1,5 @@
-"""A run that goes on from its checkpoint is the run that was not interrupted, bit for bit; rows that go to disk are the same."""
+"""A run that continues from its checkpoint is the run that was not interrupted, bit for bit; rows that go to disk are the
+same."""
 import json
 import signal
 from pathlib import Path

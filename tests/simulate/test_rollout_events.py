@@ -260,7 +260,7 @@ def test_impacts_that_accumulate_on_a_velocity_end_the_run(ball, sign):
 
 @pytest.mark.parametrize("when", [{"at": [0.0]}, {"at": [0.1]}, {"when": "q(z)", "value": 0.5}], ids=["start", "time", "reading"])
 def test_a_body_that_is_set_at_rest_onto_its_stop_does_not_fall_through(ball, when):
-    """Nothing holds it in a rollout, as at the start; where a force lifts it, it goes on."""
+    """Nothing holds it in a rollout, as at the start; where a force lifts it, it continues."""
     events = {"put": when | {"do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}},
               "floor": BOUNCE["bounce"] | {"value": 0.2}}
     found = ld.rollout(ball, [[0.6]], [[0.0]], dt=DT, steps=300, events=events)

@@ -114,7 +114,7 @@ def test_steps_are_cut_where_the_state_switches(run, method, case):
 
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_switches_at_the_start_take_the_side_of_the_motion(run, method):
-    """From rest on the switch: -2 - sign(v) pushes back, 1 + floor(q) goes on by 1 and then by 2."""
+    """From rest on the switch: -2 - sign(v) pushes back, 1 + floor(q) continues by 1 and then by 2."""
     result = run("-2-sign(v)", method=method, duration=1)
     np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], [-0.5, -1.0], rtol=0, atol=1e-8)
     s, t0 = 1.5 - math.sqrt(2), math.sqrt(2)

@@ -30,7 +30,7 @@ MISTAKES = {
 }
 WRONG = ["import numpy as np", "from numpy.typing import NDArray", "import liedyn as ld", "q = np.zeros(3)",
          "model = ld.load('robot.yaml')", *(text for text, _ in MISTAKES.values())]
-# Blocks of a page go on from others: names that they do not define stand for anything.
+# Blocks of a page continue from others: names that they do not define stand for anything.
 EASY = ('# mypy: no-strict-optional, no-disallow-untyped-defs, no-disallow-incomplete-defs, no-disallow-untyped-calls, '
         'allow-redefinition, disable-error-code="name-defined,import-untyped,import-not-found,var-annotated"\n')
 FIRST = ('import numpy as np\nimport liedyn as ld\nmodel = ld.load("robot.urdf")\nrng = np.random.default_rng(0)\n'

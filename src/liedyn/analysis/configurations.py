@@ -42,7 +42,7 @@ from liedyn.simulation.name_binding import format_names, select_names
 
 # In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
 _TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
-_FINE = 1e-3                 # of _TOLERANCE: where Newton's method ends, which goes on beyond what counts as none
+_FINE = 1e-3                 # of _TOLERANCE: where Newton's method ends, which continues beyond what counts as none
 _STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them: beyond, the linearization is not a guide
 _STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
 _DESCENT = 1e-4              # of the accelerations, and of the part of a step taken: what it must take off (Armijo's rule)

@@ -182,7 +182,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         With `equilibrium`: joints to hold in place by a force to be found, actuators whose thrust is to be found.
     open_loop : bool
         Omit the state feedback of torques, PD and PID laws, wrenches and thrusts. Integrals of PID laws, states z.<coordinate>
-        [N m | N], go on summing the errors.
+        [N m | N], continue summing the errors.
     step : float, optional
         Time step of the discretization [s]; default: the scenario's output_step.
     inputs, outputs, independent

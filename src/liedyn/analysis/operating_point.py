@@ -168,7 +168,7 @@ def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, law
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
 
-    laws   False: torques, wrenches and thrusts keep their values too, whatever the state; integrals of pid laws go on
+    laws   False: torques, wrenches and thrusts keep their values too, whatever the state; integrals of pid laws continue
            summing, and their values in `here` act
     rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
     """

@@ -53,7 +53,7 @@ def _call_text(code: str, name: str, way: str, shapes) -> list[str]:
 
 
 def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: list[int], refuse: str) -> list[str]:
-    """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good. %`way`_batch: whether one
+    """Arguments that must be arrays of these shapes, one block each; then it continues at `way`_good. %`way`_batch: whether one
     that is read has the leading axis of a batch of one; all that are written must then have it."""
     out, batch, same = [], "false", "true"
     for place, k in enumerate(which):

@@ -171,7 +171,7 @@ class GeneratedRhs:
     desk        see `kernels.constraints.stages`: read and written under constraints
 
     Under constraints three functions are called with these: `address` writes the equations of the multipliers, `second_address`
-    goes on when they are known; `back` writes q, v and the drives at t of the state that is to go back onto the constraints.
+    continues when they are known; `back` writes q, v and the drives at t of the state that is to go back onto the constraints.
 
     Returns 1 where the line does not hold, as for angles beyond the range of its sine: what is written is then worthless.
     """

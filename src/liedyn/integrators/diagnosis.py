@@ -148,7 +148,7 @@ def suggest_inertia(model, coordinate: str) -> str:
 
 
 def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
-    """What the initial state shows of why a run ended early, "" for nothing; and whether another method may go on."""
+    """What the initial state shows of why a run ended early, "" for nothing; and whether another method may continue."""
     slight, coordinate = worst_conditioned_motion(problem, problem.q)
     if slight < _MIN_RELATIVE_INERTIA:
         return f"{coordinate} moves almost no inertia; {suggest_inertia(problem.model, coordinate)}", False
@@ -231,7 +231,7 @@ def failure(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
 
 
 def early_end_error(text: str, depends_on_method: bool, t: float) -> ComputationError:
-    """Of a run that ends at t. depends_on_method: another may go on."""
+    """Of a run that ends at t. depends_on_method: another may continue."""
     error = ComputationError(text)
     error.at, error.depends_on_method = float(t), depends_on_method
     return error
@@ -239,7 +239,7 @@ def early_end_error(text: str, depends_on_method: bool, t: float) -> Computation
 
 def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None,
             options: Options | None) -> tuple[str, bool]:
-    """In words, and whether another method may go on."""
+    """In words, and whether another method may continue."""
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_reason(problem, code, t, constraints)
     if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():

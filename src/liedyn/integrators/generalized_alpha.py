@@ -228,7 +228,7 @@ def shift_alpha(ws, method_ws, h):
 # a step -------------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def predict(system, ws, method_ws, h):
-    """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv went on as it is; or as prescribed in work.a."""
+    """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv continued as it is; or as prescribed in work.a."""
     f, b, g, m = method_ws.method[ALPHA_F], method_ws.method[BETA], method_ws.method[GAMMA], method_ws.method[ALPHA_M]
     for k in range(method_ws.x.size):
         a = ws.a[k] if system.prescribed[k] else method_ws.a[k]

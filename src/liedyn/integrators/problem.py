@@ -250,7 +250,7 @@ class Segment:
 class RunObserver:
     """Who is told of a stretch while it is computed; this one does nothing.
 
-    saved   the numbers of a state to go on from, of `checkpoint`; None: from the start
+    saved   the numbers of a state to continue from, of `checkpoint`; None: from the start
     """
 
     saved_state: Mapping[str, np.ndarray] | None = None
@@ -259,7 +259,8 @@ class RunObserver:
         """Before the first step: the rows [0, count[NEXT_OUTPUT]) of record are done, now and later."""
 
     def checkpoint(self, t: float, state_dict: Callable[[], dict[str, np.ndarray]]) -> None:
-        """Between two chunks or steps, at the time t. snapshot: all numbers to go on from here. May raise, which ends the run."""
+        """Between two chunks or steps, at the time t. snapshot: all numbers to continue from here. May raise, which ends the
+        run."""
 
 
 @dataclass

@@ -82,7 +82,7 @@ METHODS = {"rodas5p": rodas5p}
 # rosenbrock -------------------------------------------------------------------------------------------------------------
 
 _SAFETY_FACTOR, _MIN_FACTOR, _MAX_FACTOR = 0.9, 0.2, 6.0
-_MAX_REFUSALS = 3             # shorter steps where a trial is too far for the line, before loops go on: angles may be that large
+_MAX_REFUSALS = 3      # shorter steps where a trial is too far for the line, before loops continue: angles may be that large
 _TIME_DIFFERENCE = 1e-6            # of a step: over which df/dt is a difference
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
 # powers there -> work / h: s … s^4

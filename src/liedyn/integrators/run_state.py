@@ -148,7 +148,7 @@ def store_constraints(constraint_ws, record, i, ws):
 
 # The numbers that the loop over a run carries from chunk to chunk, by name: to be saved, and put back in another process.
 #
-# A run that goes on with the same numbers goes on bit for bit, so all arrays that are written during a run are among them.
+# A run that continues with the same numbers continues bit for bit, so all arrays that are written during a run are among them.
 
 def named_arrays(**arrays) -> dict[str, np.ndarray]:
     """All arrays in tuples of arrays and tuples, by their places: {"state.0": …}. Not copied."""

@@ -23,7 +23,7 @@ from liedyn.model.description import ONE_DOF
 
 # saved solver -----------------------------------------------------------------------------------------------------------
 
-# The numbers of one of SciPy's solvers, or of `RosenbrockSolver`, with which another one goes on as if nothing had been.
+# The numbers of one of SciPy's solvers, or of `RosenbrockSolver`, with which another one continues as if nothing had been.
 #
 # They are what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read
 # them: a run by it begins anew from the state.

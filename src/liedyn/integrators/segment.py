@@ -204,7 +204,7 @@ class SegmentState:
         return self.rhs.constraints
 
     def state_dict(self, arrays, **text) -> dict[str, np.ndarray]:
-        """All numbers to go on from here. arrays: those that are written besides, by name; text: what is no array."""
+        """All numbers to continue from here. arrays: those that are written besides, by name; text: what is no array."""
         text |= {"loops": self.rhs.generated is None, "cuts": [list(one) for one in self.switches.shortened_steps],
                  "warnings": list(self.switches.warnings.items()), "armed": self.switches.armed.tolist(),
                  "bounds": self.switches.bound.tolist()}
@@ -212,7 +212,7 @@ class SegmentState:
                             constraints=self.constraints) | {TEXT_KEY: np.array(json.dumps(text))}
 
     def load_state_dict(self, saved_state, arrays) -> dict:
-        """Go on from a snapshot. Returns its text."""
+        """Continue from a snapshot. Returns its text."""
         text, switches = json.loads(str(saved_state[TEXT_KEY])), self.switches
         if text["loops"] and self.rhs.generated is not None:
             self.rhs.use_generic_kernels()

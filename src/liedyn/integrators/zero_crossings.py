@@ -300,7 +300,7 @@ class ZeroCrossings:
 
     def _known_signs(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a
-        segment goes on from the same state: that may be beyond them by rounding, or by a projection."""
+        segment continues from the same state: that may be beyond them by rounding, or by a projection."""
         known, start, self.start = np.where(self.event >= 0, self.sign, np.nan), self.start, None
         if start is not None and start.signs is not None:
             watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))

@@ -43,7 +43,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
 
 
 class _Roll(torch.autograd.Function):
-    """The third result is the rollout itself, which the derivative goes on from."""
+    """The third result is the rollout itself, which the derivative continues from."""
 
     @staticmethod
     def forward(rolled, q0, v0, tau):

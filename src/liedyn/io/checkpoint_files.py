@@ -1,8 +1,8 @@
 """The folder of a run that is not finished, `NAME.unfinished` next to its run folder NAME: its rows so far, and a checkpoint.
 
     rows          a row after the other, float64, as `Rows` lays them out
-    checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is,
-                  how many rows count, and the SHA-256 digest of these rows
+    checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run continues, and `about`, JSON: which run it
+                  is, how many rows count, and the SHA-256 digest of these rows
 
 Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
 checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.

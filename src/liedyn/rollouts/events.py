@@ -1,7 +1,7 @@
 """Events of a rollout: where they happen within steps, and what they do to runs.
 
 A line finds that an event happens within a step of a run, and leaves the run before that step (`codegen.batch_step`). Here
-these runs, all together, go to the moment of the event, change, go on to the end of the step, and catch up with the others.
+these runs, all together, go to the moment of the event, change, continue to the end of the step, and catch up with the others.
 """
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class RolloutEventHandler:
 
     def apply_timed_events(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
                            step_inputs: StepInputs) -> None:
-        """Events of this time, to the runs that go on; at the start, the side that each is on. `update_signs` must follow."""
+        """Events of this time, to the runs that continue; at the start, the side that each is on. `update_signs` must follow."""
         run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last > step))
         if step == 0:
             self.step = float(clock[0])
@@ -258,7 +258,7 @@ class RolloutEventHandler:
 
     def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, found: BatchOutputs, values,
                step_inputs: StepInputs) -> None:
-        """Runs that stay before a step for an event go on to the end of the grid."""
+        """Runs that stay before a step for an event continue to the end of the grid."""
         while True:
             run_indices = np.flatnonzero((batch_states.ended >= 0) & (batch_states.codes == AT_EVENT))
             if not len(run_indices):
@@ -448,7 +448,7 @@ class _PartialSteps:
         turned = (came * rate >= 0.0) | (signs == came) | still
         duration = max(self.runs.steps, _MIN_DURATION_STEPS) * self.handler.step
         short = turned & (still | ~is_resolvable(rate, curvature, bounds, duration))
-        # an impact that changes its own reading, by no more than rounding, although it goes on towards zero
+        # an impact that changes its own reading, by no more than rounding, although it continues towards zero
         small = ~turned & (came * (value - values_before) > bounds / _PROJECTION_FRACTION)
         ends = fired & self.impacts & zero & (short | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)

@@ -371,7 +371,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     Returns
     -------
     Rollout
-        Runs that cannot go on end there, with time and reason; the others go on.
+        Runs that cannot continue end there, with time and reason; the others continue.
 
     Raises
     ------

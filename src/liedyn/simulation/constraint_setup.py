@@ -225,7 +225,7 @@ def _close(model, q, fixed_mask, constraint_motion):
 
 
 def _check_rank(model, q, constraint_motion, place: Place) -> None:
-    """At a singular configuration the motion branches: which way it goes on is not determined."""
+    """At a singular configuration the motion branches: which way it continues is not determined."""
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T
     rng = np.random.default_rng(0)

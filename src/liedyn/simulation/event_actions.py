@@ -305,10 +305,9 @@ class Actions:
             return
         came, leaves = self.expression(before).rate, self.expression(after).rate
         if came * leaves > 0.0 and abs(came - leaves) > _RATE_TOLERANCE * abs(came):
-            self.problems.warnings.setdefault(f"{event.name} passes",
-                                              f"event {event.name}: after its impact at t = {t:.9g} s the "
-                                              "expression goes on in the same direction, so that the stop is passed (restitution "
-                                              "applies to the velocity of the joint, not to that relative to a stop that moves)")
+            self.problems.warnings.setdefault(f"{event.name} passes", (
+                f"event {event.name}: after its impact at t = {t:.9g} s the expression continues in the same direction, so that the "
+                "stop is passed (restitution applies to the velocity of the joint, not to that relative to a stop that moves)"))
 
     def _close_contact(self, state: EventState, k: int, came: float, t: float, event: Event) -> EventState:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the

@@ -187,7 +187,7 @@ class HybridSimulation:
             if len(recent) == _MAX_EVENTS and start.t - recent[0] <= _MAX_EVENTS_SPAN * duration:
                 last_event = self.occurred_events[-1].name if self.occurred_events else "?"
                 raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {last_event} "
-                                       "(give it a debounce, or an action after which the motion goes on)")
+                                       "(give it a debounce, or an action after which the motion continues)")
             known = len(self.occurred_events)
             if start.fired:
                 start = self._apply_limits(start, problem)

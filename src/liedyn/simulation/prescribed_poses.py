@@ -62,7 +62,7 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
 
 def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, constant_ends: bool) -> list[Curve]:
     """The three of x and the four of U. held: constant before and after the waypoints, which are knots then; else the first and
-    the last piece go on."""
+    the last piece continue."""
     pieces = np.zeros((7, len(t) - 1, ORDER))
     pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
     curves = [Curve(t[:-1].copy(), one, t if constant_ends else np.empty(0)) for one in pieces]

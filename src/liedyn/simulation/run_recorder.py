@@ -27,7 +27,7 @@ BLOCK_ROWS = 1 << 15          # rows that are looked at together
 
 
 class RunRecorder(RunObserver):
-    """Of one run of `model`, whose first problem is `problem`. disk: where it goes on after an interrupt; None: nowhere.
+    """Of one run of `model`, whose first problem is `problem`. disk: where it continues after an interrupt; None: nowhere.
 
     about   what a checkpoint says besides: plain values
     """
@@ -81,7 +81,7 @@ class RunRecorder(RunObserver):
         self._current = self.saved_state = None
 
     def abort_segment(self) -> Statistics:
-        """The stretch ends where it is: the run does not go on. Returns what it took so far."""
+        """The stretch ends where it is: the run does not continue. Returns what it took so far."""
         if self._current is None:
             return Statistics()
         record, count = self._current
@@ -179,7 +179,7 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
     return segments
 
 
-# Going on with a run from its checkpoint: it must be the same run -------------------------------------------------------
+# Continuing with a run from its checkpoint: it must be the same run -------------------------------------------------------
 
 def identity(prepared) -> dict:
     """What a checkpoint says of its run: the scenario, and a hash of all numbers that the robot and the files of signals gave."""

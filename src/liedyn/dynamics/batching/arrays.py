@@ -198,7 +198,7 @@ _pool: list[Buffer] = []
 
 
 class BufferMemory(np.ndarray):
-    """Of a room. Looking for the owner of its memory, an array goes on as long as it meets arrays of the same type."""
+    """Of a room. Looking for the owner of its memory, an array continues as long as it meets arrays of the same type."""
 
 
 class ResultMemory(BufferMemory):

@@ -212,7 +212,7 @@ ACTION = Schema("action", (
     Field("set", SET, "positions and velocities of joints"),
     Field("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
     Field("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
-    Field("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
+    Field("detach", Text(), "what is attached to this link continues to move freely", example="lower"),
     Field("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
     Field("stop", Boolean(), "the end of the run", example=True)))
 WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more

@@ -324,7 +324,7 @@ class Sampling:
     rate        [Hz], or None and
     period      between samples [s]
     delay       from a sample to the torque that is computed from it [s]
-    hold        of order `zero`: torques are constant between samples; `first`: they go on as between the last two
+    hold        of order `zero`: torques are constant between samples; `first`: they continue as between the last two
     q, v, tau   resolutions by joint of what is measured and put out [rad | m, their rates, N m | N]; without one it is exact
     function    (t, q, v) -> torques, added to those of the laws; given from Python only
     """
@@ -507,7 +507,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """What is attached to a link goes on by itself, with the velocity that it has."""
+    """What is attached to a link continues to move freely, with the velocity that it has."""
 
     link: str
     place: Place = field(default=Place(), compare=False)

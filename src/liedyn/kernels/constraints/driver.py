@@ -47,7 +47,7 @@ from liedyn.numba_tools.decorators import array_address, array_at, call_with_int
 # what `run_constraint_operation` does
 SOLVE_MOTION, CHECK_STATE, PROJECT_POSITION, PROJECT_VELOCITY, PROJECT, PROJECT_UNCOUNTED, MEASURE, SOLVE_MULTIPLIERS = range(8)
 CLOSED, LOOP_OPEN, CONTRADICTION, VANISHING_INERTIA = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
-OUT_OF_RANGE = 32               # an angle is beyond what lines hold, and loops must go on
+OUT_OF_RANGE = 32               # an angle is beyond what lines hold, and loops must continue
 NOT_CLOSED = 20                 # a code in addition to those of `checks`: the constraints could not be closed
 CONTRADICTION_TOLERANCE = 1e-7  # by rounding: of the largest acceleration, and of figures[ACCELERATION_SCALE]
 _MAX_STRAIGHTNESS = 0.25        # how straight what crosses zero is, against how sharply it turns if it does not

@@ -244,7 +244,7 @@ def store_constraint_jacobian(tree, loops, T, ws, s, A):
 
 # What the rows of constraints do to the tree ----------------------------------------------------------------------------
 
-# A row's wrench, swept towards the ground through articulated bodies, leaves at each joint X = S^T W and goes on as
+# A row's wrench, swept towards the ground through articulated bodies, leaves at each joint X = S^T W and continues as
 # W - U Psi X (the factors of `joints.joint_model`). With M = L^T D L this is X = L^-T A^T, so that
 #
 #     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces:

@@ -36,7 +36,7 @@ from liedyn.kernels.simulation.signal_series import polynomial_series
 from liedyn.kernels.simulation.signals import SWITCH_SIZE, SWITCH_VALUE, store_switch_values
 from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
 
-# in addition to the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
+# in addition to the codes of `right_hand_side`: the line does not hold at this state, and loops must continue
 INVALID_ARGUMENTS = OUT_OF_RANGE
 CURVE_COEFFICIENTS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
 

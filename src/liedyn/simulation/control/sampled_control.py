@@ -3,7 +3,7 @@
     q_m, v_m = round(q / r_q) r_q, round(v / r_v) r_v        encoders of resolution r
     tau_k = law(t_k, q_m, v_m) + z_k + f(t_k, q_m, v_m)      z: sum of a pid law, f: a function of the user
     u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay; u_0 from the start
-    z_(k+1) = z_k + k_i T (target - q_m)                     but not where u_k is at its limit and the sum would go on growing
+    z_(k+1) = z_k + k_i T (target - q_m)                     but not where u_k is at its limit and the sum would continue growing
 
 A first-order hold puts out u_k + (u_k - u_(k-1)) (t - t_k - delay) / T instead; u_0, and the first torque of a joint that had no
 law at the sample before, is constant.
