@@ -209,7 +209,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
 
     Returns
     -------
-    notes : tuple of str
+    warnings : tuple of str
         What was written in another form and what was lost; empty where the format describes everything.
 
     Raises

@@ -158,11 +158,11 @@ def test_what_is_written_reads_back(scenario, limits):
     given = scenario_of(scenario(json.dumps(ARM), limits=limits))
     again = scenario_of(to_plain(given))
     assert given.limits == again.limits is not None
-    assert scenario_of(scenario(json.dumps(ARM), limits="note")).limits is None
+    assert scenario_of(scenario(json.dumps(ARM), limits="warn")).limits is None
 
 
 def test_methods_without_switches_are_refused_and_notes_name_the_key(simulate):
     with pytest.raises(ScenarioError, match="generalized_alpha does not go with stops at limits"):
         simulate(SLIDER, limits="hard", integrator={"method": "generalized_alpha"})
-    run = simulate(SLIDER, initial={"v": {"x": 3.0}}, limits="note", duration=0.3)
+    run = simulate(SLIDER, initial={"v": {"x": 3.0}}, limits="warn", duration=0.3)
     assert any("limits: stop makes them act" in note and "x from" in note for note in run.warnings) and run.stops is None

@@ -303,7 +303,7 @@ class _EquilibriumSearch:
         return None
 
     def far(self, found: _EquilibriumPoint, q) -> str:
-        """The note about an equilibrium to which no way leads from q."""
+        """The warning about an equilibrium to which no way leads from q."""
         moved = difference(self.model, q, found.q)
         k = int(np.argmax(np.abs(moved) / self.reach))
         return f"the search did not converge from the given configuration: the equilibrium found from others is " \

@@ -666,7 +666,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
         Its geometry is taken as true, and so is what is not estimated: joint parameters without a column, external wrenches.
     t : (N,) array, path or Trajectory
         Times [s], increasing; or a file that holds t, q, tau and perhaps v, a and external wrenches. Its comments `gravity` and
-        `armatures` replace those of the model; a note reports a difference.
+        `armatures` replace those of the model; a warning reports a difference.
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     tau : (N, nv) array

@@ -41,7 +41,7 @@ from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, mo
 
 # The robot that a trajectory file was recorded with, as its comments tell -----------------------------------------------
 
-_NAMED = 8          # columns of a note
+_NAMED = 8          # columns of a warning
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,

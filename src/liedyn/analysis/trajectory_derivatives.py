@@ -296,8 +296,8 @@ _NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it 
 
 
 def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str:
-    """The note that says how large the differences are. Raises CheckFailed where one is larger than MAX_EXCESS and than what the
-    differences may be off themselves."""
+    """The warning that says how large the differences are. Raises CheckFailed where one is larger than MAX_EXCESS and than what
+    the differences may be off themselves."""
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
     with progress.stage("comparing with differences"):
         found = differences(model, asked, motion, rows, progress.update)
@@ -436,7 +436,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     Returns
     -------
     Along
-        Its notes tell what was derived, how many columns there are and how large the differences of `verify` are.
+        Its warnings tell what was derived, how many columns there are and how large the differences of `verify` are.
 
     Raises
     ------

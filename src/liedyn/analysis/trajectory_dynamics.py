@@ -45,7 +45,7 @@ _MOVED = 1e-6           # of the largest acceleration: accelerations that were m
 
 
 def motors_of(model, motion, actuated):
-    """(nv,) bool, the joints that are actuated, and a note: those asked for or, where none is, those with a force in the
+    """(nv,) bool, the joints that are actuated, and a warning: those asked for or, where none is, those with a force in the
     trajectory."""
     if actuated.any():
         return actuated, []
@@ -66,8 +66,8 @@ def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
 
 
 def obedient(model, motion):
-    """Accelerations moved, least, to where they obey the constraints (those derived from positions do so nearly), and a note if
-    that is more than rounding."""
+    """Accelerations moved, least, to where they obey the constraints (those derived from positions do so nearly), and a warning
+    if that is more than rounding."""
     A = constraint_jacobian(model, motion.q)
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
     change = least_norm_solution(model, A, off[..., None])[..., 0]

@@ -63,7 +63,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     UsageError, TrajectoryError
     ComputationError
         The zero-moment point is not defined at any time: no vertical force acts. Where it is defined in some rows, it is NaN in
-        the others, and a note says so.
+        the others, and a warning says so.
 
     Notes
     -----

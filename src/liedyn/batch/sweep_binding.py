@@ -74,7 +74,7 @@ class Design:
         from scipy.stats import qmc
         kind = {"latin_hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol}[self.sweep.sampling]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a note says so
+            warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a warning says so
             u = kind(len(self.parameters), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
         dimensions = np.argsort(np.argsort([one.key for one in self.parameters]))         # whatever the order of the entries
         return np.clip(u[:, dimensions], 0.5 * _BITS, 1.0 - _BITS)
@@ -280,7 +280,7 @@ class TrajectoryRun:
 
 
 class TrajectoryBinding(SweepBinding):
-    """Of jobs along a trajectory. notes: about the robot of the trajectory; trajectory(path): as it is read."""
+    """Of jobs along a trajectory. warnings: about the robot of the trajectory; trajectory(path): as it is read."""
 
     def _begin(self) -> Model:
         self.job = self.sweep.job
@@ -290,7 +290,7 @@ class TrajectoryBinding(SweepBinding):
         return model
 
     def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
-        """Of a trajectory, with notes; the same one where its comments say the same."""
+        """Of a trajectory, with warnings; the same one where its comments say the same."""
         key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
         if edits:
             return robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)

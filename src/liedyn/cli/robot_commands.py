@@ -81,7 +81,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 
     Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
-    is one, and a note says so: a universal joint becomes two revolute joints with a massless link between them; loops and
+    is one, and a warning says so: a universal joint becomes two revolute joints with a massless link between them; loops and
     couplings go to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
     default would be lost: such a robot needs --lossy. Meshes and shapes of contacts are not written.
 

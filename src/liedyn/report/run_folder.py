@@ -61,7 +61,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     Returns
     -------
     Written
-        The files that a person may want to open, and notes.
+        The files that a person may want to open, and warnings.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
                     against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[str, ...]]:
-    """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
+    """Draw a trajectory file into `folder`; returns the pictures and warnings about what could not be drawn.
 
     Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
     only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn with

@@ -182,12 +182,12 @@ def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> l
 
 
 def from_states(note: str) -> bool:
-    """Whether a note is one of `state_warnings`."""
+    """Whether a warning is one of `state_warnings`."""
     return note.startswith((CREEP_WARNING, EXCEEDED[0]))
 
 
 def drop_reported(model: Model, warnings) -> list[str]:
-    """The notes less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
+    """The warnings less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
     beyond = [note for note in warnings if note.startswith(EXCEEDED[0])]
     told = model._cache.get("rollout beyond limits", False)
     model._cache["rollout beyond limits"] = told or bool(beyond)
@@ -195,7 +195,7 @@ def drop_reported(model: Model, warnings) -> list[str]:
 
 
 def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
-    """A note where joints rest by smoothed friction."""
+    """A warning where joints rest by smoothed friction."""
     model = runs.model
     if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # a policy or a gradient descent asks for many short rollouts
         return []
@@ -207,8 +207,8 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> l
 
 
 def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[str, ...]:
-    """A note where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some outputs
-    t (R,), q (R, nq) lie before it and some behind."""
+    """A warning where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some
+    outputs t (R,), q (R, nq) lie before it and some behind."""
     passed = dict(runs.singular_times)
     first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
     if first is not None:
@@ -238,8 +238,8 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
 
 
 def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q, v) -> tuple[str, ...]:
-    """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
-    its outputs t (R,), q (R, nq), v (R, nv)."""
+    """A warning where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some
+    of its outputs t (R,), q (R, nq), v (R, nv)."""
     at = _with_robot(problem, runs, 0)
     if runs.pattern is not None:
         nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)

@@ -85,7 +85,7 @@ class Events:
     """The events of a rollout, bound to a robot.
 
     watched   those with a reading; directions: of these; timed: by the step before which they happen
-    key       what they were read from; notes: what is doubtful, one line each
+    key       what they were read from; warnings: what is doubtful, one line each
     """
 
     def __init__(self, events: tuple[Event, ...], model, dt: float, steps: int, key: str):

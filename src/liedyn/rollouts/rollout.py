@@ -256,7 +256,7 @@ class Rollout(Immutable):
     _compute_warnings: Callable[..., tuple[str, ...]] = field(compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
+        """Contacts and warnings are computed; the adjoint compiles its functions again where they are missing."""
         found = {"contacts": self.contacts, "warnings": self.warnings}
         return vars(self) | found | {"_contact_motion": None,
                                      "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
@@ -358,7 +358,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         `prescribed`.
     contacts : mapping, optional
         Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
-        (a larger `friction_speed` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
+        (a larger `friction_speed` and `sink`, a smaller dt), and a warning says if it does not. See `Rollout.contacts`.
     events : mapping, optional
         As the key `events` of a scenario: when an expression of the state passes a value, located within the step to rounding, or
         at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value and returns

@@ -293,7 +293,7 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
 
 
 def deep_contact_warnings(problem, names) -> list[str]:
-    """A note on the contact that pushes most at the start, where it will throw the robot."""
+    """A warning on the contact that pushes most at the start, where it will throw the robot."""
     if problem.contacts is None:
         return []
     at, weight = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)

@@ -72,7 +72,7 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
 
 
 def jump_warnings(segments) -> list[str]:
-    """A note on the first jump of each prescribed motion within the parts of a run (`Part`). Only expressions can jump."""
+    """A warning on the first jump of each prescribed motion within the parts of a run (`Part`). Only expressions can jump."""
     warnings: dict[str, str] = {}
     for segment in segments:
         problem, times = segment.problem, segment.record.t
@@ -306,8 +306,9 @@ class Actions:
         came, leaves = self.expression(before).rate, self.expression(after).rate
         if came * leaves > 0.0 and abs(came - leaves) > _RATE_TOLERANCE * abs(came):
             self.problems.warnings.setdefault(f"{event.name} passes", (
-                f"event {event.name}: after its impact at t = {t:.9g} s the expression continues in the same direction, so that the "
-                "stop is passed (restitution applies to the velocity of the joint, not to that relative to a stop that moves)"))
+                f"event {event.name}: after its impact at t = {t:.9g} s the expression continues in the same direction, so that "
+                "the stop is passed (restitution applies to the velocity of the joint, not to that relative to a stop that "
+                "moves)"))
 
     def _close_contact(self, state: EventState, k: int, came: float, t: float, event: Event) -> EventState:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the

@@ -293,7 +293,7 @@ def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: in
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[str]]:
-    """With the initial state, and notes about it."""
+    """With the initial state, and warnings about it."""
     model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:
         start_on_reference(problem, q, v)

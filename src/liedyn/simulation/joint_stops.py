@@ -26,7 +26,7 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 
 _SINK = {"rad": 0.01, "m": 0.001}
 _STANDARD_GRAVITY = 9.81         # m/s^2: for the load of a robot without gravity
-_MAX_DEPTH_RATIO = 3.0           # of the depth under the load: what a note is made of
+_MAX_DEPTH_RATIO = 3.0           # of the depth under the load: what a warning is made of
 
 
 @dataclass(frozen=True)

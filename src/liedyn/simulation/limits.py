@@ -14,7 +14,7 @@ _SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "ef
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how warnings begin
 _START_TOLERANCE = 1e-6      # of the limits: initial values; people round
-_MAX_NAMES = 3               # coordinates in a note; run.json has them all
+_MAX_NAMES = 3               # coordinates in a warning; run.json has them all
 
 
 @dataclass(frozen=True)

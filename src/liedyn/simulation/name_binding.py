@@ -168,7 +168,7 @@ def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[
 
 
 def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
-    """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns notes."""
+    """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns warnings."""
     found = []
     for joint in model.joints:
         if joint.name in rules and joint.screws is None:

@@ -31,7 +31,7 @@ _FORCE_FACTOR = 1e3      # energies and weights: forces of runs in one batch do 
 
 
 def inaccuracy_warnings(balance: float) -> list[str]:
-    """The note about a run with this relative balance."""
+    """The warning about a run with this relative balance."""
     if not balance > MAX_RELATIVE_BALANCE:                          # also where it is not a number
         return []
     return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"]
@@ -146,7 +146,7 @@ class ConstraintCheck:
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
     def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
-        """Values of the self-check and notes.
+        """Values of the self-check and warnings.
 
         constraint_residual            the largest at an output [rad | m]
         constraint_velocity_residual   the same of velocities [rad/s | m/s]
@@ -423,7 +423,7 @@ class SelfCheck:
         return kept
 
     def values(self, statistics) -> tuple[dict[str, float], list[str]]:
-        """Of `Result.check`, and notes about the constraints. statistics: what the run took.
+        """Of `Result.check`, and warnings about the constraints. statistics: what the run took.
 
         The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
         energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""

@@ -73,7 +73,7 @@ def _parse(name: str, elements: list[ElementTree.Element]):
 
 
 class _Checker:
-    """Checks links and joints, copies what dynamics needs of them, and notes what it passes over."""
+    """Checks links and joints, copies what dynamics needs of them, and warns about what it passes over."""
 
     def __init__(self, file: str):
         self.file = file

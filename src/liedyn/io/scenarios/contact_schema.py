@@ -145,7 +145,7 @@ def contacts_to_dict(contact: Contact) -> dict:
 # The key `limits` of a scenario: stops at the position limits of joints. What they are, their keys, from YAML and back ---
 
 MODES = {"compliant": ("stiffness", "sink", "damping"), "hard": ("restitution",)}
-WORDS = {"stop": "compliant", "compliant": "compliant", "hard": "hard", "note": None}        # short forms and their modes
+WORDS = {"stop": "compliant", "compliant": "compliant", "hard": "hard", "warn": None}        # short forms and their modes
 LARGEST_STOP_VALUE = 1e12
 LEAST_SINK = 1e-12       # rad | m
 

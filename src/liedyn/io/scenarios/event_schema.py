@@ -47,13 +47,13 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
 
 
 def late_warnings(events: tuple[Event, ...], duration: float) -> list[str]:
-    """A note on events whose times are after the end."""
+    """A warning on events whose times are after the end."""
     late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
     return [f"events after the end of the run do not happen: {', '.join(late)}"] if late else []
 
 
 def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
-    """A note on phases that never begin."""
+    """A warning on phases that never begin."""
     reached = {action.phase for event in events for action in event.actions if isinstance(action, EnterPhase)}
     names = [phase.name for phase in phases[1:] if phase.name not in reached]
     return [f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []

@@ -187,7 +187,8 @@ _LONGEST = 120.0         # s of runs for a tornado
 
 
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
-    """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
+    """Draw the pictures of a batch into `folder`, and warnings about what is not drawn. UsageError where there is no table
+    yet."""
     source, about = Path(source), ResultStore(source).about() or {}
     runs, warnings = _complete_runs(source, about)
     count = len(runs["number"])
@@ -218,7 +219,8 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
 
 
 def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
-    """The table of the batch without the runs that are not complete, and notes about these and about outputs without a value."""
+    """The table of the batch without the runs that are not complete, and warnings about these and about outputs without a
+    value."""
     table = ResultStore(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
@@ -230,7 +232,7 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]
 
 
 def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[str, ...]]:
-    """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
+    """For a tornado, from derivatives that are computed now; and a warning where that cannot be."""
     from liedyn.batch.run_batch import PreparedSweep
     from liedyn.batch.sensitivities import RUNS as EACH
     from liedyn.batch.sensitivities import sensitivities

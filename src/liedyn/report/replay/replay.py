@@ -116,7 +116,7 @@ def page_output(trajectory: str) -> str:
 
 
 def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[str]]:
-    """What is shown, and notes for the user."""
+    """What is shown, and warnings for the user."""
     if is_batch(source.trajectory):
         if source.robot or source.against:
             raise UsageError("--robot and --against cannot be used with a batch")
@@ -133,7 +133,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
                  progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[str, ...]]:
-    """Write what is wanted; returns a report of it, and notes for the user. progress: called with the share of a video so far.
+    """Write what is wanted; returns a report of it, and warnings for the user. progress: called with the share of a video so far.
 
     Raises UsageError before any work is done where something cannot be written.
     """

@@ -213,7 +213,7 @@ class Visuals:
 
 
 def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[str, ...]]:
-    """The meshes of robot files, read and made small; notes for the user about those that are not there or not readable.
+    """The meshes of robot files, read and made small; warnings for the user about those that are not there or not readable.
 
     roots: folders in which `package://` is looked for. Raises UsageError where there is nothing to draw or to read it with.
     """

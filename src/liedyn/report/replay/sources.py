@@ -79,7 +79,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
 
 
 def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str, ...]]:
-    """Of a trajectory file or run folder, and of what stands in this; with notes for the user.
+    """Of a trajectory file or run folder, and of what stands in this; with warnings for the user.
 
     Raises TrajectoryError, ModelError, UsageError.
     """

@@ -120,7 +120,7 @@ def is_elastic(model: Model) -> bool:
 
 # the law --------------------------------------------------------------------------------------------------------------
 def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, level) -> MotorLaw | None:
-    """Put the desired motions into the table, and notes about them. level (nv,): what drives each coordinate.
+    """Put the desired motions into the table, and warnings about them. level (nv,): what drives each coordinate.
 
     Raises ScenarioError for a robot that the law is not for, for motions that miss a joint or name another, for prescribed
     joints.
@@ -169,7 +169,7 @@ def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
 
 
 def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
-    """A note about the first jump of one of the first three derivatives."""
+    """A warning about the first jump of one of the first three derivatives."""
     least = _min_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:

@@ -258,7 +258,7 @@ class SignalCompiler:
                                *(x.with_clock_origin(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
     def switches(self, origins) -> tuple[np.ndarray, list[str]]:
-        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
+        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a warning on each whose switches are
         not all known."""
         windows, warnings = [np.empty((0, 2))], []
         for x, purpose, place in self._signals:
@@ -399,7 +399,7 @@ class SignalCompiler:
         return trajectory.t, self._unwrap(given, purpose, name, x) if purpose.unit == "rad" else x, interpolation
 
     def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
-        """The angles without jumps by full turns, with a note. ScenarioError where the limits of the joint exclude them."""
+        """The angles without jumps by full turns, with a warning. ScenarioError where the limits of the joint exclude them."""
         limits = (-math.inf, math.inf) if purpose.v is None else (self.model.lower[purpose.v], self.model.upper[purpose.v])
         try:
             x, jumps = unwrap_angle(x, f"column {column} of {given.file}", *limits)
