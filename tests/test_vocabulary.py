@@ -25,6 +25,7 @@ REMAINING = {
     r"\bhears?\b": (0, 0),
     r"\b(goes|go|went|going) on\b(?! (the|a) )": (0, 0),
     r"\bfindings?\b": (1, 0),
+    r"\bpictures?\b": (3, 0),
     r"\b(a|the) notes?\b": (0, 0),
 }
 

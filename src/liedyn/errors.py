@@ -268,7 +268,7 @@ def warn(messages: Iterable[str]) -> None:
 
 
 def shown(text: str) -> str:
-    """The text for a terminal or a picture: what does not print (escape sequences, line ends, signs that turn the direction of
+    """The text for a terminal or a plot: what does not print (escape sequences, line ends, signs that turn the direction of
     writing) as Python writes it, such as \\x1b. The one place where that is done."""
     if text.isprintable():
         return text

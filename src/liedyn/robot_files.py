@@ -294,7 +294,7 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
 
 
 def _shapes(source: str | None, format: str):
-    """Primitives for pictures by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
+    """Primitives for drawing by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
     that is still there."""
     if source is None or not os.path.isfile(source):
         return {}, ()
@@ -302,7 +302,7 @@ def _shapes(source: str | None, format: str):
     if count and format == "yaml":
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
     elif count and not of_yaml:
-        message = "meshes and collision shapes are left out; primitives are written for pictures"
+        message = "meshes and collision shapes are left out; primitives are written for drawing"
     else:
         return link_shapes(source), ()
     return link_shapes(source), (Omission("shapes", message, dynamics=False),)

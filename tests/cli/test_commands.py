@@ -255,7 +255,7 @@ def test_info_and_check_with_loops_beside_the_robot(folder):
 
 def test_plot_a_run_folder_and_a_file(swing):
     result = ok("plot", "runs/swing", "--json", "-f", "svg")
-    assert json.loads(result.stdout)["pictures"][0] == "runs/swing/plots/replay.svg"
+    assert json.loads(result.stdout)["plots"][0] == "runs/swing/plots/replay.svg"
     assert run("plot", "runs/swing", "-f", "svg").exit_code == 2
     ok("plot", "runs/swing", "-f", "svg", "--force")
     assert Path("runs/swing/plots/torques.svg").read_text().count("prescribed motion") >= 1

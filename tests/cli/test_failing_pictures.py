@@ -35,7 +35,7 @@ def last(result):
     return result.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("error", [ArithmeticError("no picture today"), OSError(28, "No space left on device"), MemoryError(),
+@pytest.mark.parametrize("error", [ArithmeticError("no plot today"), OSError(28, "No space left on device"), MemoryError(),
                                    ImportError("no matplotlib")], ids=lambda error: type(error).__name__)
 def test_the_data_of_a_run_stand(folder, monkeypatch, error):
     """The run was lost with its pictures."""
@@ -59,18 +59,18 @@ def test_the_replay_fails(folder, monkeypatch):
 
 def test_one_of_the_pictures_fails(folder, monkeypatch):
     ok("simulate", "run.yaml", "--no-plots")
-    monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", fails(ArithmeticError("no plot today")))
     result = run("plot", "runs/run", "-f", "svg")
     assert result.exit_code == 1
-    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); all other results are written"
+    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no plot today); all other results are written"
     assert "positions.svg" in os.listdir("runs/run/plots") and "energy.svg" not in os.listdir("runs/run/plots")
 
 
 def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.report.linearization_report.draw_modes", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.linearization_report.draw_modes", fails(ArithmeticError("no plot today")))
     result = run("linearize", "run.yaml")
     assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
-    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); all other results are written"
+    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no plot today); all other results are written"
     files = set(os.listdir("runs/run_linear"))
     assert {"A.csv", "linear.json", "system.npz"} < files and "plots" not in files
 
@@ -79,7 +79,7 @@ def test_ctrl_c_while_drawing_says_what_stands(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.run_folder.recording_of", fails(KeyboardInterrupt()))
     result = run("simulate", "run.yaml")
     assert result.exit_code == 130
-    assert last(result) == "liedyn: error: interrupted; the data are in runs/run, the pictures are not drawn"
+    assert last(result) == "liedyn: error: interrupted; the data are in runs/run, the plots are not drawn"
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"]
 
 

@@ -106,7 +106,7 @@ def test_over_pipes(model):
 def test_the_result_is_drawn(model):
     """Rates of forces and accelerations are passed over."""
     ok("inverse", "all.csv", "--order", 2)
-    pictures = json.loads(ok("plot", "all_inverse.csv", "-f", "svg", "-o", "pictures", "--json").stdout)["pictures"]
+    pictures = json.loads(ok("plot", "all_inverse.csv", "-f", "svg", "-o", "pictures", "--json").stdout)["plots"]
     assert {"pictures/torques.svg", "pictures/positions.svg"} <= set(pictures)
 
 

@@ -218,7 +218,7 @@ def test_figures_leave_no_trace_in_pyplot():
 @pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "$x", "\x1b[31mred\x9b2J", "\u202egnp.exe", "a\nb", "关节",
                                   "_hidden", "%s {0}"])
 def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
-    """Two $ were read as a formula, which no picture survived."""
+    """Two $ were read as a formula, which no plot survived."""
     named = PlotData(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),
                       Energy(T, T), tracking=(TrackedReferences(name, T, {name: (name, T, T)}),
                                               TrackedReferences(name, T, {name: (name, T, T)})))
@@ -232,10 +232,10 @@ def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
 
 def test_a_picture_that_fails_costs_no_other(tmp_path, monkeypatch):
     def broken(*_):
-        raise ArithmeticError("no picture today")
+        raise ArithmeticError("no plot today")
     monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", broken)
     written = save_figures(recording(energy=Energy(T, T)), tmp_path, ("svg",))
-    assert written.failures == {"energy": "ArithmeticError: no picture today"}
+    assert written.failures == {"energy": "ArithmeticError: no plot today"}
     assert [path.name for path in written.paths] == ["positions.svg"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.errors import ModelError, UsageError
-from liedyn.report.run_folder import check_pictures, plot_trajectory, sources
+from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
 
 ROBOT = """
 links: {bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}}
@@ -65,11 +65,11 @@ def test_nothing_to_draw(folder):
 def test_pictures_are_replaced_only_by_force(folder):
     (folder / "out").mkdir()
     (folder / "out" / "notes.txt").write_text("")
-    check_pictures(Path("out"), ("png",), force=False)
+    check_no_plots(Path("out"), ("png",), force=False)
     (folder / "out" / "mine.png").write_text("")
-    check_pictures(Path("out"), ("svg",), force=False)
-    check_pictures(Path("out"), ("png",), force=True)
-    with pytest.raises(UsageError, match="out already contains pictures; --force overwrites them"):
-        check_pictures(Path("out"), ("png",), force=False)
+    check_no_plots(Path("out"), ("svg",), force=False)
+    check_no_plots(Path("out"), ("png",), force=True)
+    with pytest.raises(UsageError, match="out already contains plots; --force overwrites them"):
+        check_no_plots(Path("out"), ("png",), force=False)
     with pytest.raises(UsageError, match="is a file; a folder is needed"):
-        check_pictures(Path("motion.csv"), ("png",), force=True)
+        check_no_plots(Path("motion.csv"), ("png",), force=True)

@@ -22,7 +22,7 @@ from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_folder, open_folder, remove, scratch_folder, translate_os_errors
 from liedyn.io.sweep_file import Sweep
 
-if TYPE_CHECKING:                       # pictures of a batch need no dynamics
+if TYPE_CHECKING:                       # plots of a batch need no dynamics
     from liedyn.batch.evaluator import SampleTable
 
 MARK, RUNS, TEXT, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "runs.csv", "chunks", "trajectories"

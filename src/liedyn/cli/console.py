@@ -187,7 +187,7 @@ class Console:
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:
-    """ComputationError where a picture could not be drawn; all else is written."""
+    """ComputationError where a plot could not be drawn; all else is written."""
     if failures:
         names: dict[str, list[str]] = {}
         for name, why in failures.items():

@@ -13,7 +13,7 @@ from liedyn.cli.options import FILE, Existing, force_option, json_option, overri
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
+              help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
               show_default=True, help="File format; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
@@ -34,11 +34,11 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
     from pathlib import Path
 
     from liedyn.report.replay.sources import is_batch
-    from liedyn.report.run_folder import check_pictures, plot_trajectory, sources
+    from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
 
     if is_batch(trajectory):
         folder = Path(output or Path(trajectory, "plots"))
-        check_pictures(folder, formats, force=force)
+        check_no_plots(folder, formats, force=force)
         if robot or against:
             raise click.UsageError("--robot and --against cannot be used with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
@@ -46,7 +46,7 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
             _tell(*plot_batch(trajectory, folder, formats), as_json, console)
         return
     csv, folder = sources(trajectory, output)
-    check_pictures(folder, formats, force=force)
+    check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
         written, warnings = plot_trajectory(csv, robot, folder, formats, against)
     _tell(written, warnings, as_json, console)
@@ -55,7 +55,7 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
 def _tell(written, warnings, as_json, console):
     console.warnings(warnings)
     if as_json:
-        console.result_json({"pictures": [str(path) for path in written.paths]})
+        console.result_json({"plots": [str(path) for path in written.paths]})
     console.wrote(written.paths)
     check_drawn(written.failures)
 
@@ -160,7 +160,7 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
-@click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
+@click.option("--no-plots", is_flag=True, help="Do not draw plots.")
 @with_console(strict_option, force_option, json_option)
 def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
               no_plots, strict, force, as_json, console):

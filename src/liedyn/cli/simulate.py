@@ -23,7 +23,7 @@ class _Run(Existing):
         return name if is_unfinished(name) else super().convert(value, param, ctx)
 
 
-@click.command(short_help="Simulate a scenario: trajectory, self-check and pictures.")
+@click.command(short_help="Simulate a scenario: trajectory, self-check and plots.")
 @click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=_Run())
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write. Default: runs/NAME.")
 @override_option(", such as -S integrator.step=1e-4")
@@ -33,10 +33,10 @@ class _Run(Existing):
               "memory or on disk.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
-@click.option("--no-plots", is_flag=True, help="Write neither pictures nor the replay.")
+@click.option("--no-plots", is_flag=True, help="Write neither plots nor the replay.")
 @with_console(strict_option, force_option, json_option)
 def simulate(scenario, output, overrides, resume, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
-    """Simulate a scenario and write its trajectory, self-check and pictures to a run folder.
+    """Simulate a scenario and write its trajectory, self-check and plots to a run folder.
 
     If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
 

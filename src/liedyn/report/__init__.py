@@ -1,5 +1,5 @@
-"""Pictures and texts about robots and their motion.
+"""Plots and texts about robots and their motion.
 
-`pictures.picture_data` says what a picture needs, as plain arrays; `pictures.all_pictures` draws all of them. Nothing here
+`plots.plot_data` says what a plot needs, as plain arrays; `plots.save_plots` draws all of them. Nothing here
 uses pyplot or keeps global state.
 """

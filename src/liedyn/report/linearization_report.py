@@ -1,4 +1,4 @@
-"""The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a picture."""
+"""The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a plot."""
 from __future__ import annotations
 
 import csv
@@ -36,8 +36,8 @@ _MOVING = 1e-6                          # of characteristic velocities and accel
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
                         formats: Sequence[str] = FORMATS) -> SavedPlots:
-    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the
-    files, and why there is no picture where it cannot be drawn.
+    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the plot; returns the
+    files, and why there is no plot where it cannot be drawn.
 
     Raises UsageError where the folder exists and `force` is not given, or cannot be written.
     """
@@ -183,7 +183,7 @@ def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedP
     return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)
 
 
-# A linear system for people: its modes as a table and as a picture ------------------------------------------------------
+# A linear system for people: its modes as a table and as a plot ------------------------------------------------------
 
 _COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero

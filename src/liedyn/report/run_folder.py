@@ -1,5 +1,5 @@
 """The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/ and replay.html; and its
-pictures one by one."""
+plots one by one."""
 from __future__ import annotations
 
 import csv
@@ -42,9 +42,9 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
               plot_process: PlotProcess | None = None) -> SavedPlots:
-    """Write a run folder: the CSV, run.json, the model as a robot YAML, the pictures, the replay.
+    """Write a run folder: the CSV, run.json, the model as a robot YAML, the plots, the replay.
 
-    The pictures come when the data are safe. One that cannot be drawn does not end the run: the result says why.
+    The plots come when the data are safe. One that cannot be drawn does not end the run: the result says why.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     force : bool
         Whether an existing run folder is replaced.
     plots : bool
-        Whether pictures and replay.html are written.
+        Whether plots and replay.html are written.
     plot_process : PlotProcess, optional
         Draws in a separate process, as the command does.
 
@@ -111,7 +111,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
     Raises
     ------
     NameLookupError
-        For a picture that the motion does not have.
+        For a plot that the motion does not have.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
 
     found = figures(recording_of(result))
     if what not in found:
-        raise NameLookupError(f"there is no picture {what!r} of this motion; there are {', '.join(found)}")
+        raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(found)}")
     return found[what]
 
 
@@ -172,7 +172,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
 
 
 def recording_of(result: Result) -> PlotData:
-    """What the pictures of a simulation are drawn from."""
+    """What the plots of a simulation are drawn from."""
     n = len(result.t)
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
     motion = Trajectory({"reaction": reaction_comment()} | _comments(result), result.t[drawn],
@@ -197,32 +197,32 @@ def _law(scenario) -> str:
     return "pid" if any(isinstance(rule.value, Pd) and rule.value.ki is not None for rule in scenario.joints) else "pd"
 
 
-# Pictures of a trajectory file or of a run folder -----------------------------------------------------------------------
+# Plots of a trajectory file or of a run folder -----------------------------------------------------------------------
 
 if TYPE_CHECKING:
     from liedyn.io.trajectory_csv import Trajectory
 
 
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
-    """The CSV to draw and the folder for its pictures, for a CSV, a run folder or `-`."""
+    """The CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
     default = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
     return trajectory_file(trajectory), Path(output or default)
 
 
-def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None:
-    """Refuse, before any work is done, a folder that holds pictures already (UsageError)."""
+def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None:
+    """Refuse, before any work is done, a folder that holds plots already (UsageError)."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; a folder is needed")
     if folder.is_dir() and not force and any(path.suffix[1:] in formats for path in folder.iterdir()):
-        raise UsageError(f"{folder} already contains pictures; --force overwrites them")
+        raise UsageError(f"{folder} already contains plots; --force overwrites them")
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
                     against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[str, ...]]:
-    """Draw a trajectory file into `folder`; returns the pictures and warnings about what could not be drawn.
+    """Draw a trajectory file into `folder`; returns the plots and warnings about what could not be drawn.
 
-    Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
+    Plots of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
     only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn with
     this one's.
     """

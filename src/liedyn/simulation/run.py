@@ -164,14 +164,14 @@ of the run     status    complete; diverged or interrupted: the rows before that
         return data_frame(self.t, self.columns)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
-        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also pictures
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also plots
         and replay.html. Raises UsageError where the folder exists and `force` is not given."""
         import liedyn
         liedyn.write_run(self, folder, force=force, plots=plots)
 
     def plot(self, what: str = "positions") -> Figure:
-        """A Matplotlib figure; `what` as the pictures of a run folder are called: replay, positions, velocities, torques, …
-        Raises NameLookupError for a picture that this motion does not have."""
+        """A Matplotlib figure; `what` as the plots of a run folder are called: replay, positions, velocities, torques, …
+        Raises NameLookupError for a plot that this motion does not have."""
         import liedyn
         return liedyn.figure_of(self, what)
 

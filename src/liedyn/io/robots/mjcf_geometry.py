@@ -337,7 +337,7 @@ def shape(element: MjcfElement, kind: str, compiler: Compiler) -> tuple[Pose, tu
 
 
 def shape_of(element: MjcfElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
-    """A primitive for pictures; None of what is none, and of ellipsoids. frame: of the geom's parent."""
+    """A primitive for drawing; None of what is none, and of ellipsoids. frame: of the geom's parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None

@@ -1,4 +1,4 @@
-"""Shapes of the links of a robot file, for pictures: uniform bodies of a robot YAML, primitives of a URDF."""
+"""Shapes of the links of a robot file, for drawing: uniform bodies of a robot YAML, primitives of a URDF."""
 from __future__ import annotations
 
 import math
@@ -114,7 +114,7 @@ def _colour(material: UrdfElement) -> Colour | None:
 
 # link meshes ------------------------------------------------------------------------------------------------------------
 
-# Meshes that a URDF names in <visual>, for pictures: where the files are, and how they are placed. They are not read here.
+# Meshes that a URDF names in <visual>, for drawing: where the files are, and how they are placed. They are not read here.
 
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
 

@@ -24,7 +24,7 @@ _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 def urdf(robot: Robot, shapes: Mapping[str, tuple[LinkShape, ...]] | None = None) -> str:
     """The text of a URDF of a valid robot that has only what the format has: see `io.robots.write_urdf.as_urdf`.
-    shapes: of links, for pictures.
+    shapes: of links, for drawing.
 
     Revolute and prismatic joints always get a <limit> with all four numbers, which other readers require."""
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(robot.name)}>"]

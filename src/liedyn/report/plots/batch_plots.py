@@ -179,15 +179,15 @@ def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
     axes.plot(*middles, color=style.VERMILLION, linewidth=1.4)
 
 
-# Pictures of a batch: from its table and its trajectories ---------------------------------------------------------------
+# Plots of a batch: from its table and its trajectories ---------------------------------------------------------------
 
-_RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
+_RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; plots stay legible
 _ENOUGH = 50             # runs for shares of a variance
 _LONGEST = 120.0         # s of runs for a tornado
 
 
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
-    """Draw the pictures of a batch into `folder`, and warnings about what is not drawn. UsageError where there is no table
+    """Draw the plots of a batch into `folder`, and warnings about what is not drawn. UsageError where there is no table
     yet."""
     source, about = Path(source), ResultStore(source).about() or {}
     runs, warnings = _complete_runs(source, about)

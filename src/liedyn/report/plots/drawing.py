@@ -23,7 +23,7 @@ if TYPE_CHECKING:                       # NumPy is imported while the process st
 class PlotProcess:
     """Use as a context: the process starts at its begin and is gone at its end.
 
-    Where the process cannot work, or is not wanted (`idle`), the caller draws by itself; the pictures are the same.
+    Where the process cannot work, or is not wanted (`idle`), the caller draws by itself; the plots are the same.
     """
 
     def __init__(self, *, idle: bool = False):

@@ -1,4 +1,4 @@
-"""What the pictures are drawn from: plain arrays with names and units, no robot and no dynamics."""
+"""What the plots are drawn from: plain arrays with names and units, no robot and no dynamics."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,7 @@ from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
 
-FORMATS = ("png", "svg")                # of pictures, where nothing else is asked for
+FORMATS = ("png", "svg")                # of plots, where nothing else is asked for
 
 # the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
 _LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
@@ -232,7 +232,7 @@ _POINT = 1e-6                           # of the characteristic length: what is 
 
 
 def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
-    """What the pictures of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
+    """What the plots of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
 
     Energy is drawn with its balance where the columns have it, else computed where q and v are complete; the motion is drawn
     where q is. Comments tell what was prescribed, the axes of vectors, and the law that was followed.

@@ -1,4 +1,4 @@
-"""All pictures of a recording."""
+"""All plots of a recording."""
 from __future__ import annotations
 
 import io
@@ -21,11 +21,11 @@ from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracki
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
 
-# Pictures next to data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
+# Plots next to data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
 
 @dataclass(frozen=True)
 class SavedPlots:
-    """Files that were written, and why pictures were not drawn, by their names: {picture: reason}."""
+    """Files that were written, and why plots were not drawn, by their names: {plot: reason}."""
 
     paths: list[Path] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
@@ -39,8 +39,8 @@ def reason(error: Exception) -> str:
 
 
 def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Pictures that `draw` makes, in the folder `plots` next to the data."""
-    return _beside(data, "pictures", "the pictures are not drawn", lambda: drawn_into(data / "plots", draw))
+    """Plots that `draw` makes, in the folder `plots` next to the data."""
+    return _beside(data, "plots", "the plots are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
 def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
@@ -64,7 +64,7 @@ def _beside(data: Path, name: str, missing: str, write: Callable[[], SavedPlots]
 
 
 def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Pictures that `draw` makes in a separate folder, moved into `folder` when all are drawn."""
+    """Plots that `draw` makes in a separate folder, moved into `folder` when all are drawn."""
     with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
         drawn = draw(part)
         if drawn.paths:
@@ -74,7 +74,7 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
     return SavedPlots([folder / path.name for path in drawn.paths], drawn.failures)
 
 
-# all pictures -----------------------------------------------------------------------------------------------------------
+# all plots -----------------------------------------------------------------------------------------------------------
 
 _DPI = 120
 Draw = Callable[[], Figure | list[Figure]]              # makes a figure, or the pages of one
@@ -102,7 +102,7 @@ def save_share(recording: PlotData, folder: str | Path, formats: Sequence[str], 
 
 
 def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> SavedPlots:
-    """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other picture."""
+    """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other plot."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), SavedPlots())
 
@@ -118,7 +118,7 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
                     save_figure(figure, path, ending)
                     paths.append(path)
     except Exception as error:
-        if path is not None and path not in paths:          # half a picture
+        if path is not None and path not in paths:          # half a plot
             with suppress(OSError):
                 path.unlink()
         return SavedPlots(paths, {name: reason(error)})
@@ -126,7 +126,7 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
 
 
 def warm_up() -> None:
-    """Load fonts and writers, which Matplotlib leaves to the first picture (0.15 s)."""
+    """Load fonts and writers, which Matplotlib leaves to the first plot (0.15 s)."""
     t = np.linspace(0.0, 1.0, 2)
     small = PlotData("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
     for figure in figures(small).values():
@@ -167,7 +167,7 @@ def words_only() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
-    # no control character of a name reaches a picture; `findobj` would make the ticks that `plain_axes` spares
+    # no control character of a name reaches a plot; `findobj` would make the ticks that `plain_axes` spares
     for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
         if not text.get_text().isprintable():
             text.set_text("\n".join(map(shown, text.get_text().split("\n"))))

@@ -1,4 +1,4 @@
-"""Colours, text sizes and rulers that all pictures share."""
+"""Colours, text sizes and rulers that all plots share."""
 from __future__ import annotations
 
 import math
