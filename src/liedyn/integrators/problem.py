@@ -213,7 +213,7 @@ def event_options(options: Options, events: bool) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class SegmentStart:
-    """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
+    """Where a segment of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
     one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
 
     signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
@@ -248,7 +248,7 @@ class Segment:
 
 
 class RunObserver:
-    """Who is told of a stretch while it is computed; this one does nothing.
+    """Who is told of a segment while it is computed; this one does nothing.
 
     saved   the numbers of a state to continue from, of `checkpoint`; None: from the start
     """
@@ -275,7 +275,7 @@ class Statistics:
     warnings: tuple[str, ...] = ()
 
     def plus(self, other: Statistics) -> Statistics:
-        """With what another stretch took."""
+        """With what another segment took."""
         loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
                           self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.warnings, *other.warnings))))

@@ -1,4 +1,4 @@
-"""What a stretch of a run is computed with, by our own methods and by SciPy's; saved, and put back in another process."""
+"""What a segment of a run is computed with, by our own methods and by SciPy's; saved, and put back in another process."""
 from __future__ import annotations
 
 import json
@@ -104,13 +104,13 @@ def generated_call(problem, signals: Signals, constraints) -> GeneratedCall | No
 
 # held torques -----------------------------------------------------------------------------------------------------------
 
-# Torques of a sampled controller in a stretch of a run: constants of its signals, or straight lines, renewed where steps end.
+# Torques of a sampled controller in a segment of a run: constants of its signals, or straight lines, renewed where steps end.
 
 SAME_TIME_SPACINGS = 4                 # spacings of floats between times that are the same but for rounding
 
 
 class ZeroOrderHold:
-    """sides: the `RightHandSide` of the stretch, which gets separate constants and break points. times: of its outputs.
+    """sides: the `RightHandSide` of the segment, which gets separate constants and break points. times: of its outputs.
 
     controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds;
                  for straight lines also `slope` (nv,) and the time `since` when they begin

@@ -57,9 +57,9 @@ def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
     if options.method == "variational":
         from liedyn.integrators.variational import solve_variational
         return solve_variational(problem, times, options, progress, observer)
-    stretch = solve_segment(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress,
+    segment = solve_segment(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress,
                             observer=observer)
-    return stretch.record, stretch.statistics
+    return segment.record, segment.statistics
 
 
 def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,

@@ -77,7 +77,7 @@ def step_clocks(steps: int, dt: float) -> np.ndarray:
 def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
                      rows: np.ndarray,
                      handler: RolloutEventHandler | None = None) -> None:
-    """engines: of each stretch."""
+    """engines: of each segment."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = step_clocks(steps, dt)
@@ -334,10 +334,10 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         own, kept, shown = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            stretch = solve_segment(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
+            segment = solve_segment(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
                                     controller=_HeldForces(driving[k], dt),
                                     observer=kept)
-            loops = stretch.statistics.loops
+            loops = segment.statistics.loops
             if loops is not None and loops.singular:
                 runs.singular_times[k] = loops.singular_time
         except ComputationError as error:

@@ -215,7 +215,7 @@ class RolloutInputs:
         return last.astype(np.int64)
 
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
-        """What changes in the steps first … until - 1 of one stretch: joint forces, which may be given as (N, 1, nv), or where
+        """What changes in the steps first … until - 1 of one segment: joint forces, which may be given as (N, 1, nv), or where
         prescribed accelerations, and what moves of the feedback."""
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
         driving = _steps_of_series(self.tau, first, until) if tau is None else tau

@@ -87,7 +87,7 @@ class RolloutAdjoint(Immutable):
 
 def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                parameters: tuple[str, ...]) -> RolloutAdjoint:
-    """engines: a `BatchIntegrator` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
+    """engines: a `BatchIntegrator` of each segment of the rollout; given: its arguments; out: its states, one for each step. See
     `Rollout.adjoint`."""
     model, count, steps = given.model, given.count, given.steps
     if given.variants and parameters:

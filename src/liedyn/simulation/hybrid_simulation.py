@@ -1,6 +1,6 @@
-"""A run with phases and events: stretches of smooth motion, and what happens between them.
+"""A run with phases and events: segments of smooth motion, and what happens between them.
 
-A stretch ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
+A segment ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
 computed in the order of its actions (`actions`), then the impacts at limits (`hard_stops`). The state before and the state after
 are two rows of the result with the same time.
 """
@@ -88,7 +88,7 @@ def triggered_events(before: np.ndarray, after: np.ndarray, events, directions) 
                  if one * other < 0.0 and directions[event] in (0, other))
 
 
-# stretches --------------------------------------------------------------------------------------------------------------
+# segments --------------------------------------------------------------------------------------------------------------
 
 _ERROR_FACTOR = 10.0           # of the tolerances of a multistep method: what it makes of an expression in a step
 # so many events within this share of the run never end; so many at one time rebound no more
@@ -118,7 +118,7 @@ class OccurredEvent(Immutable):
 
 
 class HybridSimulation:
-    """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
+    """Of one run. first: the problem of the scenario as it begins, which the first segment takes."""
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
         self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first)
@@ -133,7 +133,7 @@ class HybridSimulation:
         # where the present segment began, and whether without a row there
         self._segment_start: tuple[SegmentStart, bool] | None = None
         self.final_state: SegmentStart | None = None                 # the state after the last event
-        self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)       # ends of stretches
+        self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)       # ends of segments
         self.occurred_events: list[OccurredEvent] = []
         self._finished_events: set[str] = set()
         self._disabled_until: dict[str, float] = {}      # until when events that came too soon after the last are not heard
@@ -147,7 +147,7 @@ class HybridSimulation:
         return self.problems.warnings
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
-        """Hands its stretches to `rows`, and fills `occurred_events`."""
+        """Hands its segments to `rows`, and fills `occurred_events`."""
         problem = self.problems.current
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
@@ -158,7 +158,7 @@ class HybridSimulation:
         if self._segment_start is None:
             start, silent = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0), False
             timed = [*((0.0, event) for event in self._impacts_at_start(start)), *timed]
-        else:                                                  # in the middle of a stretch
+        else:                                                  # in the middle of a segment
             start, silent = self._segment_start
             timed = timed[len(_due_events(timed, start.t + slack)):]
         shown = 0                                              # events whose states before and after are rows
@@ -179,10 +179,10 @@ class HybridSimulation:
             inside = times[(times > start.t + slack) & (times < end - slack)]
             asked = np.concatenate([[] if silent else [start.t], inside, [end]])
             self._segment_start, problem = (start, silent), self.problems.current
-            stretch = self._run_segment(start, asked, options, rows, lambda share, end=end: progress(share * end / duration))
+            segment = self._run_segment(start, asked, options, rows, lambda share, end=end: progress(share * end / duration))
             self.total_statistics, shown = self.total_statistics.plus(
-                self._renumber_singular_row(problem.model, stretch.statistics)), len(self.occurred_events)
-            start = self._add_reached_events(stretch.end, stretch.end.signs, stretch.end.armed, stretch.end.t - start.t)
+                self._renumber_singular_row(problem.model, segment.statistics)), len(self.occurred_events)
+            start = self._add_reached_events(segment.end, segment.end.signs, segment.end.armed, segment.end.t - start.t)
             recent.append(start.t)
             if len(recent) == _MAX_EVENTS and start.t - recent[0] <= _MAX_EVENTS_SPAN * duration:
                 last_event = self.occurred_events[-1].name if self.occurred_events else "?"
@@ -195,7 +195,7 @@ class HybridSimulation:
                 timed = timed[len(due):]
                 start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.fired)])
                 same = self.problems.current is problem and all(map(np.array_equal, (start.q, start.v),
-                                                                    (stretch.end.q, stretch.end.v)))
+                                                                    (segment.end.q, segment.end.v)))
                 start = start if same else replace(start, switch_signs=None)
             # no second row
             silent = (bool(start.fired) or start.t in self._disabled_until.values()) and len(self.occurred_events) == known
@@ -223,12 +223,12 @@ class HybridSimulation:
         start = self._with_signs(start)
         self.visited_states.append(self.problems.hybrid_state)
         rows.open_segment(problem)
-        stretch = solve_segment(self._enabled_events(problem, start), start, times, options, progress, self.controller, rows)
-        rows.close_segment(stretch.record)
-        return stretch
+        segment = solve_segment(self._enabled_events(problem, start), start, times, options, progress, self.controller, rows)
+        rows.close_segment(segment.record)
+        return segment
 
     def _take_sample(self, problem: InitialValueProblem, start: SegmentStart) -> None:
-        """If one is due: the sides of expressions follow from its torque, and the stretch begins with it."""
+        """If one is due: the sides of expressions follow from its torque, and the segment begins with it."""
         if self.controller is not None:
             y, nv = np.zeros(problem.size), len(start.v)
             y[nv:2 * nv], y[-1] = start.v, start.supplied_energy
@@ -360,7 +360,7 @@ class HybridSimulation:
         return other
 
     def partial_statistics(self, partial: Statistics) -> Statistics:
-        """What it took, with a stretch that was cut."""
+        """What it took, with a segment that was cut."""
         return self.total_statistics.plus(partial)
 
     def _renumber_singular_row(self, model, statistics: Statistics) -> Statistics:
@@ -373,7 +373,7 @@ class HybridSimulation:
 
     # checkpoints --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict:
-        """All that the rest of the run depends on but the numbers of its stretch, as plain values."""
+        """All that the rest of the run depends on but the numbers of its segment, as plain values."""
         (start, silent), problems = self._segment_start, self.problems
         return {"timeline": {"modes": [problems.state_to_list(hybrid_state) for hybrid_state in self.visited_states],
                              "silent": silent, "recent": list(self._segment_ends), "start": _to_lists(start),

@@ -187,7 +187,7 @@ def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ..
 
 # what a motion shows of them --------------------------------------------------------------------------------------------
 def stop_warnings(segments) -> list[str]:
-    """Compliant stops that yield much more than they should. parts: the stretches of the run."""
+    """Compliant stops that yield much more than they should. parts: the segments of the run."""
     worst: dict[str, tuple[float, float, str, float]] = {}
     for segment in segments:
         p, record = segment.problem, segment.record

@@ -436,7 +436,7 @@ class SelfCheck:
 
 
 def _recompute_forces(segment: RunSegment, passive: bool):
-    """Joint forces of a stretch again, by inverse dynamics of its motion."""
+    """Joint forces of a segment again, by inverse dynamics of its motion."""
     record, links, f_ext = segment.record, segment.problem.forced_links, None
     if len(links):
         f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))

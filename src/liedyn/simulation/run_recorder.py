@@ -37,10 +37,10 @@ class RunRecorder(RunObserver):
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each stretch, and its first row
+        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each segment, and its first row
         self._segments: list[RunSegment] = []                             # those in memory
         self._current: tuple[Record, np.ndarray] | None = None
-        self._count = self._written = 0                         # rows of stretches that ended; rows on disk
+        self._count = self._written = 0                         # rows of segments that ended; rows on disk
         self._next = time.perf_counter() + CHECKPOINT_PERIOD
 
     @property
@@ -53,7 +53,7 @@ class RunRecorder(RunObserver):
 
     # from the run ---------------------------------------------------------------------------------------------------
     def open_segment(self, problem: InitialValueProblem) -> None:
-        """Of a stretch."""
+        """Of a segment."""
         self._segment_starts.append((problem, self._count))
 
     def begin_segment(self, record: Record, count: np.ndarray) -> None:
@@ -71,7 +71,7 @@ class RunRecorder(RunObserver):
             raise Interrupted(stop, t)
 
     def close_segment(self, record: Record) -> None:
-        """The stretch has these rows, but for those on disk already."""
+        """The segment has these rows, but for those on disk already."""
         problem, first = self._segment_starts[-1]
         if self._on_disk:
             self._append(RunSegment(problem, record), self._written - first, len(record.t))
@@ -81,7 +81,7 @@ class RunRecorder(RunObserver):
         self._current = self.saved_state = None
 
     def abort_segment(self) -> Statistics:
-        """The stretch ends where it is: the run does not continue. Returns what it took so far."""
+        """The segment ends where it is: the run does not continue. Returns what it took so far."""
         if self._current is None:
             return Statistics()
         record, count = self._current
@@ -120,7 +120,7 @@ class RunRecorder(RunObserver):
 
     # after the run --------------------------------------------------------------------------------------------------
     def segments(self) -> list[RunSegment]:
-        """The stretches; their rows may be on disk."""
+        """The segments; their rows may be on disk."""
         if not self._on_disk:
             return [RunSegment(segment.problem, full_record(segment, self.model)) for segment in self._segments]
         table, firsts = self.disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
@@ -168,7 +168,7 @@ def blocks(segments: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
 
 
 def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
-    """Of a run that went astray: without the rows of the last stretch from the first one on that is not finite, or beyond all
+    """Of a run that went astray: without the rows of the last segment from the first one on that is not finite, or beyond all
     meaning."""
     for place, block in blocks(segments[-1:]):
         bad = ~np.all([np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in block.record], axis=0)

@@ -1,4 +1,4 @@
-"""What is solved in a stretch of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
+"""What is solved in a segment of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +37,7 @@ def with_open_loops(model, phase: Phase | None):
 
 @dataclass(frozen=True, eq=False)
 class RunSegment:
-    """A stretch of the run: its problem and rows."""
+    """A segment of the run: its problem and rows."""
 
     problem: InitialValueProblem
     record: Record
@@ -61,7 +61,7 @@ def full_record(segment: RunSegment, model) -> Record:
                            constraint_motion=record.constraint_motion if tied else np.zeros((n, 24 * driven)))
 
 
-# stretch modes ----------------------------------------------------------------------------------------------------------
+# segment modes ----------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class HybridState:

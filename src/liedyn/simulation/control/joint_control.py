@@ -127,7 +127,7 @@ def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.n
 
 def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
     """Where motors are at their curves, and where prescribed motions ask for more than they give, at output times. parts: the
-    stretches of the run; stops (N, nv): what stops add to tau."""
+    segments of the run; stops (N, nv): what stops add to tau."""
     warnings = []
     for one in (motor for motor in motors if motor.motor.curve):
         k, times, place, at, beyond = one.k, [], 0, [], []
@@ -279,7 +279,7 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
 
 
 def saturation_warnings(segments, model, stops=None) -> list[str]:
-    """Which forces were at their limits at output times. parts: the stretches of the run; stops (N, nv): what stops add to
+    """Which forces were at their limits at output times. parts: the segments of the run; stops (N, nv): what stops add to
     them."""
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
     least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)

@@ -315,7 +315,7 @@ def switches_in_time(program: SignalProgram, start: float, end: float) -> Crossi
 
 
 def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Ends of the stretches that stay undecided, and whether none was given up."""
+    """Ends of the segments that stay undecided, and whether none was given up."""
     at = lambda k, pieces: start + (end - start) * (k / pieces)      # noqa: E731  (k / 2^n is exact: neighbours share ends)
     number, pieces = np.arange(_INITIAL_PIECES), _INITIAL_PIECES
     for halving in range(_MAX_HALVINGS + 1):
