@@ -499,7 +499,7 @@ def test_later_phases_and_hard_stops_are_checked_before_the_run(folder, text, ke
     assert message in str(caught.value) and caught.value.place.key == key and caught.value.place.line == 3
 
 
-@pytest.mark.parametrize("keys, notes", [
+@pytest.mark.parametrize("keys, warnings", [
     ("phases: {a: {}, b: {}, c: {}}\nevents: {go: {at: 1, do: {phase: a}}}\n", ("no event goes to the phases b, c",)),
     ("phases: {a: {}, b: {}}\n", ("no event goes to the phase b",)),
     ("phases: {a: {}, b: {}}\nevents: {go: {at: 1, do: {phase: b}}}\n", ())])

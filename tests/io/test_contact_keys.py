@@ -148,7 +148,7 @@ def test_a_method_that_cannot_integrate_contacts_is_refused(read):
         read(f"{{links: {FOOT % ''}}}", "integrator: {method: generalized_alpha}\n")
 
 
-@pytest.mark.parametrize("height, notes", [(0.0, ["tip begins 0.01 m deep, with 1e+03 times the weight"]), (0.011, [])])
+@pytest.mark.parametrize("height, warnings", [(0.0, ["tip begins 0.01 m deep, with 1e+03 times the weight"]), (0.011, [])])
 def test_a_contact_that_begins_deep_is_noted(tmp_path, height, warnings):
     """Linear, m g at 1e-5 m: a thousand times the weight at 0.01 m."""
     robot = {"links": {"tip": {"mass": 2.0}}, "joints": {

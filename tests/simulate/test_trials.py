@@ -130,7 +130,7 @@ def test_events_happen_in_trials_as_in_runs(scenario):
     assert balance(passed) == float(f"{better.check['energy_balance_relative']:.1e}")
     alone = simulate_prepared(prepare(given, ()), SilentProgress(), trials=False)
     assert np.array_equal(run.q, alone.q) and [one.t for one in run.events] == [one.t for one in alone.events] != []
-    assert run.warnings[-1] == f"{alone.notes[-1]}; tried: integrator={found} {passed}"
+    assert run.warnings[-1] == f"{alone.warnings[-1]}; tried: integrator={found} {passed}"
 
 
 def test_trials_end_with_their_time(scenario, monkeypatch):
