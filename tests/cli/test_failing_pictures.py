@@ -43,7 +43,7 @@ def test_the_data_of_a_run_stand(folder, monkeypatch, error):
     result = run("simulate", "run.yaml", "--json")
     assert result.exit_code == 1 and json.loads(result.stdout)["robot"] == "arm"
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    assert last(result) == f"liedyn: error: not drawn: pictures ({why}); all other results are written"
+    assert last(result) == f"liedyn: error: not drawn: plots ({why}); all other results are written"
     assert "wrote runs/run/trajectory.csv" in result.stderr
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "replay.html", "run.json", "trajectory.csv"]
     assert len(read_trajectory("runs/run/trajectory.csv").t) > 1
