@@ -42,7 +42,7 @@ from liedyn.errors import LiedynError  # noqa: E402
 from liedyn.io.atomic_output import open_folder  # noqa: E402
 from liedyn.io.trajectory_csv import write_trajectory  # noqa: E402
 from liedyn.report.plots import style  # noqa: E402
-from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header, derivative_kind  # noqa: E402
+from liedyn.simulation.trajectory_columns import derivative_kind, motion_columns, trajectory_header  # noqa: E402
 
 ROBOT = HERE.parent / "robots" / "hexarotor_arms.yaml"
 MARK = "summary.json"                               # what tells such a folder from others

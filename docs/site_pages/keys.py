@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from functools import singledispatch
 
-from liedyn.io.file_schema import Boolean, Choice, OneOf, File, Integer, Field, Schema, List, Named, Number, Text, Value, Vector
+from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
 from liedyn.io.schema_export import KINDS, described
 
 _PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
