@@ -116,7 +116,7 @@ def test_prescribed_joints_are_held_where_they_are(write):
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
     assert list(found.warnings) == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the "
-                                 "robot with these joints held in place"]
+                                    "robot with these joints held in place"]
     assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).warnings
 
 

@@ -201,7 +201,7 @@ def test_kinks_are_told(hexarotor, tmp_path):
         warnings = dynamics_along(hexarotor, file, "inverse", order=2, smooth=smooth).warnings
         assert warnings[-1].startswith("NOT RELIABLE: ")
         assert warnings[-1].endswith(f": no spline fits the motion: it hardly moves, has kinks, or the {which} are too far "
-                                  "apart")
+                                     "apart")
 
 
 def test_a_robot_at_rest_is_no_alarm(tmp_path):

@@ -139,7 +139,7 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
     still = q * [1, 0]
     assert not warnings(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that stands still
     assert warnings(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
-                                                      for name in ("turn", "bend")]
+                                                         for name in ("turn", "bend")]
     assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]
     assert warnings(q, np.degrees(v), a)[0] == "v.turn is 57.3 times the rate of q.turn (degrees?)"      # and not that of a
     assert warnings(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]

@@ -252,7 +252,7 @@ def test_loops_of_another_file_of_that_name_are_passed_over(folders):
     model = ld.load(folders / "arm.urdf")
     assert not model.description.loops
     assert [str(f) for f in model.warnings] == [f"{path}: loops.yaml: belongs to arm/arm.urdf, another file of that name, and is "
-                                              "ignored [loops-unused]"]
+                                                "ignored [loops-unused]"]
 
 
 @pytest.mark.parametrize("robot", ["none/arm.urdf", "/", "..", ".", '""', '"a\\0b"', "no/ending", '"x\\n.urdf"'])

@@ -327,7 +327,7 @@ class _EquilibriumSearch:
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
             warnings.append(f"{format_names(names, 4)}: the prescribed motion is not at rest at "
-                         f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
+                            f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
         if self._changing():
             warnings.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
         return warnings
@@ -379,8 +379,9 @@ class _EquilibriumSearch:
 def _options(names: list[str]) -> str:
     """Options of the command that hold these actuators."""
     most = 6
-    return " ".join(f"--fix {name}"
-                    for name in names) if len(names) <= most else f"--fix for each of {format_names(names, most)}"
+    if len(names) > most:
+        return f"--fix for each of {format_names(names, most)}"
+    return " ".join(f"--fix {name}" for name in names)
 
 
 # A closed state of a robot from values by joint name: what `liedyn assemble` runs ---------------------------------------

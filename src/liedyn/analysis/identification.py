@@ -369,7 +369,6 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
     measured torque; least (nv,): what is rounding, of torques [N m | N]; measured (nv,): torques that are not zero throughout."""
     # a zero has no scale; and where all other torques are zero, a scale of this one is a scale of all parameters
     scaled = measured & (np.count_nonzero(measured) > 1)
-    untested = [[name for name, known in (("gain", scaled[k]), ("shift", measured[k])) if not known] for k in range(model.nv)]
     rows = len(fitted)                                         # the filter keeps norms, not the number of rows
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == ONE_DOF
               for k in range(joint.v.start, joint.v.stop)}
@@ -383,7 +382,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
             signals["stiffness"] = q[:, q_of_v[k]]
         candidates.append(low_pass(np.stack(list(signals.values()), axis=1)))
         names.append(list(signals))
-    tested = [~np.isin(row, left_out) for row, left_out in zip(names, untested, strict=True)]
+    of_force = {"gain": scaled, "shift": measured}
+    tested = [np.array([name not in of_force or of_force[name][k] for name in row]) for k, row in enumerate(names)]
     alone = [_scores(W, found, k, C, least[k], tested[k]) for k, C in enumerate(candidates)]
     separate, residual = _separated(W, found, candidates, least, alone, tested)
     out, shifts, rescaled = [], *np.zeros((2, model.nv, len(found.x)))
@@ -819,7 +819,7 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
         mend = "add what the model lacks first"
     residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
     warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-             *_warnings(base, verdicts, misfits, mend), *_unlike_warnings(base, values, sizes, verdicts)]
+                *_warnings(base, verdicts, misfits, mend), *_unlike_warnings(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
                           residual, force, len(raw), tuple(warnings))
 
@@ -944,7 +944,7 @@ def _resembles(joint: JointFit) -> str:
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
-               estimated: Sequence[str], passive: bool) -> list[str]:
+                  estimated: Sequence[str], passive: bool) -> list[str]:
     misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
               for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
@@ -974,7 +974,7 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     warnings = []
     if unseen:
         warnings.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
-                     "their values are those of the robot file")
+                        "their values are those of the robot file")
     if mixed:
         warnings.append(
             f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "

@@ -187,7 +187,7 @@ def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     chosen = select_names([pattern for pattern in patterns if names or pattern != "*"], names,
-                   lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
+                          lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
     return sorted(names.index(name) for name in chosen)
 
 

@@ -90,7 +90,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         model = build(_described_in(model.description, os.fspath(source)))
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
         warnings.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
-                     + ("; the model of the run is used" if recorded else ""))
+                        + ("; the model of the run is used" if recorded else ""))
     return model, (*warnings, *attached_warnings(trajectory), *unknown_warnings(model, trajectory))
 
 
@@ -254,7 +254,7 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
-                         a: np.ndarray | None = None) -> list[str]:
+                            a: np.ndarray | None = None) -> list[str]:
     """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities and
     accelerations that are not the rates of the positions and velocities."""
     warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
@@ -267,9 +267,8 @@ def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a
     if len(t) < _MIN_ROWS:
         return []
     steps = difference(model, q[:-1], q[1:])
-    for k, i in enumerate(v_to_q_indices(model)):
-        if i >= 0 and model.v_units[k] == "rad":                                        # an angle that wraps
-            steps[:, k] -= 2 * np.pi * np.round(steps[:, k] / (2 * np.pi))
+    angles = (np.array(v_to_q_indices(model)) >= 0) & (np.array(model.v_units) == "rad")
+    steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # they may wrap
     positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
                  for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
     found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
@@ -453,7 +452,7 @@ def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, st
     """The motion, and the external wrenches that act, as columns of a trajectory."""
     which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     return motion_columns(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
-                      q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
+                          q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
 def given_motion(model: Model, trajectory) -> SampledMotion:
@@ -684,7 +683,7 @@ _FEWEST = 4                             # rows; fewer have no second way to deri
 
 @np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
 def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
-                units: Sequence[str], smoothing: str | None) -> list[str]:
+                   units: Sequence[str], smoothing: str | None) -> list[str]:
     """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
 
     compute: the same results of another motion; smoothing: the option that smooths, None where there is none. Nothing is said
@@ -709,7 +708,7 @@ def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[
     for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
         causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
     return warnings + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
-                    for noisy, columns in causes.items()]
+                       for noisy, columns in causes.items()]
 
 
 def named_first(columns: Sequence[str]) -> str:

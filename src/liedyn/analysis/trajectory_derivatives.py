@@ -460,7 +460,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
                             lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1), names, units,
                             "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     warnings = [*motion.warnings, *doubts,
-             *([f"{len(names)} columns; --wrt and --joint choose among them"] if len(names) > 400 else [])]
+                *([f"{len(names)} columns; --wrt and --joint choose among them"] if len(names) > 400 else [])]
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
     warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, tau)
     if verify:

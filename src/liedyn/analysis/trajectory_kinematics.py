@@ -91,7 +91,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
     doubts = error_warnings(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
-                         None if model.nc else "liedyn inverse --smooth auto first")
+                            None if model.nc else "liedyn inverse --smooth auto first")
     loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
     missing = [loops] if model.nc and jacobian and links else []
     return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *doubts, *missing))

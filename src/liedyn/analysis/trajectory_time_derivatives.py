@@ -333,7 +333,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     if derived:
         answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
         warnings = [*derived, *warnings, *unwrapping, *limits,
-                 *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
+                    *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
     else:
         warnings = [*warnings, *unwrapping, *limits]
     return CompletedTrajectory(header, t, columns, tuple(warnings))
@@ -423,7 +423,7 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
     worst = [int(k) for k in inner.argmax(axis=1)]
     worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
     warnings = [f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
-             f"within {ends} rows of the ends"]
+                f"within {ends} rows of the ends"]
     bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
     if len(bad):
         k, j = bad[0], worst[bad[0]]

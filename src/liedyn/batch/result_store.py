@@ -41,7 +41,7 @@ _TOLD = {
     "source": (lambda x: x is None or isinstance(x, str), "a path"),
     "outputs": (lambda x: isinstance(x, dict), "a mapping of expressions by name"),
     "parameters": (lambda x: isinstance(x, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in x),
-             "a list of mappings with key, name and scale"),
+                   "a list of mappings with key, name and scale"),
 }
 
 

@@ -133,7 +133,7 @@ def kinematics(model, motion, links, point, frame, jacobian, com, momentum, zmp,
                  help="With --function hybrid: joints whose acceleration is prescribed; may be repeated."),
     click.option("--wrt", "by", multiple=True, metavar="PATTERN",
                  help="What to differentiate with respect to, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', "
-                      "gravity.z; may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
+                 "gravity.z; may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
     click.option("--joint", "joints", multiple=True, metavar="PATTERN",
                  help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
     click.option("--verify", is_flag=True,

@@ -58,7 +58,7 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
     kinematics.body_twists(tree, workspace.T, v, workspace.V)
     room = zeros(mass_matrix_workspace_size(tree.parent.size, prescribed.size))
     return other.mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive,
-                                other.mass_matrix_workspace(room, prescribed.size))
+                                    other.mass_matrix_workspace(room, prescribed.size))
 
 
 def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):

@@ -186,8 +186,8 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
 
 
 def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                   frame: Frame = "local", multipliers: ArrayLike | None = None, constraint_motion: Mapping[str, Any] |
-                   None = None, on_error: OnError = "raise") -> Array:
+                   frame: Frame = "local", multipliers: ArrayLike | None = None,
+                   constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
     """Wrench that each joint transmits to its child link, including the motor force.
 
     Parameters

@@ -663,7 +663,7 @@ def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, pass
         body = _NO_BODY if prescribed[joint.v].any() else joint.body
     all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids,
                                      lambda *sizes: higher_order_hybrid_workspace_size(*sizes, rows + 1),
-                               given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
+                                     given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
                                      options=(which, body, passive))
     if joint is not None:                                   # what was given comes back as it was, to the last digit
         base = joint.v

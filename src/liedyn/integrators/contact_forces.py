@@ -63,8 +63,10 @@ def _geometry(contacts: Contacts, j: int, turn, away):
 
 def _force(contacts: Contacts, j: int, depth, rate):
     k, c, _, _, w = materials(contacts)[:, j]
-    hit, factor = (_regularized(depth, w), _regularized(1.0 + c * rate, DAMPING_WIDTH)) if contacts.smooth[j] else (
-        np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0))
+    if contacts.smooth[j]:
+        hit, factor = _regularized(depth, w), _regularized(1.0 + c * rate, DAMPING_WIDTH)
+    else:
+        hit, factor = np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0)
     return k * hit ** (contacts.twice[j] / 2) * factor
 
 

@@ -51,7 +51,7 @@ class RightHandSideJacobian:
                                                                    if joint.kind != ONE_DOF]
         self.depends_on_inputs = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
                           or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
-                          or problem.stops is not None)
+                                      or problem.stops is not None)
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)

@@ -296,7 +296,7 @@ class RosenbrockSolver:
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
         self.method_ws = RosenbrockWorkspace(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)),
-                                        np.zeros(max(m, 6), dtype=np.int64),
+                                             np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_generic`

@@ -58,7 +58,7 @@ class RightHandSide:
         self.generated = generated_call(problem, signals, self.constraints)
         self.generic = None if self.generated else self._generic_call()
         self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
-                           self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
+                                        self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
 
     def use_generic_kernels(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
@@ -193,8 +193,8 @@ class SegmentState:
 
     def __init__(self, problem, start, times, controller, stages: int, with_values: bool):
         self.problem, self.switches = problem, ZeroCrossings(problem, start)
-        self.record, self.workspace, self.state = problem.allocate_record(np.array(times)), problem.workspace(), initial_state(
-            problem, start)
+        self.record, self.workspace = problem.allocate_record(np.array(times)), problem.workspace()
+        self.state = initial_state(problem, start)
         self.rhs = RightHandSide(problem, self.switches.signals)
         self.stages = allocate_stages(stages, problem, len(self.switches) if with_values else 0)
         self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.rhs, self.record.t)

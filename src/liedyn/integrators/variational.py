@@ -365,4 +365,4 @@ def _make_workspace(model) -> VariationalWorkspace:
     tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     coriolis_ws = derivatives_workspace.py_func(np.zeros(derivatives_workspace_size(n, nv)), n, nv)
     return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, coriolis_ws,
-                           CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))
+                                CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))

@@ -274,8 +274,8 @@ class ZeroCrossings:
         here, sign = self.value.copy(), _sign(self.value, self.is_floor)
         free = self.inside_sign == 0
         hard_stops = ~free
-        self.bound[hard_stops] = rounding_bound(self.problem.hard_stop_scales)[self.event[hard_stops] -
-                                                                               len(self.problem.directions)]
+        stop = self.event[hard_stops] - len(self.problem.directions)
+        self.bound[hard_stops] = rounding_bound(self.problem.hard_stop_scales)[stop]
         near = hard_stops & (self.inside_sign * here <= self.bound)
         zero = np.abs(here) <= np.where(self.event >= 0, self.bound, 0.0)
         even = free & np.isnan(known) & (zero | (self.is_floor & (here == sign)))

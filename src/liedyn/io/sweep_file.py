@@ -340,7 +340,7 @@ SWEEP = Schema("sweep", (
         "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
     Field("parameters", List(PARAMETER, 1, words="entries"), "a list: what varies from run to run", required=True,
-        missing="a list of what varies", live=True),
+          missing="a list of what varies", live=True),
     Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
     Field("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),

@@ -343,8 +343,9 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
     dtau."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_views(index, constants), split_workspace(
-        memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_workspace_size(n, nv), newton_euler_workspace_size(n, nv)))
+    tree = tree_views(index, constants)
+    parts = split_workspace(memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_workspace_size(n, nv),
+                                     newton_euler_workspace_size(n, nv)))
     Q, V, A, Tau, again, links, bodies, room, other, m = parts
     factors, base = hybrid_workspace(room, n, nv), newton_euler_workspace(other, n, nv)
     D = direction_views(m, 4 * nv, df_ext.shape[2], tangent.shape[2], n, nv)

@@ -211,16 +211,16 @@ def assembly_warnings(state: AssembledState) -> list[str]:
     found, mobility, warnings = state.assembly, state.assembly.mobility, []
     if found.restarts:
         warnings.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
-                     "that this is the branch that you want")
+                        "that this is the branch that you want")
     if mobility.degrees == 0:
         driven = any(one.driven for one in state.model.constraints)
         warnings.append("the driven loops determine all motion" if driven else
-                     "the mechanism is immobile: the constraints leave no degree of freedom")
+                        "the mechanism is immobile: the constraints leave no degree of freedom")
     elif mobility.rigid:
         warnings.append("singular: the mechanism is rigid, but movable to first order")
     elif mobility.singular:
         warnings.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
-                     f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
+                        f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
         warnings.append(
             f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves them")

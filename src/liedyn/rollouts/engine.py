@@ -35,7 +35,7 @@ STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # step 
 
 
 def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, places,
-             events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
+                    events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
@@ -75,8 +75,8 @@ def step_clocks(steps: int, dt: float) -> np.ndarray:
 
 
 def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
-                     rows: np.ndarray,
-                     handler: RolloutEventHandler | None = None) -> None:
+                   rows: np.ndarray,
+                   handler: RolloutEventHandler | None = None) -> None:
     """engines: of each segment."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
@@ -167,7 +167,7 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
 
 
 def warnings_of(event_warnings: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
-             v) -> tuple[str, ...]:
+                v) -> tuple[str, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),

@@ -257,7 +257,7 @@ class RolloutEventHandler:
                              _step_values(values, step_inputs, run_indices))
 
     def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, found: BatchOutputs, values,
-               step_inputs: StepInputs) -> None:
+                      step_inputs: StepInputs) -> None:
         """Runs that stay before a step for an event continue to the end of the grid."""
         while True:
             run_indices = np.flatnonzero((batch_states.ended >= 0) & (batch_states.codes == AT_EVENT))
@@ -272,7 +272,7 @@ class RolloutEventHandler:
             on = batch_states.ended[run_indices] < 0
             run_indices, first_step = run_indices[on], steps[on] + 1
             some = BatchStates(*(x[run_indices] for x in (batch_states.q, batch_states.v, batch_states.auxiliary)), first_step,
-                        *(x[run_indices] for x in (batch_states.last, batch_states.ended, batch_states.codes)))
+                               *(x[run_indices] for x in (batch_states.last, batch_states.ended, batch_states.codes)))
             out = BatchOutputs(*(x[run_indices] for x in (found.q, found.v, found.forces, found.supplied_energy)))
             BatchIntegrator(engine.problem, engine.batch_step,
                             engine.varying[run_indices]).advance(some, grid, out, values[run_indices],

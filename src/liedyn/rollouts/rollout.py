@@ -86,7 +86,7 @@ class RolloutAdjoint(Immutable):
 
 
 def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
-               parameters: tuple[str, ...]) -> RolloutAdjoint:
+                    parameters: tuple[str, ...]) -> RolloutAdjoint:
     """engines: a `BatchIntegrator` of each segment of the rollout; given: its arguments; out: its states, one for each step. See
     `Rollout.adjoint`."""
     model, count, steps = given.model, given.count, given.steps
@@ -123,8 +123,8 @@ def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | N
         if until < steps:                                      # what began with the state at its end has counted it
             d_q[:, until], d_v[:, until] = 0.0, 0.0
         states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]
-        by_series, curves = np.zeros((count, until - first, len(step_inputs.places))), curve_coefficients(
-            engine.problem.signals, engine.batch_step.curves, own)
+        by_series = np.zeros((count, until - first, len(step_inputs.places)))
+        curves = curve_coefficients(engine.problem.signals, engine.batch_step.curves, own)
 
         def part(i, j, line=line, step_inputs=step_inputs, own=own, states=states, by_series=by_series, curves=curves,
                  first=first):

@@ -181,8 +181,8 @@ def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> li
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
             warnings.append(f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
-                         f"residual of "
-                         f"{abs(x[r]):.3g} {unit}{per}")
+                            f"residual of "
+                            f"{abs(x[r]):.3g} {unit}{per}")
     return warnings
 
 

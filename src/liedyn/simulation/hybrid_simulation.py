@@ -330,7 +330,7 @@ class HybridSimulation:
         return bool(motion.curvature and is_below_rounding(motion.rate, motion.curvature, motion.bound))
 
     def _signal_motion(self, k: int, start: SegmentStart, derivatives: bool = True, problem: InitialValueProblem
-                    | None = None) -> ExpressionMotion:
+                       | None = None) -> ExpressionMotion:
         problem, run = problem or self.problems.current, None
         if not derivatives and not reads_forces(problem, k):
             state = problem, start.t, start.q.tobytes(), start.v.tobytes()
@@ -399,7 +399,7 @@ class HybridSimulation:
         self._segment_ends.extend(saved["recent"])
         self.occurred_events += [OccurredEvent(**_to_arrays(one)) for one in saved["occurrences"]]
         self.total_statistics = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
-                                                      "warnings": tuple(saved["totals"]["warnings"])})
+                                                                "warnings": tuple(saved["totals"]["warnings"])})
         problems.warnings, self.actions.short_flights = saved["warnings"], saved["short"]
         self._hard_stops.load_state_dict(saved["stops"])
         if self.controller:
@@ -471,7 +471,7 @@ class HybridSimulation:
         if event.name in problems.current.clocks:
             phase = problems.phases.get(problems.hybrid_state.phase)
             state = start_prescribed_motions(state, problems.current, start.t, phase is not None and phase.impulsive,
-                                              f"event {event.name}", event.place)
+                                             f"event {event.name}", event.place)
         closed_stops = self.actions.pop_closed_stops()
         e = self._event_index(event)
         turned = self._hard_stops.stops and e not in self._pending_impacts(replace(start, q=state.q, v=state.v))
@@ -527,7 +527,7 @@ class HybridSimulation:
         if e < 0 or self.problems.current.schedule.watch[e] < 0:
             return None, True
         return (lambda state, problem: self._signal_motion(int(problem.schedule.watch[e]), replace(start, q=state.q, v=state.v),
-                                                         problem=problem),
+                                                           problem=problem),
                 start.armed is None or e not in start.fired or bool(start.armed[e]))
 
     def _event_state(self, start: SegmentStart) -> EventState:

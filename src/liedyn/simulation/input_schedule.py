@@ -183,7 +183,7 @@ def _bind_actuation(rules: dict[str, Rule], model, compiler: SignalCompiler) -> 
 
 
 def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, compiler: SignalCompiler,
-                 poses: PoseTable) -> None:
+                          poses: PoseTable) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
     if isinstance(drive, Prescribe) and drive.level == "position":

@@ -194,7 +194,7 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
 def _no_effect_warnings(scenario: Scenario, model: Model) -> list[str]:
     """Notes on keys that change nothing in this run."""
     warnings = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
-             for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
+                for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
     saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
     by_robot = [k for name, rule in saturated.items() if rule.value == ROBOT_LIMITS
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]

@@ -366,11 +366,11 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     if inaccurate and not jumps:                               # which no integrator mends
         inaccurate[-1] += others(segments)
     warnings = [*prepared.warnings, *prepared.integrator_reasons,
-             *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_warnings, *statistics.warnings,
-             *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
-             *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
-             *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
-             *motor_warnings(bind_motors(scenario, model), segments, found.stops)]
+                *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_warnings, *statistics.warnings,
+                *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
+                *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
+                *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
+                *motor_warnings(bind_motors(scenario, model), segments, found.stops)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
@@ -386,7 +386,7 @@ def _check_warnings(check: dict[str, float]) -> list[str]:
         warnings.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL_TOLERANCE:
         warnings.append("inverse dynamics of the motion differs from the applied forces by "
-                     f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
+                        f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     return warnings
 
 

@@ -161,7 +161,7 @@ class ConstraintCheck:
         warnings = []
         if self._off > _MAX_RESIDUAL:
             warnings.append(f"constraint residuals reach {self._max_error_text} "
-                         "(constraints.stabilization=projection projects them out after each step)")
+                            "(constraints.stabilization=projection projects them out after each step)")
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
@@ -375,7 +375,7 @@ class SelfCheck:
             self._constraints.add(forces, record)
             if block.problem.constraints is not None:
                 self._constraints.check_residuals(model, record,
-                                        np.isin(model.constraint_equation_names, block.model.constraint_equation_names))
+                                                  np.isin(model.constraint_equation_names, block.model.constraint_equation_names))
             if self.reactions is None:
                 self.reactions = self.rows.allocate("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches

@@ -63,8 +63,8 @@ class RunRecorder(RunObserver):
         if self.disk is None:
             return
         now, stop = time.perf_counter(), self.disk.stop
-        if stop or now >= self._next or 8 * self.width * (self._count + int(self._current[1][0]) -
-                                                          self._written) > MAX_BYTES_IN_MEMORY:
+        unwritten = self._count + int(self._current[1][0]) - self._written
+        if stop or now >= self._next or 8 * self.width * unwritten > MAX_BYTES_IN_MEMORY:
             self._save(t, state_dict())
             self._next = now + max(CHECKPOINT_PERIOD, (time.perf_counter() - now) / _MAX_TIME_FRACTION)
         if stop:
@@ -111,7 +111,7 @@ class RunRecorder(RunObserver):
         for x in record[1:]:                                   # the times are read on
             release_memory(x, n)
         self.disk.save(numbers, self.metadata() | {"t": t, "rows": self._written, "width": self.width,
-                                                "firsts": [first for _, first in self._segment_starts]})
+                                                   "firsts": [first for _, first in self._segment_starts]})
 
     def _append(self, segment: RunSegment, first: int, last: int) -> None:
         for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):

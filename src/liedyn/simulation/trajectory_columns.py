@@ -22,8 +22,8 @@ _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N")
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
-           "motor",                                             # kinds that only runs write
-           "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
+                "motor",                                             # kinds that only runs write
+                "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 

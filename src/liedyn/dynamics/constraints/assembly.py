@@ -427,8 +427,8 @@ def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
 
 def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
     """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
-    search, rng, unit = BranchSearch(model, constraint_motion=constraint_motion,
-                                     limits=False), np.random.default_rng([seed, 1]), coordinate_scales(model)
+    search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
+    rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
     for _ in range(_N_NEIGHBOURS):
         found = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))

@@ -130,8 +130,9 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
 
 
 def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
-                                   *, f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] |
-                                   None = None, on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
+                                   *, f_ext: Wrenches | None = None, passive: bool = True,
+                                   constraint_motion: Mapping[str, Any] | None = None,
+                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the

@@ -236,8 +236,9 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
 
 def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] |
-                                None = None, baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                f_ext: Wrenches | None = None, passive: bool = True,
+                                constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                pfaffian: Pfaffian | None = None,
                                 on_error: OnError = "raise") -> ConstrainedMotion:
     """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
 

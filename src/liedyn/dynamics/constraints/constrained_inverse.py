@@ -127,9 +127,8 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         raise ConfigurationError("tau_passive contains NaN or infinite values")
     w = actuator_weights(weights, mask)
     tau_r = inverse_dynamics(model.spanning_tree(), q, v, a, f_ext=f_ext, passive=passive)
-    A, gamma = constraint_jacobian(model, q,
-                                   constraint_motion=constraint_motion), constraint_bias(model, q, v,
-                                                                                         constraint_motion=constraint_motion)
+    A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
+    gamma = constraint_bias(model, q, v, constraint_motion=constraint_motion)
     lead = _common_leading_axes(tau_r, gamma, tau_p, w)
     A, gamma, a, tau_r, tau_p, w, b, q = (_flatten_states(lead, x, state_axes) for x, state_axes in (
         (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
@@ -147,7 +146,7 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (unit * (tau_r - tau_p))[..., ~mask]
-    x, N, _ = _solve_passive_balance(Gp, rhs)
+    x, N = _solve_passive_balance(Gp, rhs)
     _check_balance(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
     rank, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
     case = _classify(G, rank, mask)
@@ -158,14 +157,13 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
         tau[..., mask] -= _matvec(U, _matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
-        x, N, _ = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
+        x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, N, x)
     return tau, multipliers, case
 
 
 def _solve_passive_balance(Gp, rhs):
-    """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) bases of the null space of Gp^T and of the range of Gp, in which
-    columns of the other are zero."""
+    """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) a basis of the null space of Gp^T behind columns of zeros."""
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
     k = min(m, n)
@@ -174,7 +172,7 @@ def _solve_passive_balance(Gp, rhs):
     y = _matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
     x = _matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
     ranged = np.concatenate([kept, np.zeros((*kept.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
-    return x, np.where(ranged, 0.0, V), np.where(ranged, V, 0.0)
+    return x, np.where(ranged, 0.0, V)
 
 
 def _force_range(B, unit):

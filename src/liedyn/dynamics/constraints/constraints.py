@@ -84,8 +84,8 @@ def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, freq
 
 def use_generic_kernels(buffer) -> None:
     """Where lines do not hold, as for angles beyond the range of their sine."""
-    buffer.view(np.int64)[stages.STAGE_ADDRESSES:stages.STAGE_ADDRESSES +
-                          len(STAGES)] = list(map(entry_point_address, GENERIC_STAGES))
+    first = stages.STAGE_ADDRESSES
+    buffer.view(np.int64)[first:first + len(STAGES)] = list(map(entry_point_address, GENERIC_STAGES))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------

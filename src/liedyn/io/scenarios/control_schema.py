@@ -178,7 +178,7 @@ def control_to_dict(control: Control) -> dict:
         gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
             if control.rows else control.gain
         return named | {"gain": gain, "setpoint": {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
-                                                "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
+                                                   "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
     poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
     if control.law in OF_JOINTS:
         return {"law": control.law, "motion": rules_to_dict(control.motion, signal_to_dict), **poles}

@@ -243,7 +243,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     if integrator.method == "generalized_alpha" and values.get("limits"):       # its Newton iteration does not know their slopes
         raise given["limits"].problem("generalized_alpha does not go with stops at limits", expected="another integrator.method")
     warnings = (*(f"-S {text} replaces {key}" for text, key in replaced),
-             *unreached(values.get("phases", ()), values.get("events", ())))
+                *unreached(values.get("phases", ()), values.get("events", ())))
     return Scenario(**values, source=source, overrides=overrides, warnings=warnings)
 
 

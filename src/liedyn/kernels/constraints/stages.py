@@ -142,7 +142,7 @@ def write_equations(tree, loops, prescribed, stabilized, passive, constraint_ws,
         store(d.out_a, k, load(d.a, k))
         store(d.out_tau, k, load(d.tau, k))
     deficit = multiplier_system(tree, loops, prescribed, d.q, d.v, d.out_a, d.out_tau, d.f_ext, d.constraint_motion, stabilized,
-                        load(d.frequency, 0), passive, ws.tree, ws.rows, s.null, s.size, d.rhs, ws.buffer)
+                                load(d.frequency, 0), passive, ws.tree, ws.rows, s.null, s.size, d.rhs, ws.buffer)
     store(d.deficit, 0, deficit)
     constraint_motion_rates(loops, d.constraint_motion, ws.rows, d.constraint_motion_rate)
     power = number_like(d.q, 0.0)

@@ -34,7 +34,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
     """
     steps, m, nq, nv, nw = row.size - 1, step_inputs.size, q.shape[1], v.shape[1], auxiliary.shape[1]
     Q, V, W, X, P, A, C, generated_ws = split_workspace(memory, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * nw,
-                                                          RUNS_PER_BLOCK * values.shape[1],
+                                                                 RUNS_PER_BLOCK * values.shape[1],
                                                 RUNS_PER_BLOCK * varying.shape[1], RUNS_PER_BLOCK * n_extra, RUNS_PER_BLOCK))
     a, tau, wrench = split_workspace(A, (RUNS_PER_BLOCK * nv * (n_extra > 0), RUNS_PER_BLOCK * nv * (n_extra > 0)))
     states = array_address(X), array_address(Q), array_address(V), array_address(W)
@@ -164,8 +164,8 @@ def backpropagate_rollouts(step, simd_width, clocks, curves, step_inputs, series
     steps, m, k, l = clocks.shape[0] - 1, step_inputs.size, values.shape[1], varying.shape[1]
     nq, nv = q.shape[2], v.shape[2]
     Q, V, W, X, P, C, rest_of = split_workspace(memory, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK,
-                                                          RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l,
-                                                          RUNS_PER_BLOCK))
+                                                         RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l,
+                                                         RUNS_PER_BLOCK))
     by_Q, by_V, by_X, by_P, generated_ws = split_workspace(
         rest_of, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l))
     blocks = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),

@@ -195,7 +195,7 @@ def evaluate_signal(signals, k, t, q, v, stack):
     if signals.kind[k] == POLYNOMIAL:
         return evaluate_polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
     return evaluate_program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
-                   signals.count[k], t, q, v, stack)
+                            signals.count[k], t, q, v, stack)
 
 
 @inline_kernel

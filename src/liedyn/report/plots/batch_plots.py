@@ -225,8 +225,9 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
     count = np.count_nonzero(complete)
-    warnings = [f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn"] if count < len(complete) else [
-        ]
+    warnings = []
+    if count < len(complete):
+        warnings.append(f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn")
     empty = {name: np.count_nonzero(~np.isfinite(runs[name].astype(float))) for name in about.get("outputs", {})}
     return runs, (*warnings, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
 

@@ -65,11 +65,11 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
     behind = [other for other in model.description.joints if other.parent == joint.child]
     if len(behind) != 1 or behind[0].name not in model.joint_names:
         raise not_elastic_error(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
-                     f"its link {joint.child} is welded to {behind[0].child}")
+                                f"its link {joint.child} is welded to {behind[0].child}")
     spring, link = model.joint(behind[0].name), next(one for one in model.description.links if one.name == joint.child)
     if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
         raise not_elastic_error(f"its link {link.name} has mass, inertia or an actuator",
-                     f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
+                                f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.kind != ONE_DOF or spring.v.stop - spring.v.start != 1 or \
             not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
         raise not_elastic_error(f"joint {spring.name} behind it has another axis")
@@ -78,7 +78,7 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
         raise not_elastic_error(f"joint {spring.name} behind it has no stiffness")
     if own.damping or own.friction or own.armature:
         raise not_elastic_error(f"its spring {spring.name} has damping, friction or armature",
-                     f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
+                                f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
     if rotor.stiffness:                                   # without armature it would be no robot: nothing there has inertia
         raise not_elastic_error("it has a spring")
     return spring.name

@@ -143,10 +143,10 @@ def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
         times, at, beyond = map(np.concatenate, (times, at, beyond))
         if at.any():
             warnings.append(f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
-                         f"{np.count_nonzero(at)} of {len(at)} rows")
+                            f"{np.count_nonzero(at)} of {len(at)} rows")
         if beyond.any():
             warnings.append(f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
-                         f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
+                            f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
     return warnings
 
 
@@ -253,7 +253,7 @@ def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
     """(nv,) coordinates that are prescribed in all phases."""
     phases = [phase_rules(scenario, model, name) for name in [phase.name for phase in scenario.phases] or [None]]
     return joint_mask([name for name in model.joint_names
-                           if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
+                       if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def saturation_warnings(segments, model, stops=None) -> list[str]:
     for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
         warnings.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
-                     f"{count[k]} of {rows} rows")
+                        f"{count[k]} of {rows} rows")
     return warnings
 
 

@@ -104,7 +104,7 @@ def state_value(signals, word: int, q, v) -> float:
 
 
 def program_jet(signals, words, values: dict[int, float], value_rates, time_rate: float, t: float,
-              curvatures=None) -> tuple[float, float, float]:
+                curvatures=None) -> tuple[float, float, float]:
     """Jet of the program where its numbers move on straight lines, or with second derivatives `curvatures` on parabolas."""
     curvatures = np.zeros(len(values)) if curvatures is None else curvatures
     motions, code, literals = dict(zip(values, zip(value_rates, curvatures, strict=True),
@@ -221,7 +221,7 @@ def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarra
 
     def along(x):
         return lambda s: evaluate_state(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], rhs,
-                                   integral).tau[driven]
+                                        integral).tau[driven]
     return np.column_stack([extrapolated_derivative(along(x), _STEP)[0] for x in np.eye(2 * nv)])
 
 

@@ -218,7 +218,7 @@ class SignalCompiler:
         return word
 
     def add_program(self, compiled: float | SignalProgram | Curve, purpose: SignalPurpose, place: Place | None = None,
-            exclusive: bool = False) -> int:
+                    exclusive: bool = False) -> int:
         """Index of what `compile` made. exclusive: no other signal shares it, since a run changes it."""
         index = len(self._signals)
         if isinstance(compiled, float) and not exclusive and self._constants.setdefault(compiled, index) < index:
@@ -270,7 +270,7 @@ class SignalCompiler:
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
                 warnings.append(f"{where}the {purpose.name} has more switching times than can be located (at most "
-                             f"{MAX_SWITCHES}): adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s")
+                                f"{MAX_SWITCHES}): adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s")
         return np.concatenate(windows), warnings
 
     def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
@@ -409,7 +409,7 @@ class SignalCompiler:
         if jumps:
             where = f"{given.place}: " if str(given.place) else ""
             self.warnings.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
-                              f"({jumps} times)")
+                                 f"({jumps} times)")
         return x
 
     def _read_file(self, given: Column) -> Trajectory:
