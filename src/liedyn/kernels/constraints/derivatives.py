@@ -1,9 +1,10 @@
-"""Constrained motion and how its equations change with q, v and a:
+"""Equations of constrained motion, and their derivatives with respect to q, v and a:
 
     R1 = M a + b - A^T lambda,     R2 = A a + gamma
 
-Rates of M a + b are those of inverse dynamics, those of closures stand in `loop_rates`; rates by a are M and A.
-`dynamics.constraints.constrained_derivatives` solves for da and dlambda."""
+Derivatives of M a + b are those of inverse dynamics, derivatives of closures are below; those with respect to a are M and A.
+`dynamics.constraints.constrained_derivatives` solves for da and dlambda.
+"""
 from typing import NamedTuple
 
 import numpy as np
@@ -52,24 +53,24 @@ from liedyn.model.description import BALL_CLOSURE, COUPLING, NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
-# How the equations of a closure change with q, v and a ------------------------------------------------------------------
+# Derivatives of the equations of a closure ------------------------------------------------------------------------------
 
-# Seen from frame B, a loop is a chain of joints from B to A. Let s_k be the column of coordinate k there, negative on A's side,
-# and let l > k mean that l lies beyond the joint of k on the way to A. A joint moves what is beyond it: ds_l/dq_k = -ad_{s_k} s_l
+# In frame B, a loop is a chain of joints from B to A. Let s_k be the screw of coordinate k in B, negative on A's side, and let
+# l > k mean that l is beyond the joint of k on the way to A. A joint moves the screws beyond it: ds_l/dq_k = -ad_{s_k} s_l
 # for l > k. The twist of B relative to A and its rate are
 #
 #     V  = sum_l s_l v_l                              P_l = sum of s_k v_k over k < l
 #     dV = sum_l c_l,   c_l = s_l a_l - ad_{P_l} s_l v_l
 #
-# (a driven frame A is a last joint, of column V_d and velocity -1), and with the sums beyond k, Z_k of s_l v_l and Y_k of c_l,
+# (a driven frame A is a last joint, with the screw V_d and velocity -1), and with the sums beyond k, Z_k of s_l v_l, Y_k of c_l,
 #
 #     dV/dq_k = -ad_{s_k} Z_k       d(dV)/dq_k = -ad_{s_k} Y_k - ad_{ad_{s_k} (V - Z_k)} Z_k
 #     dV/dv_k = s_k                 d(dV)/dv_k = ad_{s_k} (P_k - Z_k)                              d(dV)/da_k = s_k
 
 class LoopWorkspace(NamedTuple):
-    """Of one loop, seen from frame B: sums over the joint of a body, or over those before and beyond it."""
+    """Sums for one loop, in frame B: over the joint of a body, or over the joints before or beyond it."""
 
-    s: np.ndarray     # (6nv,) columns
+    s: np.ndarray     # (6nv,) screws
     U: np.ndarray     # (6n,) s v of the joint
     P: np.ndarray     # (6n,) the same of those before
     Z: np.ndarray     # (6n,) and beyond
@@ -89,7 +90,7 @@ def loop_workspace_size(n, nv): return 30 * n + 6 * nv
 # sums over a loop -------------------------------------------------------------------------------------------------
 @inline_kernel
 def joint_sums(tree, loops, c, s, x, U):
-    """U of each body = sum of s_k x_k over its joint."""
+    """Write U of each body: the sum of s_k x_k over its joint."""
     zero = number_like(s, 0.0)
     for leg in range(2):
         i = leg_end(loops, c, leg)
@@ -103,9 +104,10 @@ def joint_sums(tree, loops, c, s, x, U):
 
 @inline_kernel
 def sums_beyond(tree, loops, c, U, end, P, Z):
-    """P and Z of each body: sums of U over the joints before and beyond its own, the latter with `end`. Returns the sum over all.
+    """Write P and Z of each body: sums of U over the joints before and beyond its joint, Z with `end`. Return the sum over all.
 
-    Columns are constant in the frame behind their joint, on A's side too: there a joint is both before and beyond itself."""
+    Screws are constant in the frame behind their joint, also on A's side: there a joint is both before and beyond itself.
+    """
     common, total, i = loops.record[c, COMMON], end, loops.record[c, BODY_A]
     while i != common:
         total = add(total, load_twist(U, i))
@@ -130,7 +132,7 @@ def sums_beyond(tree, loops, c, U, end, P, Z):
 
 @inline_kernel
 def driven_frame_motion(loops, c, T, constraint_motion):
-    """Twist of a driven frame A and its rate, in B."""
+    """Return the twist of a driven frame A and its rate, in B."""
     d, zero = loops.record[c, DRIVEN], T[1][0] - T[1][0]
     if d < 0:
         return zero6(zero), zero6(zero)
@@ -140,7 +142,10 @@ def driven_frame_motion(loops, c, T, constraint_motion):
 # a closure --------------------------------------------------------------------------------------------------------
 @inline_kernel
 def closure_derivatives(tree, loops, c, v, a, constraint_motion, rows, ws, Rq, Rv):
-    """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `store_loop_columns`."""
+    """Write the rows of a closure in Rq and Rv (m nv): derivatives of F . dV + dF . V with respect to q and v.
+
+    ws.s: of `store_loop_columns`.
+    """
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T,
                                         c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
@@ -176,8 +181,10 @@ def closure_derivatives(tree, loops, c, v, a, constraint_motion, rows, ws, Rq, R
 
 @inline_kernel
 def force_derivatives(tree, loops, c, multipliers, rows, s, Dq):
-    """Dq (nv nv) -= d(s_l . W)/dq_k, the rate of A^T lambda: columns beyond k turn, and W does with its guide. s: of
-    `store_loop_columns`."""
+    """Subtract the derivatives d(s_l . W)/dq_k of A^T lambda from Dq (nv nv).
+
+    Joint k turns the screws beyond it; it changes W through the direction of the closure. s: of `store_loop_columns`.
+    """
     kind, first, common = loops.record[c, KIND], loops.record[c, FIRST], loops.record[c, COMMON]
     T_ab, g, extent, sphere = load_pose(rows.T,
                                         c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
@@ -206,7 +213,7 @@ def force_derivatives(tree, loops, c, multipliers, rows, s, Dq):
 
 @inline_kernel
 def subtract_multiplier_wrenches(tree, j, end, k, F, s, Dq):
-    """Column k of Dq -= s_l . F, for coordinates l from body j to before the body `end`."""
+    """Subtract s_l . F from column k of Dq, for the coordinates l from body j to before the body `end`."""
     nv = tree.above.size
     while j != end:
         for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
@@ -216,7 +223,10 @@ def subtract_multiplier_wrenches(tree, j, end, k, F, s, Dq):
 
 @inline_kernel
 def velocity_derivatives(tree, loops, c, x, constraint_motion, rows, ws, Xq):
-    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `store_loop_columns`."""
+    """Write the rows of a closure in Xq (m nv): derivatives of F . V with respect to q, V the twist at velocities x.
+
+    ws.s: of `store_loop_columns`.
+    """
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T,
                                         c), load_closure_direction(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
@@ -236,6 +246,8 @@ def velocity_derivatives(tree, loops, c, x, constraint_motion, rows, ws, Xq):
 # constrained derivatives ------------------------------------------------------------------------------------------------
 
 class BalanceWorkspace(NamedTuple):
+    """Workspace of `balance_residuals`."""
+
     tree: NewtonEulerWorkspace
     rows: FrameWorkspace
     F: np.ndarray         # (6n,) wrenches on bodies
@@ -243,8 +255,10 @@ class BalanceWorkspace(NamedTuple):
 
 @inline_kernel
 def balance_residuals(tree, loops, q, v, a, multipliers, f_ext, constraint_motion, passive, force, rate, ws):
-    """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
-    on bodies, or empty."""
+    """Write force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda and rate (m) = A a + gamma.
+
+    f_ext: 6n wrenches on bodies, or empty.
+    """
     joint_poses(tree, q, ws.tree.T)
     closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
     gather_wrenches(tree, loops, multipliers, f_ext, ws.F, ws.rows)
@@ -259,7 +273,7 @@ def balance_residuals(tree, loops, q, v, a, multipliers, f_ext, constraint_motio
 
 @inline_kernel
 def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
-    """F (6n): external wrenches and those of the multipliers, on bodies."""
+    """Write F (6n): external wrenches plus those of the multipliers, on bodies."""
     rest = zero6(number_like(F, 0.0))
     for i in range(tree.parent.size):
         store_twist(F, i, add(rest, load_twist(f_ext, i)) if f_ext.size else rest)
@@ -278,13 +292,13 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
 
 @inline_kernel
 def equation_velocities(tree, loops, x, constraint_motion, out, ws):
-    """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
+    """Write out (m) = A x minus the velocity of driven closures, at the configuration of the last `balance_residuals`."""
     body_twists(tree, ws.tree.T, x, ws.tree.V)
     velocities(loops, x, ws.tree.V, constraint_motion, ws.rows, out)
 
 
 class BalanceDerivatives(NamedTuple):
-    """(nv nv) of R1 by q, v and a, (m nv) of R2, and of A x by q, by rows."""
+    """Derivatives (nv nv) of R1 with respect to q, v and a, (m nv) of R2, and of A x with respect to q, row by row."""
 
     Dq: np.ndarray
     Dv: np.ndarray
@@ -307,6 +321,8 @@ def balance_derivatives_size(nv, m): return sum(balance_derivatives_sizes(nv, m)
 
 
 class BalanceDerivativesWorkspace(NamedTuple):
+    """Workspace of `balance_derivatives`."""
+
     tree: DerivativesWorkspace
     rows: FrameWorkspace
     loop: LoopWorkspace
@@ -323,7 +339,10 @@ def balance_derivatives_workspace_size(n, nv, nc): return derivatives_workspace_
 
 @inline_kernel
 def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_motion, passive, rates, ws):
-    """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
+    """Write the derivatives at multipliers (m), and those of A x if x (nv) is not empty.
+
+    f_ext: 6n wrenches on bodies, or empty.
+    """
     zero = number_like(q, 0.0)
     inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, ws.tree)
     closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
@@ -353,8 +372,13 @@ def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
        "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def balance_derivatives_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext,
                               constraint_motion, passive, out, first, last):
-    """States first … last - 1. out (N, 3 nv nv + 4 m nv): `Rates`. x (N, nv) or empty; f_ext (N, 6 n_links) in link frames, or
-    empty; constraint_motion (N, 24 driven)."""
+    """Write derivatives for states first … last - 1.
+
+    x                  (N, nv) or empty
+    f_ext              (N, 6 n_links) in link frames, or empty
+    constraint_motion  (N, 24 driven)
+    out                (N, 3 nv nv + 4 m nv): `BalanceDerivatives`
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     size = sum(balance_derivatives_sizes(nv, m))

@@ -1,6 +1,7 @@
-"""Constrained motion by its parts (see `parts`): what is the same for all robots, around what is not.
+"""Constrained dynamics and projections, from the stages of `constraints.stages`.
 
-One entry does it all, by the address of a desk: each of these functions is compiled once, and is no part of its callers."""
+Each entry point is compiled once for all robots and gets the address of a `ConstraintWorkspace`.
+"""
 import numpy as np
 
 from liedyn.joints.joint_model import tree_views
@@ -44,33 +45,33 @@ from liedyn.kernels.constraints.stages import (
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import array_address, array_at, call_with_integers, entry_point, inline_kernel, internal_kernel
 
-# what `run_constraint_operation` does
+# operations of `run_constraint_operation`
 SOLVE_MOTION, CHECK_STATE, PROJECT_POSITION, PROJECT_VELOCITY, PROJECT, PROJECT_UNCOUNTED, MEASURE, SOLVE_MULTIPLIERS = range(8)
 CLOSED, LOOP_OPEN, CONTRADICTION, VANISHING_INERTIA = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
-OUT_OF_RANGE = 32               # an angle is beyond what lines hold, and loops must continue
+OUT_OF_RANGE = 32               # an angle is too large for generated code: generic functions must continue
 NOT_CLOSED = 20                 # a code in addition to those of `checks`: the constraints could not be closed
-CONTRADICTION_TOLERANCE = 1e-7  # by rounding: of the largest acceleration, and of figures[ACCELERATION_SCALE]
-_MAX_STRAIGHTNESS = 0.25        # how straight what crosses zero is, against how sharply it turns if it does not
+CONTRADICTION_TOLERANCE = 1e-7  # of the largest acceleration, at least statistics[ACCELERATION_SCALE]: a smaller contradiction
+                                # is rounding
+_MAX_STRAIGHTNESS = 0.25        # of the change of slope: a curve bends by less where it crosses zero, by more where it turns back
 _MAX_ITERATIONS = 30            # Newton steps; from an integrator's step one or two
-_ROUNDING_FACTOR = 1e3          # tolerances: where rounding stops a projection, as it does far from the origin, less is closed
-_STALL_FACTOR = 0.5             # a step that leaves more than this of the residual has reached rounding, or will not close
+_ROUNDING_FACTOR = 1e3          # of the tolerance: a smaller residual is accepted where rounding prevents a smaller one
+_STALL_FACTOR = 0.5             # a Newton step that reduces the residual by less is stopped by rounding, or does not converge
 
 
 @entry_point("i8(i8, i8)")
 def run_constraint_operation(address, operation):
-    """Of the desk at an address:
+    """Run an operation on the workspace at an address, and return a code.
 
     SOLVE_MOTION       out_a, out_tau and multipliers from q, v, a, tau, f_ext
-    CHECK_STATE        at an accepted state at figures[TIME], after SOLVE_MOTION: singular configurations, and prescriptions
-                            that contradict
-    PROJECT_POSITION   q moves onto the constraints
-    PROJECT_VELOCITY   v moves onto A v = the drive's velocity
-    PROJECT            both, unless the tolerance is 0; the largest drift before is noted
-    PROJECT_UNCOUNTED  the same, not noted
+    CHECK_STATE        after SOLVE_MOTION at the accepted state of time statistics[TIME]: singular configurations and
+                       contradicting prescriptions
+    PROJECT_POSITION   move q onto the constraints
+    PROJECT_VELOCITY   move v onto A v = velocity of driven closures
+    PROJECT            both, unless the tolerance is 0; statistics get the largest drift before
+    PROJECT_UNCOUNTED  the same without statistics
     MEASURE            residual and velocity
-    SOLVE_MULTIPLIERS  multipliers from the desk's matrix and right-hand side
-
-    Returns a code."""
+    SOLVE_MULTIPLIERS  multipliers from the matrix and right-hand side in the workspace
+    """
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d = constraint_workspace_of(x)
     if operation == SOLVE_MOTION:
@@ -92,11 +93,14 @@ def run_constraint_operation(address, operation):
 @entry_point("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)",
              nogil=True)
 def solve_motion_batch(address, frequency, q, v, a, tau, f_ext, constraint_motion, out_a, out_tau, out, count, first, last):
-    """SOLVE_MOTION for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on
-    bodies, motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if out_tau
-    has room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What
-    is not finite comes out so: BAD_RESULT. Without out_tau, CONTRADICTION ends it: then the caller
-    does not look at the last of these."""
+    """Run SOLVE_MOTION for the states first … last - 1 of `count`.
+
+    q, v, tau, f_ext (wrenches on bodies) and constraint_motion hold one state after the other; so does a, or it is empty where
+    nothing is prescribed. Writes accelerations; joint forces unless out_tau is empty; and out (3 m a state): multipliers, 1 or 0
+    for equations that are independent or not, and the contradictions of dependent ones.
+
+    Returns BAD_RESULT for results that are not finite, and CONTRADICTION for contradictions if out_tau is empty.
+    """
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d, h = constraint_workspace_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size
@@ -137,7 +141,7 @@ def solve_motion_batch(address, frequency, q, v, a, tau, f_ext, constraint_motio
 
 @inline_kernel
 def call_operation(x, operation):
-    """`mechanism`, called by its address."""
+    """Call `run_constraint_operation` by its address."""
     return call_with_integers(x.view(np.int64)[OPERATION_ADDRESS], (array_address(x), operation))
 
 
@@ -147,13 +151,14 @@ def call_stage(x, stage): return call_with_integers(x.view(np.int64)[STAGE_ADDRE
 
 @internal_kernel
 def solve_multipliers(d):
-    """The multipliers of the desk's matrix and right-hand side."""
+    """Write the multipliers of the matrix and right-hand side in the workspace."""
     factor_constraints(d.solver)
     solve_constraints(d.rhs, d.solver, d.multipliers)
 
 
 @inline_kernel
 def solve_motion(d, x):
+    """Write out_a, out_tau and multipliers from q, v, a, tau and f_ext; return a code."""
     if call_stage(x, EQUATIONS) != OK:
         return OUT_OF_RANGE
     solve_multipliers(d)
@@ -189,7 +194,7 @@ def copy_array(x, to):
 # projections ------------------------------------------------------------------------------------------------------
 @inline_kernel
 def solve_correction(d, error):
-    """The multipliers that take off `error`."""
+    """Write the multipliers that correct `error` (m,)."""
     for r in range(error.size):
         d.rhs[r] = -error[r]
     solve_multipliers(d)
@@ -197,8 +202,11 @@ def solve_correction(d, error):
 
 @internal_kernel
 def project_position(d, x, tolerance):
-    """By the shortest way in the metric of the mass matrix: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated (Gauss-Newton on the
-    manifold). Fixed coordinates stay. The largest residual that is left, as the tolerance [rad | lengths]: figures[REMAINING]."""
+    """Move q onto the constraints by the shortest way in the metric of the mass matrix, and return a code.
+
+    Gauss-Newton on the manifold: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated. Fixed coordinates keep their values.
+    statistics[REMAINING] gets the largest remaining residual, in the unit of the tolerance [rad | lengths of the loop].
+    """
     before = np.inf
     for step in range(_MAX_ITERATIONS + 1):
         if call_stage(x, RESIDUALS) != OK:
@@ -221,7 +229,10 @@ def project_position(d, x, tolerance):
 
 @internal_kernel
 def project_velocity(d, x):
-    """The same way, at once. Held coordinates stay. How far v was off: figures[REMAINING]."""
+    """Move v onto the constraints by one such step, and return a code.
+
+    Held coordinates keep their velocities. statistics[REMAINING] gets the largest velocity error before.
+    """
     if call_stage(x, PFAFFIAN) != OK:
         return OUT_OF_RANGE
     if d.deficit[0] > 0.0:
@@ -236,6 +247,7 @@ def project_velocity(d, x):
 
 @inline_kernel
 def project_state(d, x, count_drift):
+    """Move q and v onto the constraints, with statistics of the drift if `count_drift`; return a code."""
     f = d.statistics
     if count_drift or f[TOLERANCE] <= 0.0:
         if call_stage(x, RESIDUALS) != OK:
@@ -259,6 +271,7 @@ def project_state(d, x, count_drift):
 
 @inline_kernel
 def record_largest_residual(weight, x, statistics):
+    """Store the equation of the largest weighted residual, and that residual."""
     row, most = 0, 0.0
     for r in range(x.size):
         if not weight[r] * abs(x[r]) <= most:
@@ -269,6 +282,7 @@ def record_largest_residual(weight, x, statistics):
 # singular configurations ------------------------------------------------------------------------------------------
 @internal_kernel
 def check_accepted_state(d):
+    """Look for a singular configuration, and return CONTRADICTION or CLOSED."""
     detect_singularity(d.solver, d.statistics[TIME], d.statistics)
     given, prescribed = d.constraint_motion.size > 0, d.mask.view(np.bool_)
     for k in range(prescribed.size):
@@ -278,7 +292,10 @@ def check_accepted_state(d):
 
 @inline_kernel
 def is_contradicted(d):
-    """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
+    """Return whether the equations contradict each other by more than rounding.
+
+    The statistics get the worst equation and its residual.
+    """
     solver, most = d.solver, d.statistics[ACCELERATION_SCALE]
     for k in range(d.out_a.size):
         most = max(most, abs(d.out_a[k]) / d.unit[k])
@@ -291,13 +308,16 @@ def is_contradicted(d):
 
 @inline_kernel
 def detect_singularity(solver, t, f):
-    """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
-    they span goes through zero, where it has a corner. Its square is the product of the eigenvalues of A M^-1 A^T that are not
-    zero, whichever rows were taken: the pivots of these, times the null vectors' squares, which stand at right angles."""
+    """Count singular configurations at and between accepted states.
+
+    There, equations become dependent: their rank changes or, between two states, the volume that they span passes zero, where it
+    has a corner. The square of that volume is the product of the nonzero eigenvalues of A M^-1 A^T: the product of the pivots and
+    of the squared lengths of the (orthogonal) null vectors, whichever equations were chosen.
+    """
     rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.independent.size
     for r in range(m):
         if solver.independent[r] > 0.5:
-            x = solver.size[r] / solver.inverse_pivot[r]                   # the pivot, of what the row's diagonal is made of
+            x = solver.size[r] / solver.inverse_pivot[r]                   # the pivot relative to its diagonal without cancelling
             rank, volume = rank + 1.0, volume / solver.inverse_pivot[r]
             if x < small:
                 small, row = x, r
@@ -322,6 +342,7 @@ def detect_singularity(solver, t, f):
 
 @inline_kernel
 def record_singularity(t, row, f):
+    """Count a singular configuration; the first one gives its time and equation."""
     if f[SINGULAR_COUNT] == 0.0:
         f[SINGULAR_TIME], f[SINGULAR_EQUATION] = t, row
     f[SINGULAR_COUNT] += 1.0
@@ -329,7 +350,7 @@ def record_singularity(t, row, f):
 
 @inline_kernel
 def passes_zero(x1, t1, x2, t2, x3, t3):
-    """Whether three values at times are nearly straight if one or two of them change their sign, and not if not."""
+    """Return whether three values at three times are nearly on a line after a change of one or two signs, but not before."""
     if not (t1 < t2 and x2 < x1 and x2 <= x3):
         return False
     before, after = (x2 - x1) / (t2 - t1), (x3 - x2) / (t3 - t2)

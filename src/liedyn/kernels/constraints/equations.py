@@ -1,5 +1,4 @@
-"""The constraints of a state: frames of the closures, and their rows as wrenches on bodies. What the rows do to the tree, X, is
-written by `loop_sweep`."""
+"""Constraint equations of a state: frames of the closures, equations as wrenches on bodies, and their sweep through the tree."""
 from typing import NamedTuple
 
 import numpy as np
@@ -35,11 +34,11 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class FrameWorkspace(NamedTuple):
-    """What `closure_frames` writes."""
+    """Frames that `closure_frames` writes."""
 
     T: np.ndarray       # (12nc,) pose of frame B in frame A
     T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
-    g: np.ndarray       # (3nc,) guides
+    g: np.ndarray       # (3nc,) directions of closures that have one
 
 
 @inline_kernel
@@ -47,21 +46,23 @@ def frame_workspace(memory, nc): return FrameWorkspace(*split_workspace(memory, 
 
 
 class EquationWorkspace(NamedTuple):
+    """Frames of the closures, and the sweep of the equations through the tree."""
+
     T: np.ndarray       # (12nc,) pose of frame B in frame A
     T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
-    g: np.ndarray       # (3nc,) guides
-    W: np.ndarray       # (6n,) wrenches of a coupling's row on bodies
-    X: np.ndarray       # (m nv,) what rows leave at the coordinates that they can move; the rest is not kept
-    size: np.ndarray    # (m,) how large A M^-1 A^T's diagonal would be if nothing cancelled
-    rate: np.ndarray    # (m,) A a, with what of gamma comes from the joints
+    g: np.ndarray       # (3nc,) directions of closures that have one
+    W: np.ndarray       # (6n,) wrenches of a coupling's equation on bodies
+    X: np.ndarray       # (m nv,) L^-T A^T (see below), for coordinates on the chains of a constraint only
+    size: np.ndarray    # (m,) diagonal of A M^-1 A^T if nothing cancelled
+    rate: np.ndarray    # (m,) A a of the open tree, and the part of gamma that the joints contribute
 
 
 class EquationMotion(NamedTuple):
-    """What `sweep_constraints` needs for `EquationWorkspace.rate`."""
+    """Motion of the open tree, from which `sweep_constraints` computes `EquationWorkspace.rate`."""
 
     v: np.ndarray       # (nv,)
     a: np.ndarray       # (nv,) where prescribed
-    u: np.ndarray       # (nv,) as in `HybridWork`, where not
+    u: np.ndarray       # (nv,) as in `HybridWorkspace`, where not
     V: np.ndarray       # (6n,) twists
     dV: np.ndarray      # (6,) acceleration of the ground
 
@@ -82,7 +83,7 @@ def equation_workspace_size(n, nv, nc, m): return sum(equation_sizes(n, nv, nc, 
 # frames -----------------------------------------------------------------------------------------------------------
 @inline_kernel
 def pose_in_ancestor(tree, T, body, frame, common):
-    """Pose of a frame of `body` in the body `common` on its way to the ground; T (12n) poses in parents."""
+    """Return the pose of a frame of `body` in the body `common`, an ancestor. T (12n): poses in parents."""
     i = body
     while i != common:
         frame = compose(load_pose(T, i), frame)
@@ -92,7 +93,7 @@ def pose_in_ancestor(tree, T, body, frame, common):
 
 @inline_kernel
 def closure_frames(tree, loops, T, constraint_motion, ws):
-    """Writes work.T and work.g. constraint_motion (24 a driven closure): the motion of its frame A."""
+    """Write ws.T, ws.T_a and ws.g. constraint_motion (24 per driven closure): the motions of their frames A."""
     zero = number_like(T, 0.0)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] != COUPLING:
@@ -116,7 +117,7 @@ def load_closure_direction(ws, c): return load3(ws.g, 3 * c)
 
 @inline_kernel
 def closure_motion(loops, c, V, constraint_motion, ws):
-    """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
+    """Return the twist of B relative to A, in B, and its rate without accelerations of bodies. V (6n): twists of bodies."""
     a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
     V_a = Ad_inv(load_pose(ws.T_a, c), load_twist(V, a))
     V_b = Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(V, b))
@@ -132,15 +133,15 @@ def closure_motion(loops, c, V, constraint_motion, ws):
 
 @inline_kernel
 def relative_body_acceleration(loops, c, dV, ws):
-    """What accelerations dV (6n) of bodies add to that rate."""
+    """Return the part of that rate that the accelerations dV (6n) of bodies cause."""
     dV_a = Ad_inv(load_pose(ws.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
     return sub(Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(dV, loops.record[c, BODY_B])), dV_a)
 
 
-# what constraints say of a state -----------------------------------------------------------------------------------
+# residuals and their rates ------------------------------------------------------------------------------------------
 @inline_kernel
 def residuals(loops, q, ws, out):
-    """Residual of every row, from `closure_frames`."""
+    """Write the residual (m,) of each equation, after `closure_frames`."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
@@ -154,7 +155,7 @@ def residuals(loops, q, ws, out):
 
 @inline_kernel
 def coupling_sum(loops, c, x, indices):
-    """sum_k c_k x_k of a coupling."""
+    """Return sum_k c_k x_k of a coupling."""
     total = number_like(x, 0.0)
     for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
         total = total + load(loops.coefficient, t) * load(x, indices[t])
@@ -163,7 +164,7 @@ def coupling_sum(loops, c, x, indices):
 
 @inline_kernel
 def velocities(loops, v, V, constraint_motion, ws, out):
-    """A v, less the drive's velocity."""
+    """Write A v minus the velocity of driven closures (m,)."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
@@ -177,8 +178,10 @@ def velocities(loops, v, V, constraint_motion, ws, out):
 
 @inline_kernel
 def accelerations(loops, a, V, dV, constraint_motion, ws, out):
-    """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `EquationWorkspace.rate`
-    lacks."""
+    """Write A a + gamma (m,): zero if the accelerations obey the constraints.
+
+    With a = dV = None: only the part of gamma that `EquationWorkspace.rate` does not contain.
+    """
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
@@ -196,17 +199,19 @@ def accelerations(loops, a, V, dV, constraint_motion, ws, out):
                 store(out, first + r, dot(closure_equation(kind, r, g), rate) + dot(equation_rate(kind, r, dg), rel))
 
 
-# rows of A --------------------------------------------------------------------------------------------------------
+# A --------------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def leg_end(loops, c, leg):
-    """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
+    """Return the body at the end of a side of the loop, B's (leg 0) or A's (1): there its way to the common ancestor begins."""
     return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
 
 
 @inline_kernel
 def store_loop_columns(tree, loops, c, T, T_a, s):
-    """s (6nv): columns of the joints of a loop, seen from frame B, negative on A's side. T (12n): poses in parents; T_a: frame B
-    in the body of A."""
+    """Write s (6nv): screws of the joints of a loop in frame B, negative on A's side.
+
+    T (12n): poses in parents; T_a: frame B in the body of A.
+    """
     zero = number_like(s, 0.0)
     for leg in range(2):
         i = leg_end(loops, c, leg)
@@ -221,7 +226,7 @@ def store_loop_columns(tree, loops, c, T, T_a, s):
 
 @inline_kernel
 def store_constraint_jacobian(tree, loops, T, ws, s, A):
-    """A (m nv). s (6nv): scratch."""
+    """Write A (m nv). s (6nv) is scratch."""
     nv, zero = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
         store(A, k, zero)
@@ -242,23 +247,25 @@ def store_constraint_jacobian(tree, loops, T, ws, s, A):
                     i = tree.parent[i]
 
 
-# What the rows of constraints do to the tree ----------------------------------------------------------------------------
+# Sweep of the constraint equations through the tree ---------------------------------------------------------------------
 
-# A row's wrench, swept towards the ground through articulated bodies, leaves at each joint X = S^T W and continues as
+# The wrench W of an equation, swept towards the ground through articulated bodies, gives X = S^T W at each joint and continues as
 # W - U Psi X (the factors of `joints.joint_model`). With M = L^T D L this is X = L^-T A^T, so that
 #
 #     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces:
 #
-# O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
-# On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
-# (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
+# This takes O(length of the loop) per equation. Prescribed joints do not change the wrench; the result is then that of M_vv and
+# A_v. The sweep also gives the acceleration A a of the open tree without forming a: the sum of X Psi u (X a where prescribed)
+# over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
 
 @inline_kernel
 def sweep_constraints(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, motion=None):
-    """Writes X of all rows, where their chains have coordinates, and size. T, U, Psi: of the tree.
+    """Write ws.X of all equations, for the coordinates on their chains, and ws.size.
 
-    holonomic: rows of the residual's derivative; what rolls is then free along the plane. motion: of which to write
-    work.rate too."""
+    T, U, Psi  of the tree
+    holonomic  with the equations of the residual's derivative, in which rolling contacts are free along the plane
+    motion     `EquationMotion` or None; given: write ws.rate, too
+    """
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
             sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion)
@@ -270,6 +277,7 @@ def sweep_constraints(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, m
 
 @inline_kernel
 def equation_wrench(loops, c, r, holonomic, ws):
+    """Return the wrench of equation r of constraint c, in frame B."""
     kind, g = loops.record[c, KIND], load_closure_direction(ws, c)
     if holonomic and kind == ROLLING:
         return height_equation(r, g, load3(ws.T, 12 * c + 6))
@@ -278,12 +286,12 @@ def equation_wrench(loops, c, r, holonomic, ws):
 
 @inline_kernel
 def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, ws, motion):
-    """Row j, the wrench F: from B's body, and from A's, to the one that carries both, and on to the ground."""
+    """Sweep equation j with the wrench F from the bodies of B and A to their common ancestor, and on to the ground."""
     zero = number_like(ws.X, 0.0)
     a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
     W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(ws.T_a, c), F))
     arm = load(loops.length, c)
-    other, sums = zero6(zero), (zero, arm * arm * dot3(F[1], F[1]), zero, zero)     # a force has at least the loop's lever arms
+    other, sums = zero6(zero), (zero, arm * arm * dot3(F[1], F[1]), zero, zero)     # a lever arm is at least the loop's length
     i, end = b, common
     for leg in range(3):
         while i != end:
@@ -299,7 +307,7 @@ def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, ws, motion):
 
 @inline_kernel
 def store_sweep_sums(j, sums, W, ws, motion):
-    """W: what came to the ground."""
+    """Write size and rate of equation j. W: its wrench at the ground."""
     store(ws.size, j, sums[0])
     if motion is not None:
         store(ws.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
@@ -307,7 +315,7 @@ def store_sweep_sums(j, sums, W, ws, motion):
 
 @inline_kernel
 def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
-    """The row of a coupling, whose bodies may stand on many branches."""
+    """Sweep equation j of a coupling, whose bodies may be on many branches."""
     j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(ws.X, 0.0)
     chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, CHAIN_LENGTH]]
     rest = zero6(zero)
@@ -332,10 +340,13 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
 
 @inline_kernel
 def sweep_joint(tree, i, j, W, sums, zero, accumulate, prescribed, U, Psi, ws, motion):
-    """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
-    `EquationWorkspace`).
+    """Sweep the wrench W of equation j across the joint of body i.
 
-    adds: to what X holds there."""
+    sums        size, largest |m|^2, largest |f|^2, rate so far (see `EquationWorkspace`)
+    accumulate  add to the values that X contains
+
+    Returns W on the other side, and the sums.
+    """
     o, nv = tree.iv[i], tree.above.size
     m2, f2 = maximum(sums[1], dot3(W[0], W[0])), maximum(sums[2], dot3(W[1], W[1]))
     diagonal_scale, rate = sums[0], sums[3]
@@ -358,8 +369,7 @@ def sweep_joint(tree, i, j, W, sums, zero, accumulate, prescribed, U, Psi, ws, m
 
 @inline_kernel
 def sweep_coordinate(nv, k, j, x, square_bound, diagonal_scale, rate, W, U, Psi, prescribed, ws, motion):
-    """The wrench behind coordinate k, of row j, and what its diagonal is made of and its rate so far.
-    reach: x^2 if nothing had cancelled."""
+    """Sweep the wrench W of equation j across coordinate k. square_bound: x^2 if nothing had cancelled."""
     store(ws.X, j * nv + k, x)
     if prescribed[k]:
         if motion is not None:
@@ -374,7 +384,7 @@ def sweep_coordinate(nv, k, j, x, square_bound, diagonal_scale, rate, W, U, Psi,
 
 @inline_kernel
 def add_multipliers(tree, loops, prescribed, multipliers, ws, u):
-    """u += X lambda where free, and -= where prescribed (there u is S^T of the bias force)."""
+    """Add X lambda to u at free coordinates, and subtract it at prescribed ones (there u is S^T of the bias force)."""
     nv, zero = tree.above.size, number_like(u, 0.0)
     for c in range(loops.record.shape[0]):
         chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, CHAIN_LENGTH]]

@@ -1,4 +1,4 @@
-"""Constraints of a configuration and a motion: residual, A v, gamma (A a + gamma = 0) and A itself."""
+"""Residuals of constraints, A v, gamma (A a + gamma = 0), A; wrenches of multipliers; equations of constrained dynamics."""
 from liedyn.joints.joint_model import tree_views
 from liedyn.joints.loop_joints import EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
 from liedyn.kernels.batch_blocks import (
@@ -40,7 +40,7 @@ RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
 
 @kernel
 def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, frames, columns, out):
-    """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. zeros (nv); columns (6nv): scratch."""
+    """Write out: (m) for RESIDUAL, VELOCITY or BIAS, (m nv) for JACOBIAN. zeros (nv); columns (6nv) is scratch."""
     if quantity in (VELOCITY, BIAS):
         clear(ws.V[:6])
         clear(ws.dV[:6])
@@ -89,7 +89,7 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
     return OK
 
 
-# Constraint forces as wrenches: multipliers times the closures' rows ----------------------------------------------------
+# Constraint forces as wrenches: sums of multipliers times equations -----------------------------------------------------
 
 def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
     return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
@@ -97,8 +97,11 @@ def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, constraint_motion, multipliers, out, first, last):
-    """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
-    zero for couplings, whose forces are joint forces."""
+    """Write wrenches of constraint forces, for states first … last - 1.
+
+    out (N, 12 nc): for each constraint the wrench on the body of A and on the body of B, in their frames; zero for couplings,
+    whose forces are joint forces.
+    """
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
@@ -120,6 +123,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
 
 @inline_kernel
 def store_wrenches(loops, multipliers, ws, out):
+    """Write the wrenches (12 nc) of one state."""
     zero = number_like(out, 0.0)
     for c in range(loops.record.shape[0]):
         W = zero6(zero)
@@ -138,16 +142,19 @@ def store_wrenches(loops, multipliers, ws, out):
 
 #     M a + b = tau + A^T lambda,    A a + gamma = 0
 #
-# The tree is eliminated as if it were open; A M^-1 A^T lambda = -(A a + gamma), with A a of the open tree, says what the
-# constraints add; one forward sweep with X lambda among the joint forces (`loop_sweep`) gives a, tau. Prescribed coordinates turn
-# M into M_vv and A into A_v.
+# The open tree is eliminated first. Then A M^-1 A^T lambda = -(A a + gamma), with the acceleration a of the open tree, gives the
+# multipliers. One more forward sweep with the joint forces X lambda (`sweep_constraints`) gives a and tau. With prescribed
+# coordinates, M is M_vv and A is A_v.
 
 @inline_kernel
 def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_motion, stabilized, frequency, passive, ws,
                       equation_ws, matrix, diagonal_scale, rhs, other):
-    """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and equation_ws, which `complete`
-    reads. frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia
-    vanishes."""
+    """Write the system A M^-1 A^T lambda = rhs.
+
+    Writes matrix (m m), diagonal_scale (m) as `delassus_matrix` does, and rhs (m); ws and equation_ws, which `apply_multipliers`
+    reads. frequency is read if `stabilized`. other (m) is scratch. Returns a positive number if a joint's articulated inertia
+    vanishes.
+    """
     deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     closure_frames(tree, loops, ws.T, constraint_motion, equation_ws)
     accelerations(loops, None, ws.V, None, constraint_motion, equation_ws, rhs)
@@ -162,14 +169,14 @@ def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_m
 
 @inline_kernel
 def apply_multipliers(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, equation_ws):
-    """a and tau, once the multipliers are known."""
+    """Write a and tau from the multipliers."""
     add_multipliers(tree, loops, prescribed, multipliers, equation_ws, ws.u)
     second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
 
 
 @inline_kernel
 def add_baumgarte(loops, q, v, V, constraint_motion, frequency, equation_ws, rhs, x):
-    """A a + gamma + 2 f (A v) + f^2 residual = 0: critically damped."""
+    """Add the terms of A a + gamma + 2 f (A v) + f^2 residual = 0, which is critically damped."""
     velocities(loops, v, V, constraint_motion, equation_ws, x)
     for r in range(rhs.shape[0]):
         store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))

@@ -1,8 +1,8 @@
-"""A square system of motion and constraints, J = [P -A^T; A 0], whose rows may depend on each other: Gauss with full pivoting.
+"""A square system of motion and constraints, J = [P -A^T; A 0], whose equations may be dependent: Gauss with full pivoting.
 
-Rows and columns are scaled alike first: those of motion by their diagonals, those of constraints by the length that they would
-have if nothing cancelled (`PivotWorkspace.reach`), so that a row of rounding stays rounding. A pivot that is rounding ends the
-elimination; the unknowns that are left are zero.
+Rows and columns are scaled first: those of motion by their diagonals, those of constraints by the length that they would have if
+nothing cancelled (`PivotWorkspace.reach`), so that rounding stays small. A pivot that is rounding ends the elimination; the
+remaining unknowns are zero.
 """
 from typing import NamedTuple
 
@@ -12,10 +12,12 @@ from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 RANK_TOLERANCE = 1e-11      # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
-                              # sine of 1e-5 counts as zero (`constraint_solver`)
+                            # sine of 1e-5 counts as zero (`constraints.solver`)
 
 
 class PivotWorkspace(NamedTuple):
+    """The system, its factors and null space."""
+
     J: np.ndarray             # (N, N), then its factors, rows and columns in the order of the pivots
     b: np.ndarray             # (N,) right-hand side, then the solution
     y: np.ndarray             # (N,)
@@ -24,12 +26,12 @@ class PivotWorkspace(NamedTuple):
     column: np.ndarray        # (N,) int64
     rank: np.ndarray          # (1,) int64
     null: np.ndarray          # (m, m) orthonormal rows: multipliers without effect
-    reach: np.ndarray         # (m, n) how large entries of A would be if nothing cancelled
+    reach: np.ndarray         # (m, n) entries of A if nothing cancelled
 
 
 @kernel
 def factor_pivoted(n, ws):
-    """n: how many rows are of motion. False where the motion itself is not determined, or J is not finite."""
+    """Factor ws.J, whose first n rows are those of motion. Return False if the motion is not determined or J is not finite."""
     J, N = ws.J, ws.J.shape[0]
     scale_rows(n, ws)
     for i in range(N):
@@ -62,6 +64,7 @@ def factor_pivoted(n, ws):
 
 @inline_kernel
 def scale_rows(n, ws):
+    """Scale rows and columns of J."""
     J, N = ws.J, ws.J.shape[0]
     for i in range(n):
         ws.size[i] = 1.0 / sqrt(max(abs(J[i, i]), 1e-300))
@@ -77,6 +80,7 @@ def scale_rows(n, ws):
 
 @inline_kernel
 def swap(ws, k, r, c):
+    """Exchange row k with row r, and column k with column c."""
     J = ws.J
     for j in range(J.shape[0]):
         J[k, j], J[r, j] = J[r, j], J[k, j]
@@ -88,6 +92,7 @@ def swap(ws, k, r, c):
 
 @inline_kernel
 def substitute_back(rank, J, y):
+    """Solve the upper triangular system of the first `rank` rows for y, in place."""
     for i in range(rank - 1, -1, -1):
         for j in range(i + 1, rank):
             y[i] -= J[i, j] * y[j]
@@ -96,7 +101,7 @@ def substitute_back(rank, J, y):
 
 @kernel
 def solve_pivoted(ws):
-    """work.b becomes the solution."""
+    """Replace ws.b by the solution."""
     J, y, N, rank = ws.J, ws.y, ws.J.shape[0], ws.rank[0]
     for i in range(N):
         y[i] = ws.b[ws.row[i]] * ws.size[ws.row[i]]
@@ -110,7 +115,7 @@ def solve_pivoted(ws):
 
 @inline_kernel
 def null_vectors(n, f, ws):
-    """Row f of work.null. False if it moves a coordinate."""
+    """Write row f of ws.null. Return False if that null vector moves a coordinate."""
     J, y, N, rank, null = ws.J, ws.y, ws.J.shape[0], ws.rank[0], ws.null
     for i in range(N):
         y[i] = 1.0 if i == rank + f else (-J[i, rank + f] if i < rank else 0.0)
@@ -133,7 +138,7 @@ def null_vectors(n, f, ws):
 
 @inline_kernel
 def remove_null_multipliers(ws, multipliers):
-    """The multipliers without what has no effect."""
+    """Remove from the multipliers their component without effect."""
     for f in range(ws.J.shape[0] - ws.rank[0]):
         x = 0.0
         for r in range(multipliers.size):

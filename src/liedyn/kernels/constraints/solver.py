@@ -1,8 +1,9 @@
-"""A M^-1 A^T lambda = rhs for constraints that may depend on each other: L D L^T that leaves out rows without a pivot.
+"""A M^-1 A^T lambda = rhs for constraint equations that may depend on each other: L D L^T that omits equations without a pivot.
 
-Rows are taken in their order as long as they have a fair pivot, else the best one next; where none has any, the rest follow from
-those before and get no multiplier of their own. Then, among all solutions, the one of least Euclidean norm: what lies in
-the null space is taken off. The acceleration does not depend on that choice."""
+Equations are eliminated in their order while their pivots are large enough, otherwise the one with the largest pivot is next.
+When no pivot is left, the remaining equations depend on those before and their multipliers are zero. Among all solutions, the one
+of least Euclidean norm results by removing the component in the null space. The acceleration does not depend on that choice.
+"""
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +13,20 @@ from liedyn.lie.simd import load, number_like, store, where_less
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
-RANK_TOLERANCE = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
-PIVOT_TOLERANCE = 1e-3         # of the same: no search for a better one
+RANK_TOLERANCE = 1e-10         # of the diagonal without cancelling: a sine of 1e-5 between an equation and those it depends on
+PIVOT_TOLERANCE = 1e-3         # of the same: with a larger pivot there is no search for a better one
 
 
 class SolverWorkspace(NamedTuple):
-    L: np.ndarray         # (m m,) row r of the factor: entry s belongs to the row taken in step s
+    """Matrix, factors and null space of the constraint equations."""
+
+    L: np.ndarray         # (m m,) row r of the factor: entry s belongs to the equation eliminated in step s
     inverse_pivot: np.ndarray      # (m,) 1/D of each row, 0 where dependent
     independent: np.ndarray      # (m,) 1, or 0 where dependent
-    z: np.ndarray         # (m,)
-    null: np.ndarray      # (m m,) A M^-1 A^T until it is factored; then null vectors, made orthogonal
-    size: np.ndarray      # (m,) inverse of what the diagonals are made of
-    order: np.ndarray     # (m,) as int64: the row taken in each step
+    z: np.ndarray         # (m,) remaining diagonal; after a solution: contradictions of dependent equations
+    null: np.ndarray      # (m m,) A M^-1 A^T until it is factored; then orthogonal null vectors
+    size: np.ndarray      # (m,) inverse of the diagonals without cancelling
+    order: np.ndarray     # (m,) as int64: the equation eliminated in each step
 
 
 @jitable
@@ -40,8 +43,10 @@ def solver_workspace_size(m): return sum(solver_sizes(m))
 
 @inline_kernel
 def delassus_matrix(tree, loops, prescribed, Psi, equation_ws, matrix, diagonal_scale):
-    """matrix (m m) = X D^-1 X^T over the coordinates that two constraints share and that are not prescribed; made (m): what its
-    diagonal is made of."""
+    """Write matrix (m m) = X Psi X^T and diagonal_scale (m), its diagonal if nothing cancelled.
+
+    The sum is over the coordinates that two constraints share and that are not prescribed.
+    """
     m, nv, pair, zero = diagonal_scale.shape[0], tree.above.size, 0, number_like(Psi, 0.0)
     for c in range(loops.record.shape[0]):
         for d in range(c + 1):
@@ -62,11 +67,11 @@ def delassus_matrix(tree, loops, prescribed, Psi, equation_ws, matrix, diagonal_
 
 @inline_kernel
 def factor_constraints(ws):
-    """L D L^T of work.null, with gain, keep and order; work.size holds what diagonals are made of."""
+    """Factor ws.null into L D L^T; write inverse_pivot, independent and order. ws.size holds the diagonals without cancelling."""
     m, order = ws.inverse_pivot.size, ws.order.view(np.int64)
     for r in range(m):
         ws.size[r] = 1.0 / ws.size[r] if ws.size[r] > 0.0 else 0.0
-        ws.z[r] = ws.null[r * m + r]                                  # the diagonal, as it is eaten up
+        ws.z[r] = ws.null[r * m + r]                                  # the remaining diagonal
         order[r] = r
     for s in range(m):
         eliminate_equation(s, best_equation(s, order, ws), order, ws)
@@ -74,7 +79,7 @@ def factor_constraints(ws):
 
 @inline_kernel
 def best_equation(s, order, ws):
-    """Where in the order the row stands that step s takes: the next if its pivot is fair, else the largest."""
+    """Return the position in the order of the equation for step s: the next if its pivot is large enough, else the largest."""
     found, most = s, ws.z[order[s]] * ws.size[order[s]]
     if not most > PIVOT_TOLERANCE:
         for t in range(s + 1, order.size):
@@ -86,7 +91,7 @@ def best_equation(s, order, ws):
 
 @inline_kernel
 def eliminate_equation(s, t, order, ws):
-    """Step s takes the row at place t of the order. Rows that are still to be taken hold L D, those taken L."""
+    """Eliminate in step s the equation at position t of the order. Remaining equations hold rows of L D, eliminated ones of L."""
     m, L, p = ws.inverse_pivot.size, ws.L, order[t]
     order[t], order[s] = order[s], p
     for t in range(s):
@@ -104,7 +109,7 @@ def eliminate_equation(s, t, order, ws):
 
 @inline_kernel
 def solve_constraints(rhs, ws, out):
-    """out (m) = the multipliers of least norm. work.z keeps, where a row is dependent, by how much rhs contradicts it."""
+    """Write the multipliers (m,) of least norm. ws.z gets the contradictions of dependent equations."""
     m, L, order = ws.inverse_pivot.size, ws.L, ws.order.view(np.int64)
     for s in range(m):
         p = order[s]
@@ -123,7 +128,7 @@ def solve_constraints(rhs, ws, out):
 
 @inline_kernel
 def remove_null_space(order, ws, x):
-    """Takes off x what lies in the null space; work.null: its vectors, at right angles."""
+    """Remove the component of x in the null space; ws.null gets orthogonal null vectors."""
     m, L, null, found = ws.inverse_pivot.size, ws.L, ws.null, 0
     for s in range(m):
         if ws.independent[order[s]] > 0.5:
@@ -144,7 +149,7 @@ def remove_null_space(order, ws, x):
 
 @inline_kernel
 def subtract_projection(x, o, y, p, m):
-    """x less its part along y."""
+    """Subtract from x its projection on y."""
     xy, yy = 0.0, 0.0
     for k in range(m):
         xy, yy = xy + x[o + k] * y[p + k], yy + y[p + k] * y[p + k]
@@ -152,23 +157,26 @@ def subtract_projection(x, o, y, p, m):
         x[o + k] -= xy / yy * y[p + k]
 
 
-# chosen rows ------------------------------------------------------------------------------------------------------------
+# fixed pivots -------------------------------------------------------------------------------------------------------------
 
-# A M^-1 A^T lambda = rhs by rows that were chosen in advance: L D L^T in their order, without a decision on a number, so that a
-# line can hold it. The other multipliers are zero; accelerations do not depend on that (see `constraint_solver`).
+# A M^-1 A^T lambda = rhs with equations that were chosen before: L D L^T in their order, without a decision on a number, so that
+# generated code can contain it. The other multipliers are zero; accelerations do not depend on that.
 
-# A pivot, of what the row's diagonal is made of: below it six digits are lost, and other rows must be chosen.
+# Of the diagonal without cancelling: with a smaller pivot six digits are lost, and other equations must be chosen.
 FIXED_PIVOT_TOLERANCE = 1e-6
 
 
 @inline_kernel
 def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
-    """out (m) = multipliers. pivots (k,) int64: the chosen ones; matrix (m m), made (m): see `form`; work (k (k + 2),).
+    """Write the multipliers out (m), and return the smallest pivot relative to its diagonal without cancelling.
 
-    Returns the least pivot, of what the row's diagonal is made of."""
+    pivots                  (k,) int64: the chosen equations
+    matrix, diagonal_scale  as `delassus_matrix` writes them
+    ws                      (k (k + 2),) scratch
+    """
     k, m, zero = pivots.size, diagonal_scale.shape[0], number_like(matrix, 0.0)
     inverse_pivot, z, least = k * k, k * k + k, number_like(matrix, 1.0)
-    for i in range(k):                                        # row i of work: L D, then L
+    for i in range(k):                                        # row i of ws: L D, then L
         p = pivots[i]
         d, x = load(matrix, p * m + p), load(rhs, p)
         for j in range(i):
@@ -182,7 +190,7 @@ def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
             d, x = d - y * l, x - l * load(ws, z + j)
             store(ws, i * k + j, l)
         pivot = d / load(diagonal_scale, p)
-        # else infinite numbers hide why a run ends
+        # without this, infinite numbers would hide the reason why a run ends
         store(ws, inverse_pivot + i, where_less(FIXED_PIVOT_TOLERANCE, pivot, 1.0 / d, zero))
         store(ws, z + i, x)
         least = where_less(pivot, least, pivot, least)

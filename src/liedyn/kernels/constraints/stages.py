@@ -1,8 +1,9 @@
-"""Where the parts of constrained dynamics meet: one array, of one state.
+"""Constrained dynamics in stages that share one workspace, for one state.
 
-Constrained motion has parts that depend on the robot alone, without a decision on a number (straight lines, or loops where a line
-would be too long), and a small dense part between them, which chooses rows and pivots and is the same for all robots. Each part
-is called with the address of the desk alone: it reads some of its numbers and writes others.
+The stages depend on the robot and take no decision on a number: they are generated code, or generic functions where that code
+would be too long. Between them a small dense part, the same for all robots, chooses independent equations and pivots
+(`constraints.solver`, called by `constraints.driver`). Each stage gets only the address of the workspace, reads some of its
+arrays and writes others.
 """
 from typing import NamedTuple
 
@@ -35,25 +36,27 @@ from liedyn.numba_tools.decorators import array_at, entry_point, inline_kernel, 
 from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 24
-# places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses
-# of `driver.run_constraint_operation` and of the parts
+# Entries of the header, which are integers: sizes; address and length of the packed model; addresses of
+# `driver.run_constraint_operation` and of the stages.
 (N, NQ, NV, NC, M, DRIVEN_COUNT, HAS_WRENCHES, PASSIVE, SIZE, PACKED_MODEL, PACKED_MODEL_SIZE, OPERATION_ADDRESS,
  STAGE_ADDRESSES) = range(13)
 
-# places in Desk.figures
+# Entries of ConstraintWorkspace.statistics.
 (TOLERANCE,                        # of a projection [rad | lengths of the loop]; 0: none
  DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
- RANK,                             # independent rows at the last accepted state; -1 before the first
- VOLUME_1, TIME_1, VOLUME_2, TIME_2,   # their volume at the last two accepted states
- EQUATION_2,                       # and the row of the smallest pivot
+ RANK,                             # independent equations at the last accepted state; -1 before the first
+ VOLUME_1, TIME_1, VOLUME_2, TIME_2,   # volume that they span at the last two accepted states
+ EQUATION_2,                       # equation of the smallest pivot at the last accepted state
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_EQUATION,
- WORST_EQUATION, WORST_RESIDUAL,   # what LOOP_OPEN or CONTRADICTION speaks of
- TIME, REMAINING,                  # of the state; what a projection has left of the residual, or found of the velocity
- ACCELERATION_SCALE) = range(17)   # acceleration that is judged relative to its size [rad/s^2, or lengths of the loop/s^2]
+ WORST_EQUATION, WORST_RESIDUAL,   # of an error LOOP_OPEN or CONTRADICTION
+ TIME, REMAINING,                  # of the state; residual after a projection, or velocity error before it
+ ACCELERATION_SCALE) = range(17)   # smallest scale of accelerations [rad/s^2, or lengths of the loop/s^2]
 N_STATISTICS = 17
 
 
 class ConstraintWorkspace(NamedTuple):
+    """Inputs, results and intermediate values of constrained dynamics."""
+
     q: np.ndarray             # (nq,)
     v: np.ndarray             # (nv,)
     a: np.ndarray             # (nv,) where prescribed
@@ -63,23 +66,23 @@ class ConstraintWorkspace(NamedTuple):
     frequency: np.ndarray     # (1,) of Baumgarte's stabilization [rad/s]
     statistics: np.ndarray       # (N_STATISTICS,)
     multipliers: np.ndarray   # (m,)
-    rhs: np.ndarray           # (m,) A M^-1 A^T lambda = rhs
+    rhs: np.ndarray           # (m,) right-hand side of A M^-1 A^T lambda = rhs
     deficit: np.ndarray       # (1,) positive if a joint's articulated inertia vanishes
     power: np.ndarray         # (1,) of f_ext
-    constraint_motion_rate: np.ndarray    # (m,) velocity of rows in the motion of driven closures
+    constraint_motion_rate: np.ndarray    # (m,) velocity of each equation that the motion of driven closures prescribes
     residual: np.ndarray      # (m,)
-    velocity: np.ndarray      # (m,) A v less that of the drive
-    out_a: np.ndarray       # (nv,) complete
-    out_tau: np.ndarray     # (nv,)
+    velocity: np.ndarray      # (m,) A v minus constraint_motion_rate
+    out_a: np.ndarray       # (nv,) all accelerations
+    out_tau: np.ndarray     # (nv,) all joint forces
     moved: np.ndarray         # (nq,) q (+) M^-1 A^T lambda
     change: np.ndarray        # (nv,) M^-1 A^T lambda
-    mask: np.ndarray          # (nv,) begins with as many bools: what is prescribed in motion
-    fixed: np.ndarray         # (nv,) the same in a projection of the position
-    held: np.ndarray          # (nv,) the same in a projection of the velocity
-    weight: np.ndarray        # (m,) residuals times it have no unit: 1 in rad, the inverse length of the loop in m
+    mask: np.ndarray          # (nv,) its first nv bytes are bools: coordinates whose acceleration is prescribed
+    fixed: np.ndarray         # (nv,) the same: coordinates that a projection of the position does not change
+    held: np.ndarray          # (nv,) the same: coordinates whose velocity a projection does not change
+    weight: np.ndarray        # (m,) makes residuals dimensionless: 1 for angles, the inverse length of the loop for distances
     unit: np.ndarray          # (nv,) one unit of movement: 1 rad, or a length of the loops [m]
-    solver: SolverWorkspace        # its matrix and size, too
-    rest: np.ndarray          # what the first of two parts leaves to the second
+    solver: SolverWorkspace   # contains A M^-1 A^T
+    rest: np.ndarray          # `StageWorkspace`
 
 
 @inline_kernel
@@ -104,21 +107,19 @@ def constraint_workspace_size(n, nq, nv, m, driven, has_wrenches, rest):
     return sum(constraint_workspace_sizes(n, nq, nv, m, driven, has_wrenches)) + rest
 
 
-# Parts of constrained motion that depend on the robot alone, see `constraint_ws`: what a line records, or loops compute
-# ----------
+# Stages ----------------------------------------------------------------------------------------------------------------
 
-#     EQUATIONS, SOLUTION     of motion: A M^-1 A^T lambda = rhs; then the multipliers give a and tau
-#     RESIDUALS, VELOCITIES    how far the constraints are open, and how fast they open
-#     HOLONOMIC, POSITION_CORRECTION         of a projection of the position: A M^-1 A^T of the residual's derivative; then q (+)
-#     M^-1 A^T
-# lambda
-#     PFAFFIAN, VELOCITY_CORRECTION            of a projection of the velocity: A M^-1 A^T, A v; then M^-1 A^T lambda
+#     EQUATIONS, SOLUTION             motion: A M^-1 A^T lambda = rhs; then a and tau from the multipliers
+#     RESIDUALS, VELOCITIES           residuals of the constraints, and their rates A v
+#     HOLONOMIC, POSITION_CORRECTION  projection of the position: A M^-1 A^T with A the derivative of the residual; then
+#                                     q (+) M^-1 A^T lambda
+#     PFAFFIAN, VELOCITY_CORRECTION   projection of the velocity: A M^-1 A^T and A v; then M^-1 A^T lambda
 
 STAGES = EQUATIONS, SOLUTION, RESIDUALS, VELOCITIES, HOLONOMIC, POSITION_CORRECTION, PFAFFIAN, VELOCITY_CORRECTION = range(8)
 
 
 class StageWorkspace(NamedTuple):
-    """What the first of two parts leaves to the second."""
+    """Intermediate values that the first stage of a pair leaves for the second."""
 
     tree: HybridWorkspace
     rows: EquationWorkspace
@@ -137,8 +138,9 @@ def stage_workspace_size(n, nv, nc, m): return hybrid_workspace_size(n, nv) + eq
 # motion -----------------------------------------------------------------------------------------------------------
 @inline_kernel
 def write_equations(tree, loops, prescribed, stabilized, passive, constraint_ws, ws):
+    """Write the system A M^-1 A^T lambda = rhs at q, v, and the power of external wrenches."""
     d, s = constraint_ws, constraint_ws.solver
-    for k in range(d.a.shape[0]):                                       # in place: what is given is part of what comes out
+    for k in range(d.a.shape[0]):                                       # the results contain the given values
         store(d.out_a, k, load(d.a, k))
         store(d.out_tau, k, load(d.tau, k))
     deficit = multiplier_system(tree, loops, prescribed, d.q, d.v, d.out_a, d.out_tau, d.f_ext, d.constraint_motion, stabilized,
@@ -154,13 +156,14 @@ def write_equations(tree, loops, prescribed, stabilized, passive, constraint_ws,
 
 @inline_kernel
 def write_solution(tree, loops, prescribed, passive, constraint_ws, ws):
+    """Write accelerations and joint forces from the multipliers."""
     apply_multipliers(tree, loops, prescribed, constraint_ws.v, constraint_ws.multipliers, passive, constraint_ws.out_a,
                       constraint_ws.out_tau, ws.tree, ws.rows)
 
 
 @inline_kernel
 def constraint_motion_rates(loops, constraint_motion, rows, out):
-    """Velocity of each row in the motion of its driven closure."""
+    """Write the velocity of each equation that the motion of its driven closure prescribes."""
     for c in range(loops.record.shape[0]):
         d = loops.record[c, DRIVEN]
         for r in range(loops.record[c, EQUATION_COUNT]):
@@ -171,9 +174,10 @@ def constraint_motion_rates(loops, constraint_motion, rows, out):
             store(out, loops.record[c, FIRST] + r, x)
 
 
-# how far the constraints are open ---------------------------------------------------------------------------------
+# residuals ----------------------------------------------------------------------------------------------------------
 @inline_kernel
 def write_residuals(tree, loops, constraint_ws, ws):
+    """Write the residuals at q."""
     joint_poses(tree, constraint_ws.q, ws.tree.T)
     closure_frames(tree, loops, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
     residuals(loops, constraint_ws.q, ws.rows, constraint_ws.residual)
@@ -181,6 +185,7 @@ def write_residuals(tree, loops, constraint_ws, ws):
 
 @inline_kernel
 def write_velocities(tree, loops, constraint_ws, ws):
+    """Write A v minus the velocity of driven closures."""
     joint_poses(tree, constraint_ws.q, ws.tree.T)
     body_twists(tree, ws.tree.T, constraint_ws.v, ws.tree.V)
     closure_frames(tree, loops, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
@@ -190,7 +195,7 @@ def write_velocities(tree, loops, constraint_ws, ws):
 # projections ------------------------------------------------------------------------------------------------------
 @inline_kernel
 def write_pfaffian(tree, loops, prescribed, holonomic, constraint_ws, ws):
-    """A M^-1 A^T at q, and unless holonomic the rows' velocity."""
+    """Write A M^-1 A^T at q and, unless `holonomic`, A v minus the velocity of driven closures."""
     t = ws.tree
     deficit = factor_articulated(tree, prescribed, constraint_ws.q, FactorWorkspace(t.T, t.AI, t.U, t.Psi))
     store(constraint_ws.deficit, 0, deficit)
@@ -204,7 +209,7 @@ def write_pfaffian(tree, loops, prescribed, holonomic, constraint_ws, ws):
 
 @inline_kernel
 def write_velocity_correction(tree, loops, prescribed, constraint_ws, ws):
-    """M^-1 A^T lambda."""
+    """Write the change of velocity M^-1 A^T lambda."""
     t = ws.tree
     clear(t.u)
     clear(constraint_ws.change)
@@ -214,15 +219,15 @@ def write_velocity_correction(tree, loops, prescribed, constraint_ws, ws):
 
 @inline_kernel
 def write_position_correction(tree, loops, prescribed, constraint_ws, ws):
+    """Write the corrected configuration q (+) M^-1 A^T lambda."""
     write_velocity_correction(tree, loops, prescribed, constraint_ws, ws)
     retract(tree, constraint_ws.q, constraint_ws.change, constraint_ws.moved)
 
 
-# by loops ---------------------------------------------------------------------------------------------------------
+# generic stages -----------------------------------------------------------------------------------------------------
 @inline_kernel
 def unpack_arguments(address):
-    """Desk, masks, tree, constraints, work, and whether passive forces act: of a desk, whose header says where the model's arrays
-    are."""
+    """Return workspace, masks, tree, constraints, `StageWorkspace` and whether passive forces act, from an address."""
     h = array_at(address, HEADER).view(np.int64)
     index, constants, rest = tree_parts(array_at(h[PACKED_MODEL], h[PACKED_MODEL_SIZE]))
     loop_index, loop_constants = unpack_constraints(rest)
