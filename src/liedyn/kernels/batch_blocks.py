@@ -1,4 +1,4 @@
-"""Numbers in memory: states of a batch to and from blocks: (n,) of one state, (n, 8) of eight."""
+"""Blocks of states, (n,) of one or (n, 8) of eight: copies from and to batches (N, n) in memory, and checks of inputs."""
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -13,10 +13,10 @@ _I32 = ir.IntType(32)
 _LANES_TUPLE = types.UniTuple(lanes, SIMD_WIDTH)
 
 
-# eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
+# Eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for large results -----------------------
 @intrinsic
 def set_rows(typing_context, array, row, column, x):
-    """x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7."""
+    """Store x[k] in column `column` of row `row` + k of a (N, n) array, k = 0 … 7."""
     def codegen(context, builder, sig, args):
         for k, at in enumerate(_row_pointers(context, builder, sig.args[0], *args[:3])):
             builder.store(builder.extract_value(args[3], k), at, align=8)
@@ -25,8 +25,11 @@ def set_rows(typing_context, array, row, column, x):
 
 
 def _row_pointers(context, builder, array_type, array, row, column):
-    """Pointers to number `column` of eight rows. Multiples of a row are for the compiler to keep: of the instructions that hand
-    out a line, each row by its own product was half."""
+    """Return pointers to column `column` of eight rows.
+
+    The compiler keeps the multiples of a row: with a separate product for each row, half of the instructions that store the
+    results of generated code were these.
+    """
     array = context.make_array(array_type)(context, builder, array)
     n = builder.extract_value(array.shape, 1)
     first = builder.gep(array.data, [builder.add(builder.mul(row, n), column)])
@@ -36,7 +39,7 @@ def _row_pointers(context, builder, array_type, array, row, column):
 
 @intrinsic
 def _load_transposed(typing_context, X, row):
-    """Lanes `row` … `row` + 7 of a block (n, 8) as the columns of the matrix that they are the rows of."""
+    """Return rows `row` … `row` + 7 of a block (n, 8), transposed."""
     def codegen(context, builder, sig, args):
         first = builder.bitcast(context.make_array(sig.args[0])(context, builder, args[0]).data, _VEC.as_pointer())
         places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(SIMD_WIDTH)]
@@ -46,8 +49,11 @@ def _load_transposed(typing_context, X, row):
 
 
 def _transpose(builder, places):
-    """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less; then
-    blocks of 1 and of 2 numbers between Lanes k and k + step."""
+    """Return the transpose of eight SIMD numbers in memory.
+
+    Halves are exchanged while they are loaded, which saves a third of the shuffles; then blocks of 1 and of 2 numbers are
+    exchanged between SIMD numbers k and k + step.
+    """
     half, both = ir.VectorType(ir.DoubleType(), SIMD_WIDTH // 2), _index_vector(list(range(SIMD_WIDTH)))
 
     def part(k, side):
@@ -71,7 +77,7 @@ def _index_vector(values):
 
 @internal_kernel
 def load_block(batch, first, block):
-    """Rows of a batch (N, n) from `first` on into a block; those beyond the end repeat the last one."""
+    """Copy rows of a batch (N, n), from `first` on, to a block. Beyond the end, the last row is repeated."""
     last = batch.shape[0] - 1
     for j in range(batch.shape[1]):
         if block.ndim == 1:
@@ -83,7 +89,7 @@ def load_block(batch, first, block):
 
 @internal_kernel
 def unpack_block(block, batch, first):
-    """A block into rows of a batch (N, n) from `first` on; states beyond the end are dropped."""
+    """Copy a block to rows of a batch (N, n), from `first` on. States beyond the end are dropped."""
     n = batch.shape[1]
     if block.ndim == 1:
         for j in range(n):
@@ -100,34 +106,36 @@ def unpack_block(block, batch, first):
 
 @inline_kernel
 def states_per_block(block):
-    """How many states a block holds."""
+    """Return the number of states in a block."""
     return 1 if block.ndim == 1 else SIMD_WIDTH
 
 
 @inline_kernel
 def as_int64(block):
-    """(block as int64,): as many as it has numbers, or more. A tuple, since compiled functions without reference counts cannot
-    return a view alone."""
+    """Return (the block as int64,), with at least as many entries as the block has numbers.
+
+    The tuple is needed: compiled functions without reference counts cannot return a view alone.
+    """
     return (block.reshape(block.size).view(np.int64),)
 
 
-# What an entry takes, gives and returns, and the checks that it makes on the way: cheaper here than in Python -----------
+# Checks of inputs and results, with codes that entry points return: cheaper here than in Python -------------------------
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
-QUATERNION_TOLERANCE = 1e-9                # how far |quaternion|^2 may be from 1: double precision, many roundings
+QUATERNION_TOLERANCE = 1e-9                # largest difference between |quaternion|^2 and 1: double precision, many roundings
 SMALLEST_NORMAL = 2.2250738585072014e-308  # x < SMALLEST_NORMAL: x is 0 or less
 
 
-# A line cannot branch on a number: where it is recorded, `is_below` and the checks of finite numbers become bounds of the line.
+# Generated code cannot branch on a number: a trace turns `is_below` and the checks of finite numbers into bounds of that code.
 @inline_kernel
 def is_below(x, bound): return all_less(x, bound)
 
 
 @inline_kernel
 def all_finite(x):
-    """Whether no number is NaN or infinite."""
+    """Return whether no number is NaN or infinite."""
     n, total = x.shape[0], number_like(x, 0.0)
-    a, b, c, d = total, total, total, total          # four sums: one waits for itself
+    a, b, c, d = total, total, total, total          # four sums: each addition to one sum waits for the one before
     for k in range(0, n - 3, 4):
         a, b = a + load(x, k) * 0.0, b + load(x, k + 1) * 0.0
         c, d = c + load(x, k + 2) * 0.0, d + load(x, k + 3) * 0.0
@@ -138,7 +146,7 @@ def all_finite(x):
 
 @inline_kernel
 def all_finite_where(x, mask, selected):
-    """The same for the entries whose mask is `selected`."""
+    """Return whether the entries whose mask is `selected` are finite."""
     total = number_like(x, 0.0)
     for k in range(x.shape[0]):
         if mask[k] == selected:
@@ -148,12 +156,13 @@ def all_finite_where(x, mask, selected):
 
 @inline_kernel
 def check_configuration(tree, q):
-    """BAD_Q, BAD_QUATERNION or OK."""
+    """Return BAD_Q, BAD_QUATERNION or OK."""
     return check_quaternions(tree, q) if all_finite(q) else BAD_Q
 
 
 @inline_kernel
 def check_quaternions(tree, q):
+    """Return BAD_QUATERNION or OK."""
     for i in range(1, tree.parent.size):
         if tree.kind[i] != ONE_DOF:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
@@ -165,25 +174,29 @@ def check_quaternions(tree, q):
 
 @inline_kernel
 def check_state(tree, q, v):
+    """Return the code of the first invalid input of q and v, or OK."""
     code = check_configuration(tree, q)
     return BAD_V if code == OK and not all_finite(v) else code
 
 
 @inline_kernel
 def check_motion(tree, q, v, a):
+    """Return the code of the first invalid input of q, v and a, or OK."""
     code = check_state(tree, q, v)
     return BAD_A if code == OK and not all_finite(a) else code
 
 
-# States of a batch from k on, as many as blocks Q, V, A hold.
+# Copies of states of a batch, from k on, to blocks Q, V, A.
 @inline_kernel
 def load_configuration(tree, q, k, Q):
+    """Copy configurations to the block Q and return their code."""
     load_block(q, k, Q)
     return check_configuration(tree, Q)
 
 
 @inline_kernel
 def load_state(tree, q, v, k, Q, V):
+    """Copy states to the blocks Q and V and return their code."""
     load_block(q, k, Q)
     load_block(v, k, V)
     return check_state(tree, Q, V)
@@ -191,6 +204,7 @@ def load_state(tree, q, v, k, Q, V):
 
 @inline_kernel
 def load_motion(tree, q, v, a, k, Q, V, A):
+    """Copy states and accelerations to the blocks Q, V and A and return their code."""
     load_block(q, k, Q)
     load_block(v, k, V)
     load_block(a, k, A)
@@ -199,6 +213,6 @@ def load_motion(tree, q, v, a, k, Q, V, A):
 
 @inline_kernel
 def store_block(block, out, k):
-    """Results to the rows of a batch from k on; whether all are finite."""
+    """Copy results to the rows of a batch, from k on; return whether all are finite."""
     unpack_block(block, out, k)
     return all_finite(block)

@@ -1,11 +1,11 @@
 """Coriolis matrix with dM/dt - 2C skew, O(n depth): Ploen's recursive form with composite bodies.
 
-With column j of body b written S_j, and dS_j = ad_{V_j} S_j - ad_{V_b} S_j its rate in the body,
+With S_j the screw of coordinate j in body b, and dS_j = ad_{V_j} S_j - ad_{V_b} S_j its rate in the body,
 
     C_kj = sum over b below j and k of S_k^T (I_b dS_j + W_b S_j),    W_b skew, W_b V_b = -ad*_{V_b} I_b V_b
 
-(PL (37)). What depends on b alone is W_b - I_b ad_{V_b} = [[E, 0], [-[f], 0]] with the linear momentum f: twelve numbers,
-which add up towards the root as inertias do. Two choices of W, by their upper left part, have their uses:
+(PL (37)). Only W_b - I_b ad_{V_b} = [[E, 0], [-[f], 0]] depends on b alone, with the linear momentum f: twelve numbers, which
+are summed towards the root like inertias. Two choices of W are used; their upper left parts are:
 
     [w] A + A [w]                        PL Proposition 1
     ([w] A + A [w] - [A w])/2            the Levi-Civita connection: C_kj = sum_i Gamma_ijk v_i (PBP (52))
@@ -68,6 +68,7 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 @inline_kernel
 def skew(x):
+    """Return the matrix [x]."""
     zero = x[0] - x[0]
     return (zero, -x[2], x[1], x[2], zero, -x[0], -x[1], x[0], zero)
 
@@ -78,7 +79,7 @@ def trace(A): return A[0] + A[3] + A[5]
 
 @inline_kernel
 def coriolis(tree, q, v, rest, ploen, C, ws):
-    """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
+    """Write C (nv nv, by rows) for coordinates on one path to the root, and ws (`DerivativesWorkspace`). rest (nv): zeros."""
     zero = number_like(q, 0.0)
     forward_pass(tree, tree.I, q, v, rest, q[:0], ws)
     for i in range(tree.parent.size - 1, 0, -1):
@@ -91,11 +92,11 @@ def coriolis(tree, q, v, rest, ploen, C, ws):
 
 @inline_kernel
 def store_coordinate_entries(tree, i, c, zero, C, ws):
-    """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
+    """Write row and column k of C, for coordinate c of body i and the coordinates between i and the root."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
     s, I, B = joint_column(tree, i, c, zero), load_rigid(ws.I, i), load_coriolis(ws.B, i)
-    F = add(momentum(I, ad(load_twist(ws.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # v_k asks of those above …
-    P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # … and they of coordinate k
+    F = add(momentum(I, ad(load_twist(ws.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # column k
+    P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # row k
     while True:
         first = tree.iv[j]
         store_joint_force_strided(tree, j, F, C, first * nv + k, nv)
@@ -109,13 +110,13 @@ def store_coordinate_entries(tree, i, c, zero, C, ws):
         F, P, g, j = dAd_inv(T, F), dAd_inv(T, P), rotate(T[0], g), tree.parent[j]
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def coriolis_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
-    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
+    """Write C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, rest, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv * nv))
     ws = derivatives_workspace(m, n, nv)
@@ -133,24 +134,26 @@ def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
 
 # Christoffel symbols and dM/dq of all triples of joints, O(n depth^2): PBP (55)-(57) with composite bodies --------------
 
-# With D the deepest of the three joints, I = (m, h, A) all that hangs on it and <X, Y> = X^T I Y, (55)-(57) are one formula, for
-# i above j or of the same joint:
+# With D the deepest of the three joints, I = (m, h, A) the composite inertia of its body and <X, Y> = X^T I Y, (55)-(57) are one
+# formula, for i above j or of the same joint:
 #
 #     Gamma_ijk = (<[S_k, S_i], S_j> + <[S_k, S_j], S_i> + <[S_i, S_j], S_k>)/2 = w_i . y_jk
 #
-# It is the Koszul formula too where a joint has several coordinates: the bracket of two of its columns is then that of the
-# fields. y_jk = -y_kj is a vector, linear in S_k = (w, v):
+# This is also the Koszul formula for joints of several coordinates: the bracket of two of its screws is then the bracket of the
+# vector fields. y_jk = -y_kj is a vector, linear in S_k = (w, v):
 #
 #     y_jk = K w + g x v,    g the linear momentum of S_j = (w', v'),    K = ([w'] A)^T + tr(A)/2 [w'] + (h.v') 1 - h v'^T
 #
-# All columns are seen from the body of D: then each triple costs one product of three numbers.
+# All screws are expressed in the body of D: then each triple costs one product of three numbers.
 
 SYMBOLS, DERIVATIVE = 0, 1
 
 
 class ChristoffelWorkspace(NamedTuple):
+    """Workspace of `christoffel_symbols`."""
+
     bodies: CompositeWorkspace
-    S: np.ndarray     # (6nv,) columns of the joints above a body, seen from it
+    S: np.ndarray     # (6nv,) screws of the joints above a body, in its frame
     y: np.ndarray     # (3nv,)
 
 
@@ -162,7 +165,7 @@ def christoffel_workspace(memory, n, nv):
 
 @inline_kernel
 def neg_skew_product(x, y):
-    """-[y][x] = (x.y) 1 - x y^T."""
+    """Return -[y][x] = (x.y) 1 - x y^T."""
     d = dot3(x, y)
     return (d - x[0] * y[0], -(x[0] * y[1]), -(x[0] * y[2]), -(x[1] * y[0]), d - x[1] * y[1], -(x[1] * y[2]),
             -(x[2] * y[0]), -(x[2] * y[1]), d - x[2] * y[2])
@@ -170,7 +173,7 @@ def neg_skew_product(x, y):
 
 @inline_kernel
 def store_joint_columns(tree, d, ws):
-    """Writes the columns of joint d, and of those above it, into work.S: seen from body d."""
+    """Write the screws of joint d and of the joints above it to ws.S, in the frame of body d."""
     zero = number_like(ws.S, 0.0)
     for c in range(NV[tree.kind[d]]):
         store_twist(ws.S, tree.iv[d] + c, joint_column(tree, d, c, zero))
@@ -183,7 +186,7 @@ def store_joint_columns(tree, d, ws):
 
 @inline_kernel
 def store_pair_vectors(tree, d, D, ws):
-    """Writes y_Dk into work.y for the coordinates k of joint d, of which D is one, and of those above."""
+    """Write y_Dk to ws.y for the coordinates k of joint d, one of which is D, and of the joints above it."""
     I, (w, v) = load_rigid(ws.bodies.I, d), load_twist(ws.S, D)
     g, (_, h, A) = momentum(I, (w, v))[1], I
     K = add9(add9(transpose(skew_product(w, symmetric_to_full(A))), skew(scale3(0.5 * trace(A), w))), neg_skew_product(h, v))
@@ -196,7 +199,7 @@ def store_pair_vectors(tree, d, D, ws):
 
 @kernel
 def christoffel_symbols(tree, q, out, ws):
-    """Writes work and, of joints on one path, out (nv^3): out[(i nv + j) nv + k] = Gamma_ijk. The deepest is j (or i) or k."""
+    """Write out[(i nv + j) nv + k] = Gamma_ijk (nv^3) for coordinates on one path to the root; the deepest is j (or i) or k."""
     nv = tree.armature.shape[0]
     initialize_composites(tree, q, ws.bodies)
     for d in range(tree.parent.size - 1, 0, -1):
@@ -225,21 +228,21 @@ def christoffel_symbols(tree, q, out, ws):
 
 @kernel
 def mass_matrix_derivatives(symbols, nv, out):
-    """Writes out (nv^3): out[(j nv + k) nv + i] = dM_jk/dq_i = Gamma_ijk + Gamma_ikj."""
+    """Write out (nv^3): out[(j nv + k) nv + i] = dM_jk/dq_i = Gamma_ijk + Gamma_ikj."""
     for i in range(nv):
         for j in range(nv):
             for k in range(nv):
                 store(out, (j * nv + k) * nv + i, load(symbols, (i * nv + j) * nv + k) + load(symbols, (i * nv + k) * nv + j))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def christoffel_workspace_size(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def christoffel_batch(index, constants, memory, what, q, out, first, last):
-    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
+    """Write SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1; return a code."""
     n, nq, nv = index[0], index[1], index[2]
     tree, size = tree_views(index, constants), nv * nv * nv
     Q, found, rates, m = split_workspace(memory, (nq, size, size))

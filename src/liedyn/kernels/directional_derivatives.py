@@ -1,8 +1,9 @@
-"""Inverse dynamics differentiated along directions (K1 (64), Table 5).
+"""Directional derivatives of inverse and hybrid dynamics (K1 (64), Tables 5-7).
 
-One direction moves the state (dq, dv, da), the external wrenches and the figures of the model at once. Inverse dynamics
-runs once, then the table once for eight directions of one state, or for each direction of eight states. In the code pX is
-dX/dp, and dV stays the acceleration."""
+A direction changes the state (dq, dv, da), the external wrenches and the parameters of the model. Inverse dynamics runs once,
+then the table once for eight directions of one state, or for each direction of eight states. In the code pX is dX/dp, and dV
+remains the acceleration.
+"""
 from typing import NamedTuple
 
 import numpy as np
@@ -30,18 +31,19 @@ from liedyn.model.description import FRICTION_SPEED, NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-# How a joint's motion, force and passive force change along a direction: of its coordinates, its placement, its screw ---
+# Directional derivatives of a joint's motion, force and passive force: by its coordinates, placement and screw ----------
 
 # Source: K1 (53)-(63), Lemma 3, Corollaries 1-2.
 #
-# With T the pose in the parent, dh = T^-1 dT/dp. What the coordinates do to it is S dq, and goes through
-# the joint's kind; what parameters of the model do is a general twist. The screw of a joint may change in all six components,
-# also away from its z axis: the frames of the bodies stay as they are, so a change of S is a change of S only.
+# With T the pose in the parent, dh = T^-1 dT/dp. Coordinates contribute S dq, which depends on the kind of joint; parameters of
+# the model contribute a general twist. The screw of a joint may change in all six components, also away from its z axis: the
+# frames of the bodies do not change.
 #
-# State (q, v, V, …) may be float64 while what runs along directions (dq, pV, …) is Lanes: eight directions of one state.
+# The state (q, v, V, …) may be float64 while directional quantities (dq, pV, …) are SIMD numbers: eight directions of one
+# state.
 
 class ModelTangent(NamedTuple):
-    """Rates of the model's parameters along a direction: all empty where they stay as they are."""
+    """Derivatives of the model's parameters along a direction. All arrays are empty if they do not change."""
 
     dV0: np.ndarray        # (6,) acceleration of the ground: [0; -g]
     T0: np.ndarray         # (6n,) twists T0^-1 dT0/dp
@@ -56,7 +58,7 @@ class ModelTangent(NamedTuple):
 
 @inline_kernel
 def parameter_tangent(x, n, nv):
-    """Views into a flat array of `parameter_tangent_size` numbers, or of none."""
+    """Return views into a flat array of `parameter_tangent_size` numbers, or of none."""
     s = 6 + 22 * n
     return ModelTangent(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
                    x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
@@ -68,7 +70,7 @@ def parameter_tangent_size(n, nv): return 6 + 22 * n + 5 * nv
 # coordinates ------------------------------------------------------------------------------------------------------
 @inline_kernel
 def joint_subtract(tree, i, V, v):
-    """V - S v: what the parent gives to V (or to dV, with a for v)."""
+    """Return V - S v: the part of V (or of dV, with a for v) that the parent contributes."""
     if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), -load(v, tree.iv[i]))
     return sub(V, joint_motion(tree, i, v))
@@ -76,7 +78,7 @@ def joint_subtract(tree, i, V, v):
 
 @inline_kernel
 def joint_eta_directional(tree, i, pV, v, zero):
-    """ad_pV S v, where pV runs along directions and v does not; `zero` gives the kind of number."""
+    """Return ad_pV S v, where pV is directional and v is not. `zero` gives the kind of number."""
     if tree.kind[i] == ONE_DOF:
         w, u = ad_screw(pV, screw(tree, i), load(v, tree.iv[i]))
         return (w[0], w[1], zero), (u[0], u[1], zero)
@@ -85,7 +87,7 @@ def joint_eta_directional(tree, i, pV, v, zero):
 
 @inline_kernel
 def joint_neg_dad(tree, i, dq, F):
-    """-ad*_{S dq} F (K1 (60))."""
+    """Return -ad*_{S dq} F (K1 (60))."""
     if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(dq, tree.iv[i])
         (m, f), a, b = F, S[0] * x, S[1] * x
@@ -97,7 +99,10 @@ def joint_neg_dad(tree, i, dq, F):
 # parameters of the model ---------------------------------------------------------------------------------------------
 @inline_kernel
 def placement_tangent(tree, i, T, q, tangent):
-    """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""
+    """Return the part of dh from the joint's placement and screw.
+
+    It is Ad_{M^-1} of T0^-1 dT0, and for M = exp(S q) the right Jacobian times dS q.
+    """
     dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(tangent.T0, i)))
     if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(q, tree.iq[i])
@@ -109,7 +114,7 @@ def placement_tangent(tree, i, T, q, tangent):
 
 @inline_kernel
 def screw_tangent(tree, i, tangent, x, zero):
-    """dS x of a screw joint; ball and free joints keep their S."""
+    """Return dS x of a screw joint; ball and free joints have a constant S."""
     if tree.kind[i] == ONE_DOF:
         return scale(load(x, tree.iv[i]), load_twist(tangent.S, i))
     return zero6(zero)
@@ -117,7 +122,7 @@ def screw_tangent(tree, i, tangent, x, zero):
 
 @inline_kernel
 def add_screw_tangent_force(tree, i, tangent, F, tau):
-    """tau += dS^T F."""
+    """Add dS^T F to tau."""
     if tree.kind[i] == ONE_DOF:
         k = tree.iv[i]
         store(tau, k, load(tau, k) + dot(load_twist(tangent.S, i), F))
@@ -126,7 +131,7 @@ def add_screw_tangent_force(tree, i, tangent, F, tau):
 # passive forces ---------------------------------------------------------------------------------------------------
 @inline_kernel
 def subtract_passive_tangent(tree, q, v, dq, dv, tangent, tau):
-    """tau -= what springs, damping and friction give more along the direction (see `joints.joint_model`)."""
+    """Subtract the directional derivative of passive forces from tau (see `joints.joint_model`)."""
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             x = load(v, k)
@@ -146,10 +151,12 @@ def subtract_passive_tangent(tree, q, v, dq, dv, tangent, tau):
 # directional inverse ----------------------------------------------------------------------------------------------------
 
 class DirectionWorkspace(NamedTuple):
+    """Directional derivatives of a tree."""
+
     pV: np.ndarray     # (6n,) of the twist
     pdV: np.ndarray    # (6n,) of its component-wise rate
     pF: np.ndarray     # (6n,) of the wrench that the joint transmits
-    dh: np.ndarray     # (6n,) what changed figures do to T^-1 dT/dp, coordinates apart
+    dh: np.ndarray     # (6n,) part of T^-1 dT/dp from parameters of the model
 
 
 @inline_kernel
@@ -158,14 +165,18 @@ def direction_workspace(memory, n):
 
 
 def direction_workspace_size(n, nv, nl):
-    """Of `direction_views`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
+    """Return the size of the arrays of `direction_views`."""
     return 5 * nv + 6 * nl + 6 * n + parameter_tangent_size(n, nv) + 24 * n
 
 
 @kernel
 def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_tangent, dtau, ws):
-    """Writes dtau (nv) and work. base: NewtonEulerWork of the state. dF_ext (6n) on bodies, or empty; flat_tangent: see
-    `kernels.directional_derivatives`, or empty."""
+    """Write the derivatives dtau (nv).
+
+    base          `NewtonEulerWorkspace` of the state
+    dF_ext        (6n) derivatives of wrenches on bodies, or empty
+    flat_tangent  numbers of a `ModelTangent`, or empty
+    """
     tangent = parameter_tangent(flat_tangent, tree.parent.size, tree.armature.shape[0])
     has_tangent = flat_tangent.size > 0
     directional_twists(tree, q, v, a, base, dq, dv, da, has_tangent, tangent, ws)
@@ -179,7 +190,10 @@ def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, fla
 
 @inline_kernel
 def directional_twists(tree, q, v, a, base, dq, dv, da, has_tangent, tangent, ws):
-    """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
+    """Write pV, pdV and dh, parents first.
+
+    With dh = S dq, -ad_{dh} of the parent's contributions is ad_Vp S dq and ad_dVp S dq.
+    """
     zero = number_like(dq, 0.0)
     rest = zero6(zero)
     store_twist(ws.pV, 0, rest)
@@ -203,7 +217,7 @@ def directional_twists(tree, q, v, a, base, dq, dv, da, has_tangent, tangent, ws
 
 @inline_kernel
 def directional_wrenches(tree, base, dq, dF_ext, has_tangent, tangent, dtau, ws):
-    """Backward, children first: pF, and S^T pF + pS^T F into dtau."""
+    """Write pF, children first, and dtau = S^T pF + pS^T F."""
     for i in range(tree.parent.size - 1, 0, -1):
         I, V, F, pV = load_rigid(tree.I, i), load_twist(base.V, i), load_twist(base.F, i), load_twist(ws.pV, i)
         P, pP = momentum(I, V), momentum(I, pV)
@@ -224,7 +238,7 @@ def directional_wrenches(tree, base, dq, dF_ext, has_tangent, tangent, dtau, ws)
 
 
 class Direction(NamedTuple):
-    """Eight directions of one state, or one of eight states, and where their derivatives go."""
+    """Arrays of eight directions of one state, or of one direction of eight states, and of their derivatives."""
 
     motion: np.ndarray    # dq, dv, da and for hybrid dynamics dtau (nv each)
     links: np.ndarray     # (6 n_links,) wrenches in link frames, or empty
@@ -236,21 +250,23 @@ class Direction(NamedTuple):
 
 @inline_kernel
 def direction_views(memory, motion, links, tangent, n, nv):
-    """Views into `direction_workspace_size` numbers; motion, links, changes: how many numbers of each there are."""
+    """Return views into `direction_workspace_size` numbers. motion, links, tangent: sizes of these arrays."""
     return Direction(*split_workspace(memory, (motion, links, 6 * n, tangent, nv)))
 
 
 @inline_kernel
 def load_direction(tree, motion, df_ext, tangent, j, row, D):
-    """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
-    wrenches on bodies or nothing."""
+    """Copy direction j of state `row`, and the ones after it, to D.
+
+    An array of one direction or one row serves all. Returns a code, and wrenches on bodies or an empty array.
+    """
     load_block(motion[min(j, motion.shape[0] - 1)], row, D.motion)
     if D.tangent.size:
         load_block(tangent[min(j, tangent.shape[0] - 1)], row, D.tangent)
     return load_wrenches(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def inverse_directions_workspace_size(n, nq, nv, nl):
     return newton_euler_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_workspace_size(n, nv, nl)
 
@@ -259,9 +275,16 @@ def inverse_directions_workspace_size(n, nq, nv, nl):
              "f8[:,:,::1],"
        " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, tangent, tau, dtau, first, last):
-    """States first … last - 1 of N, eight at a time, K directions of each; or N directions of one state: then q, v, a, f_ext and
-    tau have one row. tau (N, nv), dtau (K, N, nv). motion (K or 1, N or 1, 3nv): dq, dv, da; df_ext (…, 6 n_links) and changes
-    (…, parameter_tangent_size) may have no columns."""
+    """Write derivatives of states first … last - 1 of N along K directions of each, or along N directions of one state.
+
+    Eight states at a time; or eight directions, where q, v, a, f_ext and tau have one row.
+
+    tau      (N, nv)
+    dtau     (K, N, nv)
+    motion   (K or 1, N or 1, 3 nv): dq, dv, da
+    df_ext   (…, 6 n_links), or without columns
+    tangent  (…, parameter_tangent_size), or without columns
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     sizes = (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_workspace_size(n, nv))
@@ -290,30 +313,33 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
 
 # Forward and hybrid dynamics differentiated along directions (K1 (64), Tables 6-7) --------------------------------------
 
-# The tables carry the derivative of each articulated inertia, 21 numbers a body and direction. What they solve is linear in the
-# unknown da, and M is known in factors already, so here the same result comes from three steps that carry vectors only:
+# The tables propagate the derivative of each articulated inertia, 21 numbers for each body and direction. Their equations are
+# linear in the unknown da, and the factors of M are known, so here the same result comes from three steps with vectors only:
 #
-#     r    = the derivative of inverse dynamics at the solution (Table 5), with da = 0 where it is asked for
+#     r    = the derivative of inverse dynamics at the solution (Table 5), with da = 0 where it is unknown
 #     da   = M_vv^-1 (dtau - r)_v               v: not prescribed; one sweep with the factors U, Psi of Table 4
 #     dtau = r_u + M_uv da_v                    u: prescribed; the same sweep
 #
-# Forward dynamics is the case of none prescribed. The tests keep Tables 6 and 7 to the letter and find both equal to rounding.
+# Forward dynamics is the case without prescribed coordinates. The tests implement Tables 6 and 7 literally; both agree up to
+# rounding.
 
 @inline_kernel
 def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, nv):
-    """Completes da and dtau of D.motion: the one given is read and the other written. base: NewtonEulerWork at the solution;
-    factors: HybridWork."""
+    """Complete da and dtau of D.motion: the one that is given is read, the other is written.
+
+    base: `NewtonEulerWorkspace` at the solution; factors: `HybridWorkspace`.
+    """
     dq, dv, da, dtau = split_workspace(D.motion, (nv, nv, nv))
     n, zero = tree.parent.size, number_like(dq, 0.0)
     for k in range(nv):
         if not prescribed[k]:
             store(da, k, zero)
     newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.tangent, D.dtau, direction_workspace(D.ws, n))
-    x, force, room = split_workspace(D.ws, (nv, nv))                   # Table 5 is done with it
+    x, force, room = split_workspace(D.ws, (nv, nv))                   # Table 5 needs it no more
     ws = sweep_workspace(factors, room, n, nv)
     for k in range(nv):
         if prescribed[k]:
-            store(x, k, zero)                                  # r has M da of these in it
+            store(x, k, zero)                                  # r contains their M da
         else:
             store(force, k, load(dtau, k) - load(D.dtau, k))
     solve_articulated(tree, prescribed, base.T, x, force, ws)
@@ -325,11 +351,11 @@ def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, n
 
 
 def hybrid_direction_workspace_size(n, nv, nl):
-    """A sweep takes 12n + nv numbers, Table 5 24n: with two arrays of nv before it, it may need more."""
+    """Return the size of the workspace, which a sweep (12n + nv numbers, after two arrays of nv) and Table 5 (24n) share."""
     return direction_workspace_size(n, nv, nl) + max(0, 3 * nv - 12 * n)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def hybrid_directions_workspace_size(n, nq, nv, nl):
     own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_workspace_size(n, nv) + newton_euler_workspace_size(n, nv)
     return own + hybrid_direction_workspace_size(n, nv, nl)
@@ -339,8 +365,11 @@ def hybrid_directions_workspace_size(n, nq, nv, nl):
        " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, tangent, out, first,
                       last):
-    """As `inverse_directions`; a and tau are completed in place. out (K, N, 2nv): [da; dtau]; motion (…, 4nv): dq, dv, da,
-    dtau."""
+    """Write derivatives as `inverse_directions` does; complete a and tau in place.
+
+    out     (K, N, 2 nv): [da; dtau]
+    motion  (…, 4 nv): dq, dv, da, dtau
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     tree = tree_views(index, constants)

@@ -1,4 +1,4 @@
-"""Hybrid dynamics: each coordinate prescribed or torque-specified. Forward dynamics is the case of none prescribed.
+"""Hybrid dynamics: each coordinate is acceleration-prescribed or torque-specified. Forward dynamics: no coordinate is prescribed.
 
 Source: K1 (42)-(52), Tables 3-4.
 """
@@ -47,11 +47,13 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class HybridWorkspace(NamedTuple):
+    """Workspace of the articulated-body recursion."""
+
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
-    AI: np.ndarray       # (21n,) what children add to the articulated inertia
-    AB: np.ndarray       # (6n,) what children add to the bias force
+    AI: np.ndarray       # (21n,) sum of the children's contributions to the articulated inertia
+    AB: np.ndarray       # (6n,) sum of the children's contributions to the bias force
     U: np.ndarray        # (6nv,) AI S
     Psi: np.ndarray      # (nv,) (S^T AI S)^-1, or S^T AI S where prescribed
     u: np.ndarray        # (nv,) tau - S^T AB, or S^T AB where prescribed
@@ -72,9 +74,10 @@ def hybrid_workspace_size(n, nv): return sum(hybrid_sizes(n, nv))
 
 @inline_kernel
 def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
+    """Write tau[k] from a[k] where prescribed[k], else a[k] from tau[k]. f_ext (6n): wrenches on bodies, or empty.
 
-    Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
+    Returns a positive number if a joint's articulated inertia vanishes; the results are then meaningless.
+    """
     deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
     return deficit
@@ -82,14 +85,16 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 @inline_kernel
 def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `mass_matrix_hybrid` in its
-    place."""
+    """Run `hybrid` when only V of its workspace is needed afterwards.
+
+    Generated code of robots with short chains uses `mass_matrix_hybrid` instead.
+    """
     return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
 
 
 @inline_kernel
 def forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """The first two passes of `hybrid`: work, but for dV of bodies."""
+    """Run the first two passes of `hybrid`, which write the workspace except dV of the bodies."""
     store_ground(tree, q, ws.V, ws.dV)
     if passive:
         passive_force(tree, q, v, ws.passive)
@@ -116,17 +121,17 @@ def forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 @inline_kernel
 def second_forward_pass(tree, prescribed, v, passive, a, tau, ws):
-    """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
+    """Write a where not prescribed, tau where prescribed, and dV of the bodies."""
     for i in range(1, tree.parent.size):
         dV = add(Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i])),
                  joint_eta(tree, i, load_twist(ws.V, i), v))
         store_twist(ws.dV, i, solve_joint(tree, i, dV, prescribed, passive, a, tau, ws))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
-    """As `batch_blocks.load_motion`; a may be empty."""
+    """Copy inputs to blocks and return their code, as `batch_blocks.load_motion`; a may be empty."""
     code = load_state(tree, q, v, k, Q, V)
     if a.size:
         load_block(a, k, A)
@@ -140,6 +145,7 @@ def load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
 
 @inline_kernel
 def solution_code(deficit, a, tau):
+    """Return SINGULAR, BAD_RESULT or OK."""
     if not is_below(deficit, SMALLEST_NORMAL):
         return SINGULAR
     return OK if all_finite(a) and all_finite(tau) else BAD_RESULT
@@ -151,7 +157,7 @@ def hybrid_batch_workspace_size(n, nq, nv, nl): return hybrid_workspace_size(n, 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
        nogil=True)
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
-    """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
+    """Complete a and tau (N, nv) in place for states first … last - 1, eight at a time."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
                                                         constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
@@ -172,15 +178,15 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
     return OK
 
 
-# tree factor ------------------------------------------------------------------------------------------------------------
+# Factors of the mass matrix ---------------------------------------------------------------------------------------------
 
-# M_vv = L^T D L over the coordinates v that are not prescribed, from the leaves to the ground: L_ri is zero unless r hangs on i,
-# so nothing fills in (Featherstone 2008, 6.5). D holds the pivots, which are the articulated inertias S^T AI S + armature of K1
-# Table 3.
+# M_vv = L^T D L over the coordinates v that are not prescribed, from the leaves to the root: L_ri is zero unless i is an ancestor
+# of r, so there is no fill-in (Featherstone 2008, 6.5). D contains the pivots: the articulated inertias S^T AI S + armature of
+# K1 Table 3.
 
 @inline_kernel
 def free_ancestor(tree, prescribed, k):
-    """The nearest coordinate above k that is not prescribed, or -1."""
+    """Return the nearest coordinate above k that is not prescribed, or -1."""
     j = tree.above[k]
     while j >= 0 and prescribed[j]:
         j = tree.above[j]
@@ -189,8 +195,10 @@ def free_ancestor(tree, prescribed, k):
 
 @inline_kernel
 def factor_mass_matrix(tree, prescribed, M, L, Psi):
-    """Writes L below the diagonal of a copy of M (nv nv), by rows, and Psi = D^-1 (nv). Returns by how much the worst pivot lies
-    below where it is rounding: the inertia vanishes if that is positive."""
+    """Write L below the diagonal of a copy of M (nv nv), by rows, and Psi = D^-1 (nv).
+
+    Returns by how much the worst pivot is below the limit of rounding: a positive number means that an inertia vanishes.
+    """
     nv, deficit = prescribed.size, number_like(M, -1.0)
     for k in range(nv * nv):
         store(L, k, load(M, k))
@@ -212,7 +220,7 @@ def factor_mass_matrix(tree, prescribed, M, L, Psi):
 
 @inline_kernel
 def solve_factored(tree, prescribed, L, Psi, x):
-    """x_v = M_vv^-1 x_v of a vector."""
+    """Replace x_v by M_vv^-1 x_v."""
     nv = prescribed.size
     for r in range(nv - 1, -1, -1):                                        # L^T
         i = nv if prescribed[r] else free_ancestor(tree, prescribed, r)
@@ -230,14 +238,16 @@ def solve_factored(tree, prescribed, L, Psi, x):
 
 @inline_kernel
 def solve_matrix(tree, prescribed, L, Psi, X, upper):
-    """X_v = -M_vv^-1 X_v of a matrix (nv nv) by rows, whose rows are zero but for coordinates that hang on the row's, or that it
-    hangs on. upper: X is diagonal, and what stands left of the diagonal of the result is not asked for."""
+    """Replace X_v (nv nv, by rows) by -M_vv^-1 X_v. Entries of X are zero unless row and column are on one path to the root.
+
+    upper: X is diagonal, and only entries on and right of the diagonal of the result are needed.
+    """
     nv = prescribed.size
     for r in range(nv - 1, -1, -1):                                         # L^T
         i = -1 if prescribed[r] else free_ancestor(tree, prescribed, r)
         while i >= 0:
             l, c = load(L, r * nv + i), tree.last[r]
-            while c >= (r if upper else 0):                                 # what hangs on r, and the way to the ground
+            while c >= (r if upper else 0):                                 # descendants and ancestors of r
                 store(X, i * nv + c, load(X, i * nv + c) - l * load(X, r * nv + c))
                 c = c - 1 if c > r else tree.above[c]
             i = free_ancestor(tree, prescribed, i)
@@ -254,16 +264,18 @@ def solve_matrix(tree, prescribed, L, Psi, X, upper):
                 i = free_ancestor(tree, prescribed, i)
 
 
-# Hybrid dynamics by the mass matrix: for what is torque-specified (v) and prescribed (u), -------------------------------
+# Hybrid dynamics by the mass matrix, for torque-specified coordinates v and prescribed coordinates u --------------------
 
 #     M_vv a_v = (tau - b)_v,    tau_u = b_u + M_uv a_v,    b: inverse dynamics with a_v = 0
 #
-# Source: K1 (30), (31); Walker and Orin 1982, method 3. Operations grow with the square of the length of a chain, yet up to eight
-# joints there are fewer than of the articulated-body recursion (`hybrid`), and more of them at once.
+# Source: K1 (30), (31); Walker and Orin 1982, method 3. The number of operations grows with the square of the length of a chain.
+# Up to eight joints it is smaller than that of the articulated-body recursion (`hybrid`), and more operations are independent.
 
 class MassMatrixWorkspace(NamedTuple):
+    """Workspace of `mass_matrix_hybrid`."""
+
     M: np.ndarray            # (nv nv,)
-    L: np.ndarray            # (nv nv,) factors of M_vv: see `tree_factor`
+    L: np.ndarray            # (nv nv,) factors of M_vv: see `factor_mass_matrix`
     Psi: np.ndarray          # (nv,)
     a: np.ndarray            # (nv,) accelerations
     bias: np.ndarray         # (nv,)
@@ -280,7 +292,7 @@ def mass_matrix_workspace_size(n, nv):
 
 @inline_kernel
 def mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """As `hybrid`, but for its work."""
+    """Compute the results of `hybrid` with the mass matrix."""
     nv = prescribed.size
     deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     for u in range(nv):
@@ -297,7 +309,7 @@ def mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 @inline_kernel
 def solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
-    """All accelerations, and b, into work, with M and the factors of M_vv. Returns a positive number if a pivot vanishes."""
+    """Write all accelerations, b, M and the factors of M_vv to the workspace. Returns a positive number if a pivot vanishes."""
     n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
     for k in range(nv):
         store(ws.a, k, load(a, k) if prescribed[k] else zero)
@@ -313,5 +325,5 @@ def solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
 
 @inline_kernel
 def is_free_on_branch(tree, prescribed, u, j):
-    """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
+    """Return whether j is not prescribed and u and j are on one path to the root, for j from the top of u to the last below u."""
     return not prescribed[j] and u <= tree.last[j]

@@ -1,9 +1,10 @@
-"""Forward and hybrid dynamics differentiated by q, v and the inputs, from inverse dynamics ID at the solution:
+"""Derivatives of hybrid dynamics with respect to q, v and the inputs, from inverse dynamics ID at the solution:
 
     da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
 
-for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
-a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
+for torque-specified (v) and prescribed (u) coordinates: K1 Tables 6-7 solved for all directions. Derivatives with respect to the
+inputs (tau_v, a_u) are the principal pivot transform of M: see `pivot_transform`.
+"""
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST_NORMAL, is_below, states_per_block, store_block
 from liedyn.kernels.hybrid_dynamics import is_free_on_branch, load_input, mass_matrix_workspace, solve_accelerations, solve_matrix
@@ -21,8 +22,11 @@ def hybrid_derivatives_workspace_size(n, nv): return 2 * nv * nv + 3 * nv + deri
 
 @inline_kernel
 def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, ws):
-    """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
-    (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
+    """Write derivatives (nv nv each, by rows) of tau where prescribed and of a elsewhere.
+
+    Dq, Dv: with respect to q and v; Du: with respect to a where prescribed and tau elsewhere. Returns a positive number if a
+    joint's articulated inertia vanishes.
+    """
     n, nv = tree.parent.size, prescribed.size
     deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     inverse_derivatives(tree, q, v, ws.a, f_ext, passive, Dq, Dv, ws.M, derivatives_workspace(ws.memory, n, nv))
@@ -39,7 +43,7 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
 
 @inline_kernel
 def inverse_mass_matrix(tree, prescribed, L, Psi, U):
-    """U_vv = M_vv^-1, symmetric; zero elsewhere."""
+    """Write U_vv = M_vv^-1, symmetric; zero elsewhere."""
     nv, zero = prescribed.size, number_like(Psi, 0.0)
     for r in range(nv):
         for c in range(nv):
@@ -52,7 +56,7 @@ def inverse_mass_matrix(tree, prescribed, L, Psi, U):
 
 @inline_kernel
 def pivot_transform(tree, prescribed, M, U):
-    """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
+    """Write U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
     nv = prescribed.size
     add_products(tree, prescribed, M, U)
     for u in range(nv):
@@ -71,7 +75,7 @@ def pivot_transform(tree, prescribed, M, U):
 
 @inline_kernel
 def add_products(tree, prescribed, M, X):
-    """X_u += M_uv X_v."""
+    """Add M_uv X_v to X_u."""
     nv = prescribed.size
     for u in range(nv):
         for j in range(tree.top[u], tree.last[u] + 1 if prescribed[u] else 0):
@@ -83,10 +87,11 @@ def add_products(tree, prescribed, M, X):
 
 @inline_kernel
 def store_floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
-    """Columns of what carries a floating robot as a whole, which are known: a tenth of a quadruped's operations less.
+    """Write the columns of the coordinates of a floating base, which have a closed form (10 % of the operations of a quadruped).
 
-    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
-    change of that, w x u in its frame: its accelerations differ by those of the base, d(R^T g) - w x u."""
+    A translation of the base changes nothing. A rotation changes the direction of gravity g; a linear velocity u adds w x u in
+    the frame of the base: the accelerations of the base change by d(R^T g) - w x u.
+    """
     for i in range(1, tree.parent.size):
         if is_floating_base(tree, i, passive):
             k = tree.iv[i]
@@ -99,7 +104,7 @@ def store_floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
 
 @inline_kernel
 def is_floating_base(tree, i, passive):
-    """Whether body i is free on the ground, and its joint resists no motion."""
+    """Return whether body i is free on the ground and its joint has no passive forces."""
     x = number_like(tree.armature, 0.0)
     for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
         x = x + absolute(load(tree.armature, k))
@@ -110,8 +115,10 @@ def is_floating_base(tree, i, passive):
 
 @inline_kernel
 def store_base_column(tree, prescribed, k, c, x, X, Du):
-    """Column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x, or, where that is
-    prescribed, as if less by so much were."""
+    """Write column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x.
+
+    Where that acceleration is prescribed, the forces change as if it changed by -x.
+    """
     nv, zero = prescribed.size, number_like(X, 0.0)
     for r in range(tree.top[k], tree.last[k] + 1):
         store(X, r * nv + c, zero)
@@ -124,7 +131,7 @@ def store_base_column(tree, prescribed, k, c, x, X, Du):
                 store(X, r * nv + c, load(X, r * nv + c) - x[j] * load(Du, r * nv + l))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def hybrid_derivatives_batch_workspace_size(n, nq, nv, nl):
     return hybrid_derivatives_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
@@ -135,8 +142,10 @@ def hybrid_derivatives_batch_workspace_size(n, nq, nv, nl):
        "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
        " f8[:,::1], i8, i8)", nogil=True)
 def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, first, last):
-    """The derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`. f_ext (N, 6 n_links) in link frames, or
-    empty."""
+    """Write the derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`.
+
+    f_ext: (N, 6 n_links) in link frames, or empty.
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
     tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))

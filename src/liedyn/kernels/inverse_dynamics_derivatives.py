@@ -1,14 +1,14 @@
-"""Inverse dynamics differentiated by q and v, and the mass matrix: O(n depth).
+"""Derivatives of inverse dynamics with respect to q and v, and the mass matrix: O(n depth).
 
-K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). Along a coordinate l, all that hangs on its joint moves as
-one: in the frame of a body behind it, with V's own turning taken out, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l
-changes V by s_l and dV by phi_l - ad_V s_l:
+K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). A coordinate l moves all bodies beyond its joint as one rigid
+body: in the frame of such a body, without the rotation of V, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l changes V
+by s_l and dV by phi_l - ad_V s_l:
 
     psi = ad_{Ad V_p} s,      zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi,      phi = psi + ad_V s
 
-(s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With
-the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists:
-`lie.inertia`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
+(s: screw of the joint; Ad V_p, Ad dV_p: motion of the parent in the frame of the body). With the sums I, F, B over body i and
+its descendants (inertia, wrench that moves it, derivative of that wrench with respect to twists: `lie.inertia`), for a
+coordinate k of i and a coordinate l of i or of its ancestors:
 
     M_kl = s_l^T P                                     P = I s_k
     dtau_k/dq_l = zeta_l^T P + psi_l^T g               g = B^T s_k
@@ -16,8 +16,9 @@ the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, h
     dtau_l/dq_k = s_l^T Q                              Q = I zeta_k + B psi_k - ad*_{s_k} F
     dtau_l/dv_k = s_l^T G                              G = I phi_k + B s_k
 
-P, g, Q and G go from body to body towards the ground, Ad*_{T^-1} at each step. Coordinates on different branches give zero.
-Singh, Russell and Wensing 2022 give the same matrices."""
+P, g, Q and G are propagated from body to body towards the ground by Ad*_{T^-1}. Coordinates on different branches give zero.
+Singh, Russell and Wensing 2022 give the same matrices.
+"""
 from typing import NamedTuple
 
 import numpy as np
@@ -67,12 +68,14 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class DerivativesWorkspace(NamedTuple):
+    """Motion of the bodies, sums over their descendants, and derivatives of twists."""
+
     T: np.ndarray     # (12n,) pose in the parent
     V: np.ndarray     # (6n,) twist
     dV: np.ndarray    # (6n,) its component-wise rate, gravity included
-    I: np.ndarray     # (10n,) of all that hangs on the body: inertia,
-    F: np.ndarray     # (6n,) wrench that moves it,
-    B: np.ndarray     # (12n,) Coriolis matrix
+    I: np.ndarray     # (10n,) inertia of the body and its descendants
+    F: np.ndarray     # (6n,) wrench that moves them
+    B: np.ndarray     # (12n,) their Coriolis matrix
     psi: np.ndarray   # (6nv,)
     zeta: np.ndarray  # (6nv,)
     phi: np.ndarray   # (6nv,)
@@ -92,7 +95,7 @@ def derivatives_workspace_size(n, nv): return sum(derivatives_sizes(n, nv))
 
 @inline_kernel
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
-    """Writes dtau/dq, dtau/dv and M (nv nv each, by rows), and work."""
+    """Write dtau/dq, dtau/dv and M (nv nv each, by rows)."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(Dq, k, zero)
@@ -111,8 +114,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
 
 @inline_kernel
 def forward_pass(tree, inertias, q, v, a, f_ext, ws):
-    """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
-    tree.J."""
+    """Write the motion of the bodies (K1 Table 2), psi, zeta, phi; I, F, B of each body alone. inertias: tree.I or tree.J."""
     zero = number_like(q, 0.0)
     store_ground(tree, q, ws.V, ws.dV)
     for i in range(1, tree.parent.size):
@@ -141,7 +143,7 @@ def forward_pass(tree, inertias, q, v, a, f_ext, ws):
 
 @inline_kernel
 def store_coordinate_entries(tree, i, c, zero, Dq, Dv, M, ws):
-    """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
+    """Write row and column k of Dq, Dv and M, for coordinate c of body i and the coordinates between i and the root."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
     s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(ws.psi, k), load_twist(ws.zeta, k), load_twist(ws.phi, k)
     I, F, B = load_rigid(ws.I, i), load_twist(ws.F, i), load_coriolis(ws.B, i)
@@ -168,7 +170,7 @@ def store_coordinate_entries(tree, i, c, zero, Dq, Dv, M, ws):
 
 @inline_kernel
 def propagate_derivatives_to_parent(tree, i, q, ws):
-    """I, F and B of all that hangs on body i, to its parent."""
+    """Add I, F and B of body i and its descendants to those of its parent."""
     p = tree.parent[i]
     if p > 0:
         T = load_pose(ws.T, i)
@@ -189,7 +191,7 @@ def store_coriolis(x, i, B):
 
 @inline_kernel
 def add_passive_derivatives(tree, v, Dq, Dv):
-    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
+    """Subtract the derivatives of passive forces: of springs from dtau/dq, of damping and friction from dtau/dv."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -198,7 +200,7 @@ def add_passive_derivatives(tree, v, Dq, Dv):
             store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_derivative(tree, k, v))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
     return derivatives_workspace_size(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
@@ -208,7 +210,7 @@ def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
-    """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
+    """Write dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext: (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
     tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))

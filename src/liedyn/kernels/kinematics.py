@@ -42,6 +42,8 @@ POSES, TWISTS, ACCELERATIONS = 0, 1, 2
 
 
 class KinematicsWorkspace(NamedTuple):
+    """Poses, twists and accelerations of the bodies."""
+
     T: np.ndarray     # (12n,) pose in the world
     V: np.ndarray     # (6n,) twist, body frame
     dV: np.ndarray    # (6n,) its component-wise rate, without gravity
@@ -56,7 +58,7 @@ def kinematics_workspace_size(n): return 24 * n
 
 @kernel
 def kinematics(tree, q, v, a, level, ws):
-    """Writes work up to `level`: POSES, TWISTS, ACCELERATIONS."""
+    """Write ws up to `level`: POSES, TWISTS, ACCELERATIONS."""
     zero = number_like(q, 0.0)
     rest = zero6(zero)
     store_pose(ws.T, 0, identity(zero))
@@ -76,14 +78,14 @@ def kinematics(tree, q, v, a, level, ws):
 
 @inline_kernel
 def joint_poses(tree, q, T):
-    """T (12n): poses of bodies in their parents."""
+    """Write T (12n): poses of bodies in their parents."""
     for i in range(1, tree.parent.size):
         store_pose(T, i, joint_pose(tree, i, q))
 
 
 @inline_kernel
 def body_twists(tree, T, v, V):
-    """V (6n): twists of bodies, from poses in their parents."""
+    """Write V (6n): twists of bodies, from poses in their parents."""
     zero = number_like(v, 0.0)
     store_twist(V, 0, zero6(zero))
     for i in range(1, tree.parent.size):
@@ -92,7 +94,7 @@ def body_twists(tree, T, v, V):
 
 @kernel
 def link_kinematics(tree, level, ws, T, V, dV):
-    """Poses T (12 n_links) in the world, and up to `level` twists V and their rates dV (6 n_links) in link frames."""
+    """Write poses T (12 n_links) in the world and, up to `level`, twists V and their rates dV (6 n_links) in link frames."""
     for k in range(tree.link_body.size):
         i, X = tree.link_body[k], load_pose(tree.link_pose, k)
         store_pose(T, k, compose(load_pose(ws.T, i), X))
@@ -104,7 +106,7 @@ def link_kinematics(tree, level, ws, T, V, dV):
 
 @kernel
 def wrenches_on_bodies(tree, f_links, F):
-    """F (6n): wrenches on links (6 n_links), in link frames about their origins, gathered on their bodies."""
+    """Write F (6n): sums of the wrenches on links (6 n_links, in link frames about their origins) of each body."""
     zero = number_like(F, 0.0)
     for i in range(tree.parent.size):
         store_twist(F, i, zero6(zero))
@@ -115,8 +117,10 @@ def wrenches_on_bodies(tree, f_links, F):
 
 @inline_kernel
 def load_wrenches(tree, f_ext, k, links, bodies):
-    """External wrenches on bodies of state k, or of those from k on, from a batch of those on links (N, 6 n_links), or none: a
-    code of `checks`, and `bodies` or nothing. links (6 n_links): scratch."""
+    """Copy external wrenches on links (N, 6 n_links) of state k and the next ones, and return a code and the wrenches on bodies.
+
+    f_ext without rows: returns an empty array. links (6 n_links) is scratch.
+    """
     if f_ext.size == 0:
         return OK, bodies[:0]
     load_block(f_ext, k, links)
@@ -126,14 +130,14 @@ def load_wrenches(tree, f_ext, k, links, bodies):
     return OK, bodies
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def link_motions_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + 2 * nv + 24 * nl + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last):
-    """Of all links: T (N, 12 n_links), up to `level` V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
+    """Write T (N, 12 n_links) and, up to `level`, V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, v1, a1, T1, V1, dV1, m) = tree_views(index,
                                                    constants), split_workspace(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
@@ -165,9 +169,10 @@ def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last
 
 @kernel
 def energy(tree, q, v, passive, ws, out):
-    """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and, where `passive`, springs.
+    """Write out (2): kinetic energy with rotors; potential energy of gravity (zero at the origin) and, if `passive`, of springs.
 
-    Source: K1 (14)-(19); PBP (32), (39), (58)."""
+    Source: K1 (14)-(19); PBP (32), (39), (58).
+    """
     zero = number_like(q, 0.0)
     kinetic, potential = zero, zero
     g = load3(tree.dV0, 3)                                        # minus the acceleration of gravity
@@ -186,7 +191,7 @@ def energy(tree, q, v, passive, ws, out):
 
 @kernel
 def total_momentum(tree, ws, out):
-    """out (6): momentum [angular; linear] of all bodies about the world's origin, world axes (K1 (23), (24))."""
+    """Write out (6): momentum [angular; linear] of all bodies about the world's origin, in world axes (K1 (23), (24))."""
     zero = number_like(ws.V, 0.0)
     h = zero6(zero)
     for i in range(1, tree.parent.size):
@@ -196,7 +201,7 @@ def total_momentum(tree, ws, out):
 
 @kernel
 def centre_of_mass(tree, ws, out):
-    """out (3): in the world; of the moving bodies."""
+    """Write out (3): centre of mass of the moving bodies, in the world."""
     zero = number_like(ws.T, 0.0)
     mass, h = zero, (zero, zero, zero)
     for i in range(1, tree.parent.size):
@@ -207,13 +212,13 @@ def centre_of_mass(tree, ws, out):
         store(out, k, h[k] / mass)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def energy_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + nv + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def totals(index, constants, memory, q, v, passive, out, first, last):
-    """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
+    """Write out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, sums, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, 11))
     ws = kinematics_workspace(m, n)
@@ -224,14 +229,14 @@ def totals(index, constants, memory, q, v, passive, out, first, last):
         kinematics(tree, Q, v1, v1, TWISTS, ws)
         energy(tree, Q, v1, passive, ws, sums[:2])
         total_momentum(tree, ws, sums[2:8])
-        centre_of_mass(tree, ws, sums[8:11])           # not finite where nothing has mass
+        centre_of_mass(tree, ws, sums[8:11])           # not finite if no body has mass
         if not all_finite(sums[:8]):
             return BAD_RESULT
         unpack_block(sums, out, k)
     return OK
 
 
-# Frames as numbers, in the order of `dynamics.batching.arrays.FRAMES`, which says what they are --------------------------
+# Frames as numbers, in the order of `dynamics.batching.arrays.FRAMES` ---------------------------------------------------
 
 LOCAL, LOCAL_WORLD_ALIGNED, WORLD = 0, 1, 2
 
@@ -250,7 +255,7 @@ def store_column(J, k, nv, V):
 
 @kernel
 def jacobian(tree, link, frame, q, v, J, dJ):
-    """Writes J and, unless empty, dJ (6 nv, by rows) of a link. v is read for dJ only."""
+    """Write J and, unless empty, dJ (6 nv, by rows) of a link. v is read for dJ only."""
     nv = tree.armature.shape[0]
     zero = number_like(q, 0.0)
     rest = zero6(zero)
@@ -259,7 +264,7 @@ def jacobian(tree, link, frame, q, v, J, dJ):
         if dJ.size:
             store_column(dJ, k, nv, rest)
     T = compose(identity(zero), load_pose(tree.link_pose, link))       # of the link in body i
-    V = rest                                                     # of the link against body i, in the link frame
+    V = rest                                                     # of the link relative to body i, in the link frame
     i = tree.link_body[link]
     while i > 0:
         for c in range(NV[tree.kind[i]]):
@@ -277,7 +282,7 @@ def jacobian(tree, link, frame, q, v, J, dJ):
 
 @inline_kernel
 def change_frame(tree, link, frame, T, V, J, dJ):
-    """From the link frame to world axes. T is the link's pose in the world, V its twist (link frame)."""
+    """Transform J and dJ from the link frame to world axes. T: pose of the link in the world; V: its twist (link frame)."""
     nv = tree.armature.shape[0]
     i = tree.link_body[link]
     while i > 0:
@@ -296,13 +301,13 @@ def change_frame(tree, link, frame, T, V, J, dJ):
         i = tree.parent[i]
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def jacobian_workspace_size(n, nq, nv, nl): return nq + 13 * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
-    """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
+    """Write J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
     nq, nv = index[1], index[2]
     tree, (Q, v1, J1, dJ1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, 6 * nv, dJ.shape[1]))
     for k in range(first, last, SIMD_WIDTH):

@@ -1,6 +1,6 @@
-"""Moving on the configuration manifold: q (+) x = q exp(x) joint by joint, its inverse, and the rate of a chart.
+"""Operations on the configuration manifold: q (+) x = q exp(x) joint by joint, its inverse, and the rate of a chart.
 
-Units and frames: x (nv) like v times a second; ball and free joints in the body frame, right-multiplied.
+Units and frames: x (nv) has the units of v times seconds; ball and free joints in the body frame, right-multiplied.
 """
 from liedyn.joints.joint_model import joint_column, joint_motion, load_quaternion, tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_configuration, load_state, store_block
@@ -28,7 +28,7 @@ def store_quaternion(q, o, u): store3(q, o, (u[0], u[1], u[2])); store(q, o + 3,
 
 @inline_kernel
 def retract(tree, q, x, out):
-    """out = q (+) x. `out` may be q. Quaternions are brought back to unit norm, against rounding only."""
+    """Write out = q (+) x. `out` may be q. Quaternions are normalized, which corrects rounding only."""
     for i in range(1, tree.parent.size):
         o, k = tree.iq[i], tree.iv[i]
         if tree.kind[i] == ONE_DOF:
@@ -45,7 +45,7 @@ def retract(tree, q, x, out):
 
 @inline_kernel
 def difference(tree, q0, q1, out):
-    """out (nv): the x with q0 (+) x = q1, rotations by the shorter way."""
+    """Write out (nv): the x with q0 (+) x = q1; rotations take the shorter way."""
     for i in range(1, tree.parent.size):
         o, k = tree.iq[i], tree.iv[i]
         if tree.kind[i] == ONE_DOF:
@@ -63,7 +63,7 @@ def difference(tree, q0, q1, out):
 
 @inline_kernel
 def chart_rate(tree, x, v, out):
-    """out (nv): dx/dt of the chart q = q0 (+) x when the velocity is v: the inverse right Jacobian of exp."""
+    """Write out (nv): dx/dt of the chart q = q0 (+) x at velocity v: the inverse right Jacobian of exp."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
         if tree.kind[i] == ONE_DOF:
@@ -76,13 +76,13 @@ def chart_rate(tree, x, v, out):
             store3(out, k + 3, y[1])
 
 
-# Derivatives of q (+) x and of its inverse: matrices (nv, nv), by rows, with one block a joint --------------------------
+# Derivatives of q (+) x and of its inverse: matrices (nv, nv), by rows, with one block per joint ------------------------
 
 # From exp(d) exp(x) = exp(x) exp(Ad_{exp(-x)} d) and the Jacobians of exp; in body frames, right-multiplied.
 
 @inline_kernel
 def retract_derivatives(tree, x, wrt_q, wrt_x):
-    """Of q (+) x: wrt_q = Ad_{exp(-x)}, wrt_x = the right Jacobian of exp at x. Neither depends on q."""
+    """Write the derivatives of q (+) x: wrt_q = Ad_{exp(-x)}, wrt_x = the right Jacobian of exp at x. Neither depends on q."""
     zero = number_like(x, 0.0)
     clear_matrices(tree, zero, wrt_q, wrt_x)
     for i in range(1, tree.parent.size):
@@ -99,7 +99,10 @@ def retract_derivatives(tree, x, wrt_q, wrt_x):
 
 @inline_kernel
 def difference_derivatives(tree, x, wrt_q0, wrt_q1):
-    """Of x = difference(q0, q1): minus the inverse of the left Jacobian of exp at x, and the inverse of the right one."""
+    """Write the derivatives of x = difference(q0, q1).
+
+    wrt_q0 is minus the inverse of the left Jacobian of exp at x, wrt_q1 the inverse of the right one.
+    """
     zero = number_like(x, 0.0)
     clear_matrices(tree, zero, wrt_q0, wrt_q1)
     for i in range(1, tree.parent.size):
@@ -115,6 +118,7 @@ def difference_derivatives(tree, x, wrt_q0, wrt_q1):
 
 @inline_kernel
 def clear_matrices(tree, zero, A, B):
+    """Set both matrices to zero."""
     nv = tree.armature.shape[0]
     for k in range(nv * nv):
         store(A, k, zero)
@@ -123,7 +127,7 @@ def clear_matrices(tree, zero, A, B):
 
 @inline_kernel
 def store_one_dof_entries(tree, i, a, b, A, B):
-    """A screw's entries."""
+    """Write the diagonal entries a of A and b of B of a screw joint."""
     at = tree.iv[i] * (tree.armature.shape[0] + 1)
     store(A, at, a)
     store(B, at, b)
@@ -131,7 +135,7 @@ def store_one_dof_entries(tree, i, a, b, A, B):
 
 @inline_kernel
 def store_column(tree, i, c, V, D):
-    """Column c of the block of a ball or free joint."""
+    """Write column c of the block of a ball or free joint."""
     nv, k = tree.armature.shape[0], tree.iv[i]
     store3_strided(D, k * nv + k + c, nv, V[0])
     if NV[tree.kind[i]] == 6:
@@ -145,7 +149,7 @@ def manifold_workspace_size(n, nq, nv, nl): return 2 * nq + nv
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def retractions(index, constants, memory, q, x, out, first, last):
-    """out (N, nq) = q (+) x."""
+    """Write out (N, nq) = q (+) x."""
     nq, nv = index[1], index[2]
     tree, (Q, X, Q1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
@@ -160,7 +164,7 @@ def retractions(index, constants, memory, q, x, out, first, last):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def differences(index, constants, memory, q0, q1, out, first, last):
-    """out (N, nv) with q0 (+) out = q1."""
+    """Write out (N, nv) with q0 (+) out = q1."""
     nq, nv = index[1], index[2]
     tree, (Q, X, Q1, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
@@ -173,14 +177,14 @@ def differences(index, constants, memory, q0, q1, out, first, last):
     return OK
 
 
-# Batches of the derivatives of q (+) x and of its inverse: see `kernels.manifold` --------------------------
+# Batches of the derivatives of q (+) x and of its inverse ---------------------------------------------------
 
 def manifold_derivatives_workspace_size(n, nq, nv, nl): return 2 * nq + nv + 2 * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def retractions_derivatives(index, constants, memory, q, x, wrt_q, wrt_x, first, last):
-    """wrt_q, wrt_x (N, nv nv) of q (+) x."""
+    """Write wrt_q, wrt_x (N, nv nv) of q (+) x."""
     nq, nv = index[1], index[2]
     tree, (Q, X, A, B, _) = tree_views(index, constants), split_workspace(memory, (nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):
@@ -195,7 +199,7 @@ def retractions_derivatives(index, constants, memory, q, x, wrt_q, wrt_x, first,
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def differences_derivatives(index, constants, memory, q0, q1, wrt_q0, wrt_q1, first, last):
-    """wrt_q0, wrt_q1 (N, nv nv) of the x with q0 (+) x = q1."""
+    """Write wrt_q0, wrt_q1 (N, nv nv) of the x with q0 (+) x = q1."""
     nq, nv = index[1], index[2]
     tree, (Q, Q1, X, A, B, _) = tree_views(index, constants), split_workspace(memory, (nq, nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):

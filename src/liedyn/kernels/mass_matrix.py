@@ -29,8 +29,10 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class CompositeWorkspace(NamedTuple):
+    """Poses and composite inertias of the bodies."""
+
     T: np.ndarray     # (12n,) pose in the parent
-    I: np.ndarray     # (10n,) composite inertia: the body and all that hangs on it
+    I: np.ndarray     # (10n,) composite inertia: the body and its descendants
 
 
 @inline_kernel
@@ -42,7 +44,7 @@ def composite_workspace_size(n): return 22 * n
 
 @inline_kernel
 def initialize_composites(tree, q, ws):
-    """Writes work: poses, and inertias of the bodies alone."""
+    """Write poses, and inertias of the bodies alone."""
     zero = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
         store_pose(ws.T, i, joint_pose(tree, i, q))
@@ -51,6 +53,7 @@ def initialize_composites(tree, q, ws):
 
 @inline_kernel
 def propagate_composite_to_parent(tree, i, q, ws):
+    """Add the composite inertia of body i to that of its parent."""
     p = tree.parent[i]
     if p > 0:
         I = rigid_to_parent(tree, i, q, load_pose(ws.T, i), load_rigid(ws.I, i))
@@ -59,7 +62,7 @@ def propagate_composite_to_parent(tree, i, q, ws):
 
 @kernel
 def composite_rigid_body(tree, q, M, ws):
-    """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
+    """Write M (nv nv, by rows), with the armature on its diagonal."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(M, k, zero)
@@ -69,7 +72,7 @@ def composite_rigid_body(tree, q, M, ws):
         propagate_composite_to_parent(tree, i, q, ws)
         for c in range(NV[tree.kind[i]]):
             k = tree.iv[i] + c
-            F = momentum(I, joint_column(tree, i, c, zero))        # what column k moves, as a wrench in i …
+            F = momentum(I, joint_column(tree, i, c, zero))        # column k as a wrench in i …
             row = M[k * nv:(k + 1) * nv]
             store_joint_force(tree, i, F, row)
             j = i
@@ -83,13 +86,13 @@ def composite_rigid_body(tree, q, M, ws):
         store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def mass_matrices_workspace_size(n, nq, nv, nl): return composite_workspace_size(n) + nq + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def mass_matrices(index, constants, memory, q, M, first, last):
-    """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
+    """Write M (N, nv nv) of states first … last - 1; return a code."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * nv))
     ws = composite_workspace(m, n)
@@ -105,22 +108,24 @@ def mass_matrices(index, constants, memory, q, M, first, last):
 
 # inverse mass -----------------------------------------------------------------------------------------------------------
 
-# M^-1 and its columns, O(n) each: articulated inertias factored once (K1 Table 3 without velocity), then swept with
-# unit joint forces. With a mask of prescribed coordinates: M_vv^-1 of the others.
+# M^-1 and its columns, O(n) each: articulated inertias are factored once (K1 Table 3 without velocity), then one sweep for each
+# unit joint force. With a mask of prescribed coordinates: M_vv^-1 of the others.
 
 class FactorWorkspace(NamedTuple):
-    """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
+    """Factors, which depend on q. They may be float64 while sweeps run on SIMD numbers (eight columns of one state)."""
 
     T: np.ndarray     # (12n,) pose in the parent
-    AI: np.ndarray    # (21n,) what children add to the articulated inertia
+    AI: np.ndarray    # (21n,) sum of the children's contributions to the articulated inertia
     U: np.ndarray     # (6nv,)
     Psi: np.ndarray   # (nv,)
 
 
 class SweepWorkspace(NamedTuple):
-    U: np.ndarray        # (6nv,) the factors again
+    """Workspace of one sweep."""
+
+    U: np.ndarray        # (6nv,) of `FactorWorkspace`
     Psi: np.ndarray      # (nv,)
-    b: np.ndarray        # (6n,) what children add to the bias force
+    b: np.ndarray        # (6n,) sum of the children's contributions to the bias force
     u: np.ndarray        # (nv,)
     dV: np.ndarray       # (6n,)
     passive: np.ndarray  # (0,) none
@@ -148,7 +153,7 @@ def sweep_workspace_size(n, nv): return 12 * n + nv
 
 @kernel
 def factor_articulated(tree, prescribed, q, ws):
-    """Writes work (FactorWorkspace). Returns a positive number if a joint's articulated inertia vanishes."""
+    """Write the factors. Returns a positive number if a joint's articulated inertia vanishes."""
     n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
     joint_poses(tree, q, ws.T)
@@ -162,7 +167,7 @@ def factor_articulated(tree, prescribed, q, ws):
 
 @kernel
 def solve_articulated(tree, prescribed, T, a, tau, ws):
-    """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
+    """Write a = M^-1 tau from the factors (T and ws.U, ws.Psi). Prescribed coordinates: a is read and tau written."""
     n, zero = tree.parent.size, number_like(tau, 0.0)
     rest = zero6(zero)
     for i in range(n - 1, 0, -1):
@@ -173,21 +178,21 @@ def solve_articulated(tree, prescribed, T, a, tau, ws):
 
 @inline_kernel
 def forward_sweep(tree, prescribed, T, a, tau, ws):
-    """The second half of `sweep`, from work.u."""
+    """Write a from ws.u: the second half of `solve_articulated`."""
     store_twist(ws.dV, 0, zero6(number_like(ws.u, 0.0)))
     for i in range(1, tree.parent.size):
         dV = Ad_inv(load_pose(T, i), load_twist(ws.dV, tree.parent[i]))
         store_twist(ws.dV, i, solve_joint(tree, i, dV, prescribed, False, a, tau, ws))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def inverse_masses_workspace_size(n, nq, nv, nl):
     return factor_workspace_size(n, nv) + sweep_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def inverse_masses(index, constants, memory, no_prescribed_mask, q, out, first, last):
-    """M^-1 (N, nv nv) of states first … last - 1."""
+    """Write M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, block, room, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * nv, factor_workspace_size(n, nv)))
     factors = factor_workspace(room, n, nv)
@@ -205,12 +210,13 @@ def inverse_masses(index, constants, memory, no_prescribed_mask, q, out, first, 
 
 @kernel
 def inverse_columns(tree, no_prescribed_mask, factors, memory, block, n, nv):
+    """Write M^-1 from its factors, column by column."""
     tau, a, m = split_workspace(memory, (nv, nv))
     ws = sweep_workspace(factors, m, n, nv)
     for c in range(nv):
         for k in range(nv):
             store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
         solve_articulated(tree, no_prescribed_mask, factors.T, a, tau, ws)
-        for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
+        for k in range(c + 1):                                  # symmetric: generated code drops the unused entries
             store(block, k * nv + c, load(a, k))
             store(block, c * nv + k, load(a, k))

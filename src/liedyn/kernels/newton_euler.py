@@ -27,16 +27,20 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class BodyMotion(NamedTuple):
+    """Motion of the bodies."""
+
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate
 
 
 class NewtonEulerWorkspace(NamedTuple):
+    """Motion of the bodies and wrenches that their joints transmit."""
+
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
-    F: np.ndarray        # (6n,) what the joint transmits to the body: wrench on body i, in its frame
+    F: np.ndarray        # (6n,) wrench that the joint transmits to the body, in its frame
     passive: np.ndarray  # (nv,)
 
 
@@ -54,7 +58,7 @@ def newton_euler_workspace_size(n, nv): return sum(newton_euler_sizes(n, nv))
 
 @inline_kernel
 def store_ground(tree, x, V, dV):
-    """The ground: at rest, accelerated against gravity. `x` tells the kind of number."""
+    """Write the motion of the ground: at rest, and accelerated against gravity. `x` gives the kind of number."""
     rest = zero6(number_like(x, 0.0))
     store_twist(V, 0, rest)
     store_twist(dV, 0, add(rest, load_twist(tree.dV0, 0)))
@@ -62,8 +66,12 @@ def store_ground(tree, x, V, dV):
 
 @inline_kernel
 def newton_euler(tree, I, q, v, a, f_ext, passive, tau, ws):
-    """Writes tau (nv) and work. I: tree.I, or tree.J where work.F is not asked for. f_ext (6n) wrenches on bodies, or empty.
-    passive: less what springs and damping give."""
+    """Write tau (nv) and ws.
+
+    I        tree.I; or tree.J if ws.F is not used
+    f_ext    (6n) wrenches on bodies, or empty
+    passive  subtract the forces of springs, damping and friction
+    """
     store_ground(tree, q, ws.V, ws.dV)
     body_motions(tree, q, v, a, ws)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
@@ -80,7 +88,7 @@ def newton_euler(tree, I, q, v, a, f_ext, passive, tau, ws):
 
 @inline_kernel
 def body_motions(tree, q, v, a, ws):
-    """Forward, parents first: T, V and dV of bodies, from those of the ground."""
+    """Write T, V and dV of the bodies, parents first, from the motion of the ground."""
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
         V = joint_add(tree, i, Ad_inv(T, load_twist(ws.V, p)), v)         # V = Ad V_p + S dq
@@ -92,7 +100,7 @@ def body_motions(tree, q, v, a, ws):
 
 @inline_kernel
 def add_joint_forces(tree, q, v, a, passive, tau, buffer):
-    """tau += armature a, and what springs, damping and friction give is not asked of the motors."""
+    """Add armature a to tau; if `passive`, subtract the forces of springs, damping and friction."""
     for k in range(tree.armature.shape[0]):
         store(tau, k, load(tau, k) + load(tree.armature, k) * load(a, k))
     if passive:
@@ -101,16 +109,19 @@ def add_joint_forces(tree, q, v, a, passive, tau, buffer):
             store(tau, k, load(tau, k) - load(buffer, k))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def inverse_batch_workspace_size(n, nq, nv, nl): return newton_euler_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrenches, first, last):
-    """States first … last - 1 of a batch, eight at a time. `memory` and `first` … `last` are the caller's care.
+    """Write tau of states first … last - 1 of a batch, eight at a time.
 
-    wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
+    The caller guarantees the size of `memory` and the range of `first` and `last`.
+
+    wrenches: (N, 6n) wrench that each joint transmits to its body, in the body frame; or empty.
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
                                                         constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))

@@ -1,7 +1,7 @@
 """The equations of motion as linear functions of the inertial parameters: tau = Y pi, E = y pi, h = Z pi.
 
 S^T I V and S^T (I dV - ad*_V I V) (K1 (41), PBP §4) are linear in the ten numbers of I = (m, h, A). With V = (w, v),
-dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the second is power of the wrench
+dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the second is the power of the wrench
 
     moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
 """
@@ -16,14 +16,14 @@ from liedyn.model.description import FRICTION_SPEED, NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-# A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
+# The layout (int64) of the columns: number of columns, number of links; the links, with ten columns each; then for each
 # coordinate the column of its armature, damping, friction, stiffness, spring load and offset (nv each), or -1.
 ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD, OFFSET = range(6)
 
 
 @inline_kernel
 def inertia_row(S, V):
-    """The row y with S^T I V = y (m, h, A): ten numbers."""
+    """Return the row y with S^T I V = y (m, h, A): ten numbers."""
     (a, b), (w, v) = S, V
     h = add_cross(cross(v, a), b, w)
     return (dot3(b, v), h[0], h[1], h[2], a[0] * w[0], a[0] * w[1] + a[1] * w[0], a[0] * w[2] + a[2] * w[0],
@@ -32,7 +32,7 @@ def inertia_row(S, V):
 
 @inline_kernel
 def wrench_row(S, w, dw, alpha):
-    """The row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
+    """Return the row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
     a, b = S
     c, h = cross(a, w), add_cross(add_cross(cross(alpha, a), b, dw), cross(b, w), w)
     return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
@@ -42,7 +42,7 @@ def wrench_row(S, w, dw, alpha):
 
 @inline_kernel
 def store_parameter(layout, parameter, k, nv, Y, row, x):
-    """x in the column of a joint parameter of coordinate k, where it has one; `row` begins a row of Y."""
+    """Store x in the column of a joint parameter of coordinate k, if it has one. `row` is the start of a row of Y."""
     column = layout[2 + layout[1] + parameter * nv + k]
     if column >= 0:
         store(Y, row + column, x)
@@ -50,8 +50,10 @@ def store_parameter(layout, parameter, k, nv, Y, row, x):
 
 @kernel
 def regressor(tree, layout, q, v, a, Y, ws):
-    """Writes work and, where they are not zero for all states, numbers of Y (nv P, by rows): every link's ten columns in the rows
-    of the joints between it and the ground, and the joints' own."""
+    """Write the entries of Y (nv P, by rows) that are not zero for all states.
+
+    These are the ten columns of every link in the rows of the joints between it and the ground, and the joints' own parameters.
+    """
     columns, zero = layout[0], number_like(q, 0.0)
     store_ground(tree, q, ws.V, ws.dV)
     body_motions(tree, q, v, a, ws)
@@ -74,7 +76,7 @@ def regressor(tree, layout, q, v, a, Y, ws):
 
 @inline_kernel
 def joint_columns(tree, layout, q, v, a, Y):
-    """Columns of armature, damping, smoothed friction, springs (`joints.joint_model`) and offsets, as motor forces."""
+    """Write the columns of armature, damping, smoothed friction, springs (`joints.joint_model`) and offsets, as motor forces."""
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -89,9 +91,10 @@ def joint_columns(tree, layout, q, v, a, Y):
 
 @kernel
 def energy_momentum_regressor(tree, layout, q, v, y, ws):
-    """Writes y (8 P, by rows), after `kinematics` with twists: kinetic energy, potential energy, momentum (6) in the world.
+    """Write y (8 P, by rows), after `kinematics` with twists: kinetic energy, potential energy, momentum (6) in the world.
 
-    Of a spring, k/2 q^2 - (k rest) q: its energy less a constant."""
+    The energy of a spring is k/2 q^2 - (k rest) q, without the constant.
+    """
     columns, nv, zero = layout[0], tree.armature.shape[0], number_like(q, 0.0)
     clear(y)
     g = load3(tree.dV0, 3)                                                     # minus the acceleration of gravity
@@ -118,13 +121,13 @@ def energy_momentum_regressor(tree, layout, q, v, y, ws):
             store_parameter(layout, LOAD, k, nv, y, columns, -z)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def regressor_workspace_size(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def regressors(index, constants, memory, layout, q, v, a, Y, first, last):
-    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
+    """Write Y (N, nv P) of states first … last - 1; return a code."""
     n, nq, nv = index[0], index[1], index[2]
     tree, views = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
     Q, v1, a1, block, T, V, dV, _ = views
@@ -142,7 +145,7 @@ def regressors(index, constants, memory, layout, q, v, a, Y, first, last):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def energy_momentum_regressors(index, constants, memory, layout, q, v, y, first, last):
-    """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
+    """Write y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, block, m) = tree_views(index, constants), split_workspace(memory, (nq, nv, y.shape[1]))
     ws = kinematics_workspace(m, n)

@@ -1,14 +1,14 @@
-"""Second derivatives of inverse dynamics: those of `inverse_derivatives`, differentiated along every coordinate of the same path.
+"""Second derivatives of inverse dynamics: derivatives of `inverse_derivatives` along every coordinate of the same path.
 
-A joint m moves or drives all that hangs on it as one. With what this carries along taken out, a q_m changes there
+A joint m moves all its descendants as one rigid body. In their moving frames, q_m changes
 
     V by psi_m,    dV by zeta_m - ad_V psi_m,    psi_l by ad_psi_m s_l,    zeta_l by ad_zeta_m s_l + 2 ad_psi_m psi_l,
-    F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    I and s not;
+    F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    not I and s;
 
-a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
-of the columns of the same joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
-give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is seen
-from its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
+v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and of
+the other screws of the same joint only phi, by ad_s_m s_l. So each formula there becomes a wrench of two coordinates, one of the
+deepest body and one on its path to the ground, times each screw of that path: O(n depth^2). A path is expressed in the frame of
+its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
 """
 from typing import NamedTuple
 
@@ -33,14 +33,14 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class PathWorkspace(NamedTuple):
-    """The columns that move a body, from the ground on, seen from it: see `inverse_derivatives`."""
+    """Screws of the joints between the ground and a body, in the frame of the body: see `inverse_derivatives`."""
 
     s: np.ndarray       # (6nv,)
     psi: np.ndarray     # (6nv,)
     zeta: np.ndarray    # (6nv,)
     phi: np.ndarray     # (6nv,)
     k: np.ndarray       # (nv,) int64: their coordinates
-    first: np.ndarray   # (nv,) int64: where on the path those of the same joint begin
+    first: np.ndarray   # (nv,) int64: position on the path of the first coordinate of the same joint
 
 
 @inline_kernel
@@ -51,7 +51,7 @@ def path_workspace(memory, nv):
 
 @inline_kernel
 def store_path(tree, i, ws, path):
-    """Writes the path of body i. Returns where its own columns begin, and their end."""
+    """Write the path of body i. Return the positions of its first coordinate and of the end."""
     end, j, zero = 0, i, number_like(ws.psi, 0.0)
     while j > 0:
         end, j = end + NV[tree.kind[j]], tree.parent[j]
@@ -70,7 +70,7 @@ def store_path(tree, i, ws, path):
 
 
 class DeepestCoordinate(NamedTuple):
-    """Of a coordinate c and all that hangs on its body."""
+    """Quantities of a coordinate c of the deepest body, with the inertia of its descendants."""
 
     I: tuple
     B: tuple
@@ -85,8 +85,10 @@ class DeepestCoordinate(NamedTuple):
 
 @kernel
 def second_derivative_tensors(tree, q, v, passive, ws, path, T):
-    """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
-    `outward`."""
+    """Write T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda for coordinates on one path.
+
+    ws: `DerivativesWorkspace` after `forward_pass`.
+    """
     nv = tree.armature.shape[0]
     for i in range(tree.parent.size - 1, 0, -1):
         start, end = store_path(tree, i, ws, path)
@@ -109,7 +111,7 @@ def second_derivative_tensors(tree, q, v, passive, ws, path, T):
 
 @inline_kernel
 def store_ancestor_entries(path, T, nv, deepest, k, m, start):
-    """All that is differentiated by, or is the force of, coordinate k of the deepest body and m of the path."""
+    """Write all entries with coordinate k of the deepest body and coordinate m of another joint of the path."""
     I, B, s, psi, _, _, C, X, G = deepest
     l, first, (sm, pm, _, fm) = path.k[m], path.first[m], load_path_columns(path, m)
     turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
@@ -128,7 +130,7 @@ def store_ancestor_entries(path, T, nv, deepest, k, m, start):
 
 @inline_kernel
 def store_same_joint_entries(path, T, nv, deepest, k, m, start, end):
-    """The same with a coordinate m of the deepest body's own joint."""
+    """Write all entries with coordinates k and m of the deepest body's joint."""
     I, _, s, psi, _, _, _, X, _ = deepest
     l = path.k[m]
     turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
@@ -146,8 +148,11 @@ def store_same_joint_entries(path, T, nv, deepest, k, m, start, end):
 
 @inline_kernel
 def deepest_derivatives(path, deepest, m):
-    """How q_m and v_m change what the deepest body's coordinate gives: ad_s_m s; B(s_m); dF/dq of it by q_m, short of what is
-    carried along; dF/dv_m; and I s and B^T s by q_m (y, y_psi), B^T s by v_m (y_s): of B^T s the angular part, which is all."""
+    """Return derivatives of the deepest coordinate's quantities with respect to q_m and v_m.
+
+    These are ad_s_m s; B(s_m); d(dF/dq)/dq_m without the motion of the frame; dF/dv_m; derivatives of I s and B^T s with respect
+    to q_m (y, y_psi) and of B^T s with respect to v_m (y_s). Of B^T s, the angular part is enough.
+    """
     I, B, s, psi, P, g, _, _, _ = deepest
     sm, pm, zm, fm = load_path_columns(path, m)
     Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
@@ -160,7 +165,7 @@ def deepest_derivatives(path, deepest, m):
 
 @inline_kernel
 def store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s):
-    """tau_k by coordinate l and one above it."""
+    """Write the entries of tau_k with respect to coordinate l and one above it."""
     r, (sb, pb, zb, fb) = path.k[b], load_path_columns(path, b)
     qq, vv, a = dot(y, zb) + dot3(y_psi, pb[0]), dot3(y_s, sb[0]), dot(y, sb)
     store(T, tensor_index(nv, 0, k, l, r), qq)
@@ -175,7 +180,7 @@ def store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s):
 
 @inline_kernel
 def store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s):
-    """tau_k by two coordinates of one joint."""
+    """Write the entries of tau_k with respect to two coordinates of one joint."""
     r, (sb, pb, zb, _) = path.k[b], load_path_columns(path, b)
     store(T, tensor_index(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
     store(T, tensor_index(nv, 1, k, r, l), dot3(y_s, pb[0]))
@@ -184,7 +189,7 @@ def store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s):
 
 @inline_kernel
 def store_ancestor_force(path, T, nv, k, l, b, q, v, vv, u, a):
-    """The force of a coordinate above k by k and by l, another joint's."""
+    """Write the entries of the force of a coordinate above k, with respect to k and to l of another joint."""
     r, sb = path.k[b], load_twist(path.s, b)
     qq, both = dot(q, sb), dot(vv, sb)
     store(T, tensor_index(nv, 0, r, k, l), qq)
@@ -203,18 +208,18 @@ def load_path_columns(path, m):
 
 @inline_kernel
 def tensor_index(nv, tensor, i, j, k):
-    """Of the force of i, by j and k, in one of the four tensors."""
+    """Return the index of the force of i, with respect to j and k, in one of the four tensors."""
     return ((tensor * nv + i) * nv + j) * nv + k
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def second_derivatives_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
-    """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
+    """Write out (N, 4 nv^3) of states first … last - 1: dqdq, dqdv, dvdv, dqda; return a code."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, V, A, room, block, m) = tree_views(index,
                                                  constants), split_workspace(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))

@@ -1,11 +1,10 @@
-"""Hybrid dynamics and its time derivatives up to any order in body frames; forward dynamics is the
-case of none prescribed.
+"""Hybrid dynamics and its time derivatives of any order, in body frames. Forward dynamics: no coordinate is prescribed.
 
 At every order the equations are those of order 0 with another bias, since the leading coefficients of dV and F obey the same
 relations: the articulated inertias are factored once (AGF Lemma 2). Order k, in coefficients (see `joints.taylor_series`):
 
-    dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: what lower orders of the motion carry
-    F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: what lower orders of F carry
+    dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: from lower orders of the motion
+    F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: from lower orders of F
          = Pi (Ad_{T^-1} dV_k of the parent + eta_k) + beta_k                  after elimination of the joint
 
 Source: AGF (22)-(26), (44)-(56), Algorithms 3-4, Lemma 2.
@@ -80,25 +79,27 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class HybridSeriesWorkspace(NamedTuple):
+    """Taylor coefficients of a tree, and articulated inertias. K: number of coefficients."""
+
     T: np.ndarray        # (12n,) pose in the parent at t = 0
     V: np.ndarray        # (6Kn,) coefficients of twists
-    U: np.ndarray        # (6Kn,) of the parents' twists seen from the bodies at t = 0
+    U: np.ndarray        # (6Kn,) of the parents' twists in the frames of the bodies at t = 0
     P: np.ndarray        # (6Kn,) of momenta
-    F: np.ndarray        # (6Kn,) of what the joints transmit to their bodies
+    F: np.ndarray        # (6Kn,) of the wrenches that joints transmit to their bodies
     E: np.ndarray        # (18Kn,) of the joints' motions
-    AI: np.ndarray       # (21n,) what children add to the articulated inertia
-    AB: np.ndarray       # (6n,) what children add to the bias of this order
+    AI: np.ndarray       # (21n,) sum of the children's contributions to the articulated inertia
+    AB: np.ndarray       # (6n,) sum of the children's contributions to the bias of this order
     Pi: np.ndarray       # (21n,) articulated inertias after elimination
     beta: np.ndarray     # (6n,) bias of this order after elimination
     eta: np.ndarray      # (6n,)
     dV: np.ndarray       # (6n,)
-    base: np.ndarray     # (6K,) spatial wrench on the floating base, seen from it at t = 0
+    base: np.ndarray     # (6K,) spatial wrench on the floating base, in its frame at t = 0
     v: np.ndarray        # (nv K,) coefficients of v
     friction_series: np.ndarray      # (2 nv K,)
 
 
 class FactorSeriesWorkspace(NamedTuple):
-    """What `joints.joint_model` works with."""
+    """Arrays that the functions of `joints.joint_model` use."""
 
     U: np.ndarray        # (6nv,)
     Psi: np.ndarray      # (nv,)
@@ -114,7 +115,7 @@ def hybrid_series_sizes(n, nv, K):
 
 @inline_kernel
 def hybrid_series_workspace(memory, n, nv, K):
-    """The work, that of the factors, and the rest of the memory."""
+    """Return the workspace, the workspace of the factors, and the remaining memory."""
     views = split_workspace(memory, hybrid_series_sizes(n, nv, K))
     factors = split_workspace(views[-1], (6 * nv, nv, nv, nv))
     return HybridSeriesWorkspace(*views[:-1]), FactorSeriesWorkspace(*factors[:-1]), factors[-1]
@@ -125,10 +126,11 @@ def hybrid_series_workspace_size(n, nv, K): return sum(hybrid_series_sizes(n, nv
 
 @kernel
 def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors):
-    """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
+    """Write coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed and of tau where prescribed.
 
-    spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
-    joint's articulated inertia vanishes."""
+    spatial_body: free body whose tau is its spatial wrench on input, and the wrench in its frame on output; or -1. Returns a
+    positive number if a joint's articulated inertia vanishes.
+    """
     nv = tree.armature.shape[0]
     store_ground_series(tree, K, ws.V)
     store_coefficient(K, 0, v, ws.v)
@@ -151,7 +153,7 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_bod
 
 @inline_kernel
 def store_coefficient(K, k, x, v):
-    """Coefficient k of v, whose rate has coefficient k - 1 x."""
+    """Store coefficient k of v. Coefficient k - 1 of its rate is x."""
     per = 1.0 / k if k > 0 else 1.0
     for c in range(v.shape[0] // K):
         store(v, c * K + k, load(x, c) * per)
@@ -159,7 +161,7 @@ def store_coefficient(K, k, x, v):
 
 @kernel
 def initialize_series(tree, K, q, ws):
-    """Poses, and coefficients 0 of twists."""
+    """Write poses, and coefficients 0 of twists."""
     for i in range(1, tree.parent.size):
         T = joint_pose(tree, i, q)
         store_pose(ws.T, i, T)
@@ -171,7 +173,7 @@ def initialize_series(tree, K, q, ws):
 
 @kernel
 def backward_pass(tree, K, k, prescribed, passive, a, tau, wrenches, ws, factors):
-    """Order k, children first: eta, beta and u."""
+    """Write eta, beta and u of order k, children first."""
     n = tree.parent.size
     for i in range(n - 1, 0, -1):
         advance_motion(tree, i, K, k + 1, ws.v, ws.E)
@@ -189,7 +191,7 @@ def backward_pass(tree, K, k, prescribed, passive, a, tau, wrenches, ws, factors
 
 @kernel
 def spatial_wrench_to_body(tree, K, k, i, tau, ws):
-    """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
+    """Transform order k of a spatial wrench to the frame of a free body on the ground, by Ad*_T with T(t) = T(0) D(t)."""
     o = tree.iv[i]
     store_twist(ws.base, k, dAd(load_pose(ws.T, i), (load3(tau, o), load3(tau, o + 3))))
     m, f = load_twist(ws.base, k)
@@ -203,7 +205,7 @@ def spatial_wrench_to_body(tree, K, k, i, tau, ws):
 
 @kernel
 def articulated_inertias(tree, prescribed, ws, factors):
-    """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
+    """Write articulated inertias (K1 Table 4), which all orders share. Return a positive number if one vanishes for its joint."""
     zero = number_like(ws.T, 0.0)
     deficit = zero - 1.0
     for i in range(tree.parent.size - 1, 0, -1):
@@ -217,7 +219,7 @@ def articulated_inertias(tree, prescribed, ws, factors):
 
 @inline_kernel
 def store_ground_rate(k, ws):
-    """The ground's dV is constant: coefficient 1 of its twist."""
+    """Write coefficient 1 of the ground's twist; its dV is constant."""
     zero = number_like(ws.dV, 0.0)
     store_twist(ws.dV, 0, zero6(zero))
     if k == 0:
@@ -226,7 +228,7 @@ def store_ground_rate(k, ws):
 
 @kernel
 def forward_pass(tree, K, k, prescribed, passive, a, tau, ws, factors):
-    """Order k, parents first: a or tau, and the next coefficients of V and U, this one of F."""
+    """Write a or tau of order k, the next coefficients of V and U, and coefficient k of F, parents first."""
     for i in range(1, tree.parent.size):
         parents = Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i]))
         moved = add(parents, load_twist(ws.eta, i))
@@ -239,10 +241,10 @@ def forward_pass(tree, K, k, prescribed, passive, a, tau, ws, factors):
             store_twist(ws.F, i * K + k, add(symv6(load_sym6(ws.Pi, i), moved), load_twist(ws.beta, i)))
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def solve_series(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors):
-    """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
+    """Run `higher_order_hybrid` from derivatives to derivatives, with all checks except those of the wrenches; return a code."""
     code = derivatives_to_series(tree, K, prescribed, q, v, a, tau)
     if code != OK:
         return code
@@ -256,7 +258,7 @@ def solve_series(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, pass
 
 @inline_kernel
 def derivatives_to_series(tree, K, prescribed, q, v, a, tau):
-    """Checks what is given, and turns derivatives a and tau into coefficients in place."""
+    """Check the inputs, and convert derivatives a and tau to coefficients in place; return a code."""
     nv = tree.armature.shape[0]
     code = check_state(tree, q, v)
     for k in range(K - 1):
@@ -273,7 +275,7 @@ def derivatives_to_series(tree, K, prescribed, q, v, a, tau):
 
 @inline_kernel
 def series_to_derivatives(K, a, tau):
-    """And back."""
+    """Convert coefficients a and tau to derivatives in place."""
     rows = a.shape[0]
     scale_rows(a, K - 1, rows // (K - 1), True)
     scale_rows(tau, K - 1, rows // (K - 1), True)
@@ -289,8 +291,11 @@ def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
        "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
        nogil=True)
 def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial_body, passive, first, last):
-    """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
-    empty; spatial: see `higher_order_hybrid`."""
+    """Complete a and tau (N, (K - 1) nv) in place for states first … last - 1.
+
+    f_ext         (N, (K - 1) 6 n_links) in `frame`, or empty
+    spatial_body  see `higher_order_hybrid`
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, rows = tree_views(index, constants), nv * (K - 1)
     Q, V, A, Tau, inputs, m = split_workspace(memory, (nq, nv, rows, rows, rows))
@@ -313,7 +318,7 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
                                 index[5] != 0, ws, factors)
         if code != OK:
             return code
-        if given and asked:                   # what was given goes back as it was
+        if given and asked:                   # inputs keep their bits
             load_block(a, s, inputs)
             restore_inputs(inputs, A, prescribed, True)
             load_block(tau, s, inputs)
@@ -327,6 +332,7 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
 
 @inline_kernel
 def restore_inputs(inputs, x, prescribed, selected):
+    """Copy the inputs back, which a conversion to coefficients and back would round."""
     nv = prescribed.shape[0]
     for c in range(nv):
         if prescribed[c] == selected:

@@ -1,7 +1,7 @@
-"""Inverse dynamics and its time derivatives up to any order, O(n r^2), in body frames.
+"""Inverse dynamics and its time derivatives of any order, O(n r^2), in body frames.
 
 In body frames inertias are constant, and with Taylor coefficients every product is a Cauchy sum (see `joints.taylor_series`).
-Gravity costs nothing: the ground's twist is (0, -g t), that of a frame accelerated against gravity.
+Gravity needs no extra operations: the ground's twist is (0, -g t), that of a frame accelerated against gravity.
 
 Source: AGF (57)-(66), Algorithms 1-2.
 """
@@ -55,11 +55,11 @@ from liedyn.lie.vectors import (
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-# Between time derivatives, as users have them, and Taylor coefficients, as kernels have them: x_k = x^(k) / k! ----------
+# Conversion between time derivatives of users and Taylor coefficients of kernels: x_k = x^(k) / k! ----------------------
 
 @inline_kernel
 def to_series(x, K, n, out):
-    """Derivatives x (K rows of n) to coefficients out (n series of K)."""
+    """Convert derivatives x (K rows of n) to coefficients out (n series of K)."""
     scale = 1.0
     for k in range(K):
         if k > 1:
@@ -70,7 +70,7 @@ def to_series(x, K, n, out):
 
 @inline_kernel
 def scale_rows(x, K, n, to_derivatives):
-    """x (K rows of n) times k! in place, or by 1 / k! where not `to_derivatives`."""
+    """Multiply x (K rows of n) by k! in place, or by 1 / k! if not `to_derivatives`."""
     scale = 1.0
     for k in range(2, K):
         scale = scale * k
@@ -81,22 +81,24 @@ def scale_rows(x, K, n, to_derivatives):
 
 # Taylor series of external wrenches on bodies, from those on links in one of three frames -------------------------------
 
-# In link frames they only move to their body. Others turn against it: with the body's pose T(t) = T(0) D(t) in the world and E
-# the series of Ad_D = [R 0; B R], E' = E ad_V, a wrench that is F in the world is Ad*_D (Ad*_{T(0)} F) on the body. V is the
-# body's twist against the ground, which is V of the kernels less the ground's own (0, -g t).
+# Wrenches in link frames are constant transforms of those on bodies. The other frames rotate relative to the body: with the
+# body's pose T(t) = T(0) D(t) in the world and E the series of Ad_D = [R 0; B R], E' = E ad_V, a wrench F in the world is
+# Ad*_D (Ad*_{T(0)} F) on the body. V is the body's twist relative to the ground: V of the kernels minus the ground's (0, -g t).
 #
 # Source: AGF (67)-(70).
 
 class WrenchSeries(NamedTuple):
+    """Taylor series of external wrenches."""
+
     given: bool
     frame: int
     links: np.ndarray      # (6 n_links (K - 1),) order by order
     F: np.ndarray          # (6n (K - 1),) on bodies, order by order
     T: np.ndarray          # (12n,) poses of bodies in the world; from here on empty where the frame is LOCAL
     E: np.ndarray          # (18nK,)
-    gravity: np.ndarray       # (3nK,) acceleration of the ground, seen from the bodies
-    initial_frame_wrenches: np.ndarray      # (6 n_links K,) wrenches seen from where their bodies stand at t = 0
-    magnitude: np.ndarray     # (n,) zero where a body bears none
+    gravity: np.ndarray       # (3nK,) acceleration of the ground, in the frames of the bodies
+    initial_frame_wrenches: np.ndarray      # (6 n_links K,) wrenches in the frames of their bodies at t = 0
+    magnitude: np.ndarray     # (n,) zero for bodies without a wrench
 
 
 @inline_kernel
@@ -112,7 +114,7 @@ def wrench_series_workspace_size(n, nl, K): return 6 * (nl + n) * K + 13 * n + (
 
 @kernel
 def initialize_wrench_series(tree, K, q, wrenches):
-    """From the links' derivatives in `wrenches.links` to what `advance_wrench_series` needs."""
+    """Convert the derivatives in `wrenches.links` to the arrays that `advance_wrench_series` needs."""
     n, nl, zero = tree.parent.size, tree.link_body.size, number_like(q, 0.0)
     scale_rows(wrenches.links, K - 1, 6 * nl, False)
     if wrenches.frame == LOCAL:
@@ -143,7 +145,7 @@ def initialize_wrench_series(tree, K, q, wrenches):
 
 @kernel
 def advance_wrench_series(tree, K, k, V, wrenches):
-    """Coefficient k of the wrenches on bodies, which must be called for 0, 1, … k in turn; needs V up to k - 1."""
+    """Write coefficient k of the wrenches on bodies, from V up to k - 1. Call it for 0, 1, … k in this order."""
     n, zero = tree.parent.size, number_like(V, 0.0)
     if wrenches.frame == LOCAL:
         return
@@ -161,14 +163,14 @@ def advance_wrench_series(tree, K, k, V, wrenches):
                 m, f = add_rotate_back(m, R, W[0]), add_rotate_back(f, R, W[1])
                 if wrenches.frame == WORLD:
                     m = add_rotate_back(m, load9(wrenches.E, e + 9), W[1])
-            if wrenches.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
+            if wrenches.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin is constant in the body
                 m = add_cross(m, load3(tree.link_pose, 12 * link + 9), f)
             add_to_twist(wrenches.F, n * k + b, (m, f))
 
 
 @inline_kernel
 def advance_world_motion(i, K, k, V, wrenches):
-    """Coefficient k of E' = E ad_V, row by row, and of the fall."""
+    """Write coefficient k of E' = E ad_V, row by row, and of gravity."""
     zero, e = number_like(V, 0.0), MOTION_SIZE * K * i
     for row in range(3):
         r, b = zero6(zero)
@@ -183,16 +185,18 @@ def advance_world_motion(i, K, k, V, wrenches):
     store3(wrenches.gravity, 3 * (K * i + k), rotate_back(load9(wrenches.E, e + MOTION_SIZE * k), gravity))
 
 
-# higher order inverse ---------------------------------------------------------------------------------------------------
+# Inverse dynamics -------------------------------------------------------------------------------------------------------
 
 class InverseSeriesWorkspace(NamedTuple):
+    """Taylor coefficients of a tree."""
+
     T: np.ndarray        # (12n,) pose in the parent at t = 0
     V: np.ndarray        # (6Kn,) coefficients of twists
     E: np.ndarray        # (18Kn,) of the joints' motions
-    G: np.ndarray        # (6Kn,) of what children hand to their parent
-    U: np.ndarray        # (6K,) of one body: its parent's twist seen from it at t = 0
+    G: np.ndarray        # (6Kn,) sums of the children's wrenches
+    U: np.ndarray        # (6K,) of one body: its parent's twist, in its frame at t = 0
     P: np.ndarray        # (6K,) of one body: momentum
-    F: np.ndarray        # (6K,) of one body: what its joint transmits
+    F: np.ndarray        # (6K,) of one body: wrench that its joint transmits
     passive: np.ndarray  # (nv,)
     friction_series: np.ndarray      # (2 nv K,)
 
@@ -203,7 +207,7 @@ def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K 
 
 @inline_kernel
 def inverse_series_workspace(memory, n, nv, K):
-    """The work, and the rest of the memory."""
+    """Return the workspace and the remaining memory."""
     views = split_workspace(memory, inverse_series_sizes(n, nv, K))
     return InverseSeriesWorkspace(*views[:-1]), views[-1]
 
@@ -213,7 +217,7 @@ def inverse_series_workspace_size(n, nv, K): return sum(inverse_series_sizes(n, 
 
 @inline_kernel
 def store_ground_series(tree, K, V):
-    """Twist of the ground: (0, -g t)."""
+    """Write the twist of the ground: (0, -g t)."""
     rest = zero6(number_like(V, 0.0))
     for k in range(K):
         store_twist(V, k, rest)
@@ -222,7 +226,7 @@ def store_ground_series(tree, K, V):
 
 @inline_kernel
 def bias_wrench_coefficient(K, i, k, V, P, first):
-    """sum over j = 0 … k of -ad*_{V_j} P_{k-j}; the coefficients of P from `first` on."""
+    """Return the sum over j = 0 … k of -ad*_{V_j} P_{k-j}. `first`: position of P_0."""
     F = neg_dad(load_twist(V, i * K), load_twist(P, first + k))
     for j in range(1, k + 1):
         F = sub_dad(F, load_twist(V, i * K + j), load_twist(P, first + k - j))
@@ -231,7 +235,7 @@ def bias_wrench_coefficient(K, i, k, V, P, first):
 
 @kernel
 def higher_order_inverse(tree, K, q, v, wrenches, passive, has_friction, tau, ws):
-    """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
+    """Write coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
     store_ground_series(tree, K, ws.V)
     twist_series(tree, K, q, v, ws)
     if wrenches.given:
@@ -243,7 +247,7 @@ def higher_order_inverse(tree, K, q, v, wrenches, passive, has_friction, tau, ws
 
 @inline_kernel
 def twist_series(tree, K, q, v, ws):
-    """Forward, parents first: poses, and coefficients of twists and joints' motions."""
+    """Write poses, and coefficients of twists and joints' motions, parents first."""
     V, E, U = ws.V, ws.E, ws.U
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
@@ -260,7 +264,7 @@ def twist_series(tree, K, q, v, ws):
 
 @inline_kernel
 def force_series(tree, K, wrenches, tau, ws):
-    """Backward, children first: what the joints transmit."""
+    """Write the wrenches that joints transmit, and tau, children first."""
     n, nv = tree.parent.size, tree.armature.shape[0]
     V, E, G, P, F = ws.V, ws.E, ws.G, ws.P, ws.F
     for i in range(n - 1, 0, -1):
@@ -280,6 +284,7 @@ def force_series(tree, K, wrenches, tau, ws):
 
 @inline_kernel
 def add_joint_force_series(tree, K, q, v, passive, has_friction, tau, ws):
+    """Add armature times acceleration to tau; if `passive`, subtract passive forces."""
     nv = tree.armature.shape[0]
     for k in range(K - 1):
         if passive:
@@ -291,7 +296,7 @@ def add_joint_force_series(tree, K, q, v, passive, has_friction, tau, ws):
             store(tau, k * nv + c, force)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def higher_order_inverse_workspace_size(n, nq, nv, nl, K):
     return inverse_series_workspace_size(n, nv, K) + nq + 3 * nv * K + wrench_series_workspace_size(n, nl, K)
 
@@ -299,8 +304,11 @@ def higher_order_inverse_workspace_size(n, nq, nv, nl, K):
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)", nogil=True)
 def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passive, tau, first, last):
-    """States first … last - 1. v (N, K nv): derivatives 0 … K - 1; f_ext (N, (K - 1) 6 n_links) in `frame`, or empty;
-    tau (N, (K - 1) nv)."""
+    """Write tau (N, (K - 1) nv) of states first … last - 1.
+
+    v      (N, K nv): derivatives 0 … K - 1
+    f_ext  (N, (K - 1) 6 n_links) in `frame`, or empty
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, x, series, Tau, m) = tree_views(index, constants), split_workspace(memory, (nq, nv * K, nv * K, nv * (K - 1)))
     ws, m = inverse_series_workspace(m, n, nv, K)

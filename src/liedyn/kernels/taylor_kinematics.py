@@ -1,10 +1,11 @@
 """Time derivatives of any order of poses, twists, Jacobians, centre of mass and momentum.
 
-Everything comes from poses as truncated Taylor series (`joints.taylor_series`), where a product is a Cauchy sum: O(m^2) a body
-for m derivatives. v (m nv) is the series of the velocity; that of a pose then has the coefficients 0 … m, and so has a
-Jacobian; a twist has 0 … m - 1. Twists and Jacobians are taken in the frame that is asked for, step by step along the tree, and
-not turned there at the end: what is constant in that frame stays so, where turning would leave rounding that grows with m.
-Source: AGF Algorithm 1, which is `world_twists`.
+All are computed from poses as truncated Taylor series (`joints.taylor_series`), where a product is a Cauchy sum: O(m^2) per body
+for m derivatives. v (m nv) is the series of the velocity. Poses and Jacobians have the coefficients 0 … m, twists 0 … m - 1.
+Twists and Jacobians are computed along the tree in the requested frame. A rotation into that frame at the end would leave
+rounding in constant quantities that grows with m.
+
+Source: AGF Algorithm 1 (`world_twists`).
 """
 from liedyn.joints.joint_model import joint_add, joint_column, tree_views
 from liedyn.joints.taylor_series import apply_joint_series
@@ -35,18 +36,18 @@ from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-ALL_LINKS = -1          # for a link: all of them
+ALL_LINKS = -1          # in place of the index of a link
 
 
 @inline_kernel
 def joint_moves_body(tree, i, body):
-    """Whether joint i moves the body; bodies stand depth first, so what a joint moves stands together."""
+    """Return whether joint i moves the body. In depth-first order, the bodies that a joint moves are consecutive."""
     return body > 0 and tree.iv[i] <= tree.iv[body] and tree.iv[body] <= tree.last[tree.iv[i]]
 
 
 @inline_kernel
 def constant_pose_series(T, m, pose):
-    """T: the series of a pose that stands still."""
+    """Write T, the series of a constant pose."""
     store_pose(T, 0, pose)
     for k in range(12, 12 * (m + 1)):
         store(T, k, 0.0)
@@ -54,8 +55,10 @@ def constant_pose_series(T, m, pose):
 
 @kernel
 def body_series(tree, q, v, m, end, T, M):
-    """T (12 (m + 1) n): series of the poses in the world of all bodies; with a link `end`, of those that carry it only.
-    M (12 (m + 1)): scratch."""
+    """Write T (12 (m + 1) n): series of the poses of all bodies in the world.
+
+    end: with a link, only the bodies between it and the ground. M (12 (m + 1)) is scratch.
+    """
     size = 12 * (m + 1)
     constant_pose_series(T, m, ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
     for i in range(1, tree.parent.size):
@@ -69,7 +72,7 @@ def body_series(tree, q, v, m, end, T, M):
 
 @inline_kernel
 def link_series(tree, link, m, T, X):
-    """X (12 (m + 1)): of a link, from those of the bodies."""
+    """Write X (12 (m + 1)): series of a link's pose, from those of the bodies."""
     body, offset = T[12 * (m + 1) * tree.link_body[link]:], load_pose(tree.link_pose, link)
     for k in range(m + 1):
         store_pose(X, k, compose(load_pose(body, k), offset))
@@ -78,8 +81,10 @@ def link_series(tree, link, m, T, X):
 # twists ---------------------------------------------------------------------------------------------------------------
 @kernel
 def body_twists(tree, q, v, m, end, V, L, M):
-    """V (6 m n): twists in body frames, V_i = Ad_{L^-1} V_parent + S v with L the pose in the parent. `end` as in body_series;
-    L, M (12 (m + 1)): scratch."""
+    """Write V (6 m n): twists in body frames, V_i = Ad_{L^-1} V_parent + S v with L the pose in the parent.
+
+    end: as in `body_series`. L, M (12 (m + 1)) are scratch.
+    """
     rest = zero6(number_like(q, 0.0))
     for k in range(m):
         store_twist(V, k, rest)
@@ -89,7 +94,7 @@ def body_twists(tree, q, v, m, end, V, L, M):
         P, Vi = V[6 * m * tree.parent[i]:], V[6 * m * i:6 * m * i + 6 * m]
         constant_pose_series(L, m, load_pose(tree.T0, i))
         apply_joint_series(tree, i, q, v, m, 1.0, L, M)
-        for k in range(m):                                        # the velocity of the parent where body i is
+        for k in range(m):                                        # velocity of the parent at the origin of body i
             y = load3(P, 6 * k + 3)
             for j in range(k + 1):
                 y = add_cross(y, load3(P, 6 * j), load3(L, 12 * (k - j) + 9))
@@ -104,7 +109,7 @@ def body_twists(tree, q, v, m, end, V, L, M):
 
 @kernel
 def world_twists(tree, v, m, end, T, V):
-    """V (6 m n): twists in the world about its origin, V_i = V_parent + Ad_{T_i} S v. T: poses of the bodies."""
+    """Write V (6 m n): twists in the world about its origin, V_i = V_parent + Ad_{T_i} S v. T: poses of the bodies."""
     zero, nv = number_like(v, 0.0), tree.armature.shape[0]
     rest = zero6(zero)
     for k in range(m):
@@ -119,7 +124,7 @@ def world_twists(tree, v, m, end, T, V):
                 R, S = load9(Ti, 12 * (k - j)), joint_add(tree, i, rest, v[j * nv:])
                 w, u = add_rotate(w, R, S[0]), add_rotate(u, R, S[1])
             store_twist(Vi, k, (w, u))                            # along world axes, about the body's origin
-        for k in range(m - 1, -1, -1):                            # downwards, since w_j is the joint's own until its turn comes
+        for k in range(m - 1, -1, -1):                            # downwards: w_j must remain that of the joint until its turn
             W = add(load_twist(P, k), load_twist(Vi, k))
             for j in range(k + 1):
                 W = W[0], add_cross(W[1], load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j))
@@ -128,7 +133,7 @@ def world_twists(tree, v, m, end, T, V):
 
 @inline_kernel
 def link_twist(tree, link, k, frame, m, X, V):
-    """Coefficient k of a link's twist; X: its pose. V: twists of the bodies, in the world unless the frame is LOCAL."""
+    """Return coefficient k of a link's twist. X: its pose; V: twists of the bodies, in the world unless the frame is LOCAL."""
     W = load_twist(V[6 * m * tree.link_body[link]:], k)
     if frame == LOCAL:
         return Ad_inv(load_pose(tree.link_pose, link), W)
@@ -140,14 +145,17 @@ def link_twist(tree, link, k, frame, m, X, V):
 # Jacobians ------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def clear_jacobian(tree, m, J):
+    """Set J to zero."""
     for k in range(6 * tree.armature.shape[0] * (m + 1)):
         store(J, k, 0.0)
 
 
 @kernel
 def body_jacobian(tree, link, q, v, m, U, M, J):
-    """J (6 nv (m + 1)): series of a link's Jacobian in its own frame: columns Ad_U S with U (12 (m + 1)) the pose of body i in
-    the link. M: scratch."""
+    """Write J (6 nv (m + 1)): series of a link's Jacobian in its frame.
+
+    The columns are Ad_U S with U (12 (m + 1)) the pose of body i in the link. M is scratch.
+    """
     clear_jacobian(tree, m, J)
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     constant_pose_series(U, m, inverse(load_pose(tree.link_pose, link)))
@@ -164,7 +172,7 @@ def body_jacobian(tree, link, q, v, m, U, M, J):
 
 @kernel
 def world_jacobian(tree, link, frame, m, T, X, J):
-    """The same along world axes, about the world's origin or about the link's. T: poses of the bodies, X: of the link."""
+    """Write J in world axes, about the world's origin or the link's. T: poses of the bodies; X: pose of the link."""
     clear_jacobian(tree, m, J)
     nv, zero = tree.armature.shape[0], number_like(T, 0.0)
     for i in range(1, tree.parent.size):
@@ -175,7 +183,7 @@ def world_jacobian(tree, link, frame, m, T, X, J):
 
 @inline_kernel
 def move_column(S, frame, m, T, X, J, column, nv):
-    """The screw S of the body at T, along the axes in which T is given: about their origin (WORLD), or about the link's, X."""
+    """Write the column of a screw S of the body at T, in the axes of T, about their origin (WORLD) or the link's, at X."""
     for k in range(m + 1):
         R = load9(T, 12 * k)
         w, v = rotate(R, S[0]), rotate(R, S[1])
@@ -192,8 +200,10 @@ def move_column(S, frame, m, T, X, J, column, nv):
 # sums over bodies -----------------------------------------------------------------------------------------------------
 @kernel
 def total_series(tree, m, T, V, c, h):
-    """c (3 (m + 1)): centre of mass in the world. h (6 m): momentum about the world's origin, sum Ad*_{T^-1} I V. T, V: poses and
-    twists of the bodies, in their frames; V is spoilt."""
+    """Write the centre of mass c (3 (m + 1)) in the world and the momentum h (6 m) about the world's origin, sum Ad*_{T^-1} I V.
+
+    T, V: poses and twists of the bodies, in their frames; V is overwritten.
+    """
     zero = number_like(T, 0.0)
     for k in range(3 * (m + 1)):
         store(c, k, 0.0)
@@ -208,7 +218,7 @@ def total_series(tree, m, T, V, c, h):
             store3(c, 3 * k, add3(load3(c, 3 * k), add3(rotate(R, I[1]), scale3(I[0], p))))
         for k in range(m):
             store_twist(Vi, k, momentum(I, load_twist(Vi, k)))
-        for k in range(m - 1, -1, -1):                            # turned in place, downwards
+        for k in range(m - 1, -1, -1):                            # rotated in place, downwards
             n, f = zero6(zero)
             for j in range(k + 1):
                 R = load9(Ti, 12 * j)
@@ -223,22 +233,22 @@ def total_series(tree, m, T, V, c, h):
         store(c, k, load(c, k) / mass)
 
 
-# from Python ----------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def series_workspace_size(n, nq, nv, m, results):
-    """Of an entry below, with so many numbers of results."""
+    """Return the size of the workspace of an entry point below, for results of so many numbers."""
     return nq + m * nv + 12 * (m + 1) * (n + 3) + 6 * m * n + results
 
 
 @inline_kernel
 def series_workspace(x, n, nq, nv, m):
-    """q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three poses of scratch, the rest."""
+    """Return q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three scratch poses, remaining memory."""
     size = 12 * (m + 1)
     return split_workspace(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
 
 
 @inline_kernel
 def load_series(tree, q, v, s, m, Q, v1):
-    """As `batch_blocks.load_state`: Q, and coefficients v1 of the velocity."""
+    """Copy a state to Q and the coefficients of its velocity to v1; return a code."""
     code = load_state(tree, q, v, s, Q, v1)
     if code == OK:
         scale_rows(v1, m, tree.armature.shape[0], False)
@@ -247,8 +257,10 @@ def load_series(tree, q, v, s, m, Q, v1):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first, last):
-    """Of a link or ALL_LINKS one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
-    v (N, m nv): the velocity and its derivatives."""
+    """Write poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links), of one link or ALL_LINKS.
+
+    The index of the derivative varies slowest. v (N, m nv): the velocity and its derivatives.
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree = tree_views(index, constants)
     low, high = (0, nl) if link == ALL_LINKS else (link, link + 1)
@@ -284,7 +296,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobian_derivatives_batch(index, constants, memory, m, link, frame, q, v, J, first, last):
-    """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
+    """Write J (N, 6 nv (m + 1)) of a link. v (N, m nv): the velocity and its derivatives."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_views(index, constants)
     Q, v1, B, _W, X, _L, M, x = series_workspace(memory, n, nq, nv, m)
@@ -307,7 +319,7 @@ def jacobian_derivatives_batch(index, constants, memory, m, link, frame, q, v, J
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
-    """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
+    """Write centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_views(index, constants)
     Q, v1, B, W, _X, L, M, x = series_workspace(memory, n, nq, nv, m)
@@ -319,7 +331,7 @@ def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
         body_series(tree, Q, v1, m, ALL_LINKS, B, M)
         body_twists(tree, Q, v1, m, ALL_LINKS, W, L, M)
         total_series(tree, m, B, W, c1, h1)
-        scale_rows(c1, m + 1, 3, True)                  # not finite where nothing has mass
+        scale_rows(c1, m + 1, 3, True)                  # not finite if no body has mass
         scale_rows(h1, m, 6, True)
         if not all_finite(h1):
             return BAD_RESULT

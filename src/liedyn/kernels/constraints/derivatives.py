@@ -360,7 +360,7 @@ def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_
                 velocity_derivatives(tree, loops, c, x, constraint_motion, ws.rows, ws.loop, rates.Xq)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
     return balance_derivatives_workspace_size(n, nv,
                                               nc) + balance_derivatives_size(nv,

@@ -58,7 +58,7 @@ def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, 
         store_constraint_jacobian(tree, loops, ws.T, frames, columns, out)
 
 
-# from Python ------------------------------------------------------------------------------------------------------
+# batches ----------------------------------------------------------------------------------------------------------------
 def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
     return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
 
