@@ -1,4 +1,4 @@
-"""Joints as kernels see them: three kinds of one table, their motion, elimination, manifold and passive forces.
+"""Joints for kernels: three kinds in one table, with their motion, elimination, manifold and passive forces.
 
-The only place with an `if kind ==`. A new kind is a row in `kinds`, a branch in each function here, a test parameter.
+Only this package has an `if kind ==`.
 """

@@ -1,12 +1,12 @@
-"""A model as kernels see it: the views into its two flat arrays (AGF (27), Figure 1: parents and children).
+"""The model for kernels: views into its two flat arrays (AGF (27), Figure 1: parents and children).
 
-`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0], then parent, kind, iq, iv, flags, slot (n each),
                          link_body (n_links), above, top, last (nv each).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
 
-Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a separate model, of the same
-marks.
+Body 0 is the ground; parents come before their children. `constants` may be (m, 8): then each lane has another model with the
+same flags.
 """
 from typing import NamedTuple
 
@@ -36,21 +36,23 @@ HEADER = 8
 
 
 class Tree(NamedTuple):
+    """Arrays of a model with n bodies."""
+
     parent: np.ndarray      # (n,) body indices
     kind: np.ndarray        # (n,) joint of body i to its parent: ONE_DOF, BALL, FREE
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
     flags: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | NO_AXIAL_INERTIA, see `model.description`
-    slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
+    slot: np.ndarray        # (n,) position of the sum over the children of body i in a backward pass; reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
-    above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1
-    top: np.ndarray         # (nv,) the first coordinate on that way
-    last: np.ndarray        # (nv,) the last coordinate that this one moves: it moves all from its own to that one
+    above: np.ndarray       # (nv,) the coordinate before this one on the path from the ground, or -1
+    top: np.ndarray         # (nv,) the first coordinate on that path
+    last: np.ndarray        # (nv,) the last coordinate that this one moves; it moves all coordinates up to that one
     dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
     S: np.ndarray           # (2n,) screws
     T0: np.ndarray          # (12n,) pose in the parent at q = 0
     I: np.ndarray           # (10n,) mass, first moment, second moment
-    J: np.ndarray           # (10n,) minimal inertias, for what is asked of coordinates alone: see `model.spatial`
+    J: np.ndarray           # (10n,) minimal inertias, enough for generalized forces: see `model.spatial`
     link_pose: np.ndarray   # (12 n_links,) pose of the link in its body
     armature: np.ndarray    # (nv,)
     damping: np.ndarray     # (nv,)
@@ -70,6 +72,7 @@ def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl
 
 @inline_kernel
 def tree_views(index, constants):
+    """Return the `Tree` whose arrays are views into index and constants."""
     n, nv, nl = index[0], index[2], index[3]
     return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1]
                   + split_workspace(constants, constants_sizes(n, nv, nl))[:-1]))
@@ -77,7 +80,7 @@ def tree_views(index, constants):
 
 @inline_kernel
 def unpack_model(packed):
-    """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
+    """Return index, constants and scratch from one array: each array that Python passes costs 0.1 us."""
     index = packed.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
     i = sum(index_sizes(n, nv, nl))
@@ -85,7 +88,7 @@ def unpack_model(packed):
     return index[:i], constants, scratch
 
 
-# What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------
+# Pose, twist, velocity product and force of a joint, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------------------
 
 @inline_kernel
 def screw(tree, i): return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
@@ -97,7 +100,7 @@ def load_quaternion(q, o): return load(q, o), load(q, o + 1), load(q, o + 2), lo
 
 @inline_kernel
 def joint_pose(tree, i, q):
-    """T of body i in its parent."""
+    """Return the pose T of body i in its parent."""
     o = tree.iq[i]
     T0 = load_pose(tree.T0, i)
     if tree.kind[i] == ONE_DOF:
@@ -113,7 +116,7 @@ def joint_pose(tree, i, q):
 
 @inline_kernel
 def joint_motion(tree, i, v):
-    """S v of a ball or free joint."""
+    """Return S v of a ball or free joint."""
     o = tree.iv[i]
     w = load3(v, o)
     if tree.kind[i] == BALL:
@@ -124,7 +127,7 @@ def joint_motion(tree, i, v):
 
 @inline_kernel
 def joint_add(tree, i, V, v):
-    """V + S v: `v` is a velocity or an acceleration of all coordinates."""
+    """Return V + S v. v: velocities or accelerations of all coordinates."""
     if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), load(v, tree.iv[i]))
     return add(V, joint_motion(tree, i, v))
@@ -132,7 +135,7 @@ def joint_add(tree, i, V, v):
 
 @inline_kernel
 def joint_eta(tree, i, V, v):
-    """eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
+    """Return eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
     if tree.kind[i] == ONE_DOF:
         return ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
     return ad(V, joint_motion(tree, i, v))
@@ -140,13 +143,13 @@ def joint_eta(tree, i, V, v):
 
 @inline_kernel
 def store_joint_force(tree, i, F, tau):
-    """tau = S^T F."""
+    """Write tau = S^T F."""
     store_joint_force_strided(tree, i, F, tau, tree.iv[i], 1)
 
 
 @inline_kernel
 def store_joint_force_strided(tree, i, F, x, o, step):
-    """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
+    """Write S^T F to x[o], x[o + step], …; F is in the frame of the body."""
     if tree.kind[i] == ONE_DOF:
         store(x, o, screw_dot(screw(tree, i), F))
     else:
@@ -157,7 +160,7 @@ def store_joint_force_strided(tree, i, F, x, o, step):
 
 @inline_kernel
 def joint_column(tree, i, c, zero):
-    """Column c of S in the body frame; `zero` gives the kind of number."""
+    """Return column c of S in the body frame; `zero` gives the kind of number."""
     if tree.kind[i] == ONE_DOF:
         S = screw(tree, i)
         return (zero, zero, zero + S[0]), (zero, zero, zero + S[1])
@@ -166,27 +169,27 @@ def joint_column(tree, i, c, zero):
 
 @inline_kernel
 def inertia_to_parent(tree, i, q, T, X):
-    """A symmetric 6x6 of body i, seen from the parent, where T is the pose there. Lines go by `codegen.trace`."""
+    """Return a symmetric 6x6 of body i, at pose T in its parent, in the frame of the parent. `codegen.trace` replaces this function."""
     return sym6_to_parent(T, X)
 
 
 @inline_kernel
 def rigid_to_parent(tree, i, q, T, I):
-    """The same of a rigid body."""
+    """Return the rigid body I of body i in the frame of the parent."""
     return rigid_of_parent(T, I)
 
 
-# Sums over the children of a body, as a backward pass (children first) gathers them: `sums` has room for one a body -----
+# Sums over the children of a body in a backward pass (children first); `sums` has space for one sum per body ------------
 
 @inline_kernel
 def accumulate_children(tree, i, F, sums):
-    """F + what the children of body i have handed to it: wrenches."""
+    """Return F plus the sum of the wrenches that the children of body i propagated."""
     return add(F, load_twist(sums, i)) if tree.flags[i] & HAS_CHILDREN else F
 
 
 @inline_kernel
 def propagate_to_parent(tree, i, F, sums):
-    """The wrench F, seen from the parent of body i, to the parent's sum. The ground gathers nothing."""
+    """Add the wrench F, transformed to the frame of the parent of body i, to the parent's sum; the ground has no sum."""
     p = tree.parent[i]
     if p > 0:
         store_twist(sums, p, F if tree.flags[i] & LAST_CHILD else add(F, load_twist(sums, p)))
@@ -194,12 +197,13 @@ def propagate_to_parent(tree, i, F, sums):
 
 @inline_kernel
 def accumulate_children_inertia(tree, i, X, sums):
-    """The same of symmetric 6x6."""
+    """Return X plus the sum of the symmetric 6x6 that the children of body i propagated."""
     return add_sym6(X, load_sym6(sums, i)) if tree.flags[i] & HAS_CHILDREN else X
 
 
 @inline_kernel
 def propagate_inertia_to_parent(tree, i, X, sums):
+    """Add the symmetric 6x6 X, in the frame of the parent of body i, to the parent's sum; the ground has no sum."""
     p = tree.parent[i]
     if p > 0:
         store_sym6(sums, p, X if tree.flags[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
@@ -209,14 +213,14 @@ def propagate_inertia_to_parent(tree, i, X, sums):
 
 @inline_kernel
 def resistance(tree, k, v):
-    """Damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
+    """Return damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
     x = load(v, k)
     return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
 
 
 @inline_kernel
 def passive_force(tree, q, v, out):
-    """Writes out (nv,): what springs, damping and friction add to tau."""
+    """Write out (nv,): forces of springs, damping and friction, which add to tau."""
     for i in range(1, tree.parent.size):
         o = tree.iv[i]
         for k in range(o, o + NV[tree.kind[i]]):
@@ -228,7 +232,7 @@ def passive_force(tree, q, v, out):
 
 @inline_kernel
 def resistance_derivative(tree, k, v):
-    """Minus the derivative of `resistance` by the velocity."""
+    """Return minus the derivative of `resistance` with respect to the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
     r = 1.0 / (x * x + w)
     return load(tree.damping, k) + load(tree.friction, k) * w * r * sqrt(r)
@@ -236,7 +240,7 @@ def resistance_derivative(tree, k, v):
 
 @inline_kernel
 def resistance_curvature(tree, k, v):
-    """The derivative of `resistance_derivative` by the velocity."""
+    """Return the derivative of `resistance_derivative` with respect to the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
     r = 1.0 / (x * x + w)
     return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
@@ -244,7 +248,7 @@ def resistance_curvature(tree, k, v):
 
 @inline_kernel
 def spring_energy(tree, q):
-    """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
+    """Return the potential energy of all joint springs: 1/2 k (q - rest)^2."""
     energy = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
         if tree.kind[i] == ONE_DOF:
@@ -258,18 +262,18 @@ def spring_energy(tree, q):
 
 # Source: K1 (42)-(52), Table 4; AGF (45)-(50).
 #
-# The equation F = AI dV + AB of body i, with dV = Ad_{T^-1} dV_p + eta + sum_c S_c a_c, loses one column S_c after the other: a
-# joint of several coordinates is eliminated as if each stood alone, which serves any mask of prescribed coordinates. For each
-# column U = AI S_c and D = S_c^T U + armature are formed, and
+# In the equation F = AI dV + AB of body i, with dV = Ad_{T^-1} dV_p + eta + sum_c S_c a_c, the columns S_c are eliminated one
+# after another, so any mask of prescribed coordinates is possible in a joint of several coordinates. For each column,
+# U = AI S_c and D = S_c^T U + armature, and
 #
 #     not prescribed:  Psi = 1/D, u = tau + passive - S_c^T AB:  AI -= U Psi U^T, AB += U Psi u;  then a = Psi (u - U^T dV)
 #     prescribed:      Psi = D,   u = S_c^T AB:                  AB += U a;             then tau = u + U^T dV + Psi a - passive
 #
-# with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
+# with dV without the columns eliminated before and without S_c a_c. The remaining AI is Pi. U and Psi depend on q only.
 
 @inline_kernel
 def eliminate_joint(tree, i, AI, prescribed, ws):
-    """Stores U and Psi. Returns Pi, and how far the lowest D lies below its floor: positive means a vanishing inertia."""
+    """Store U and Psi. Return Pi, and by how much the smallest D is below its floor: positive for a vanishing inertia."""
     Pi, zero = AI, AI[0][0] - AI[0][0]
     deficit = zero - 1.0
     for c in range(NV[tree.kind[i]]):
@@ -281,7 +285,7 @@ def eliminate_joint(tree, i, AI, prescribed, ws):
             Psi = 1.0 / D
             Pi = rank_one_downdate(Pi, U, Psi)
             if tree.flags[i] & NO_AXIAL_INERTIA:
-                Pi = remove_z_inertia(Pi)                       # zeros that fold: 7% of a line's operations
+                Pi = remove_z_inertia(Pi)                       # constant zeros: 7 % fewer operations in generated code
             deficit = maximum(deficit, load(tree.floor, k) - D)
         store_twist(ws.U, k, U)
         store(ws.Psi, k, Psi)
@@ -290,7 +294,7 @@ def eliminate_joint(tree, i, AI, prescribed, ws):
 
 @inline_kernel
 def eliminate_joint_bias(tree, i, AB, prescribed, passive, a, tau, ws):
-    """Stores u. Returns AB as the columns' elimination leaves it."""
+    """Store u. Return AB after the elimination of the columns."""
     zero = AB[0][0] - AB[0][0]
     for c in range(NV[tree.kind[i]]):
         k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
@@ -309,7 +313,7 @@ def eliminate_joint_bias(tree, i, AB, prescribed, passive, a, tau, ws):
 
 @inline_kernel
 def solve_joint(tree, i, dV, prescribed, passive, a, tau, ws):
-    """dV of the body from Ad_{T^-1} dV_p + eta. Writes a where not prescribed and tau where prescribed."""
+    """Return dV of the body from Ad_{T^-1} dV_p + eta. Write a where not prescribed and tau where prescribed."""
     zero = dV[0][0] - dV[0][0]
     for c in range(NV[tree.kind[i]] - 1, -1, -1):
         k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)

@@ -1,8 +1,9 @@
-"""What closes a loop: the rows that a closure of each kind forbids, how far it stands open, and how its rows turn.
+"""Loop closures: their constraint equations as wrenches, residuals, and derivatives.
 
-A closure joins frame A of one link and frame B of another. T = T_ab = (R, p) is B in A; V is the twist of B relative to A,
-in B. A row is a wrench F in B that does no work on what the closure leaves free: F . V = 0. For the lower pairs, which are
-subgroups of SE(3), the rows are unit wrenches of B; the other kinds have one direction g that follows the pose (`guide`):
+A closure connects frame A of one link and frame B of another. T = T_ab = (R, p) is the pose of B in A; V is the twist of B
+relative to A, in B. An equation is a wrench F in B that does no work on the free motions of the closure: F . V = 0. For the lower
+pairs, which are subgroups of SE(3), the equations are unit wrenches of B. The other kinds have one direction g, which depends on
+the pose (`closure_direction`):
 
     universal   g.w = 0     g = y x (R^T x): x of A and y of B stay perpendicular
     distance    g.v = 0     g = R^T p / |p|
@@ -25,33 +26,37 @@ RECORD_SIZE = 11                    # numbers of a constraint in `index`
 CONSTRAINT_MOTION_SIZE = 24         # numbers of a driven closure's motion: pose 12, twist 6, rate of the twist 6
 _TINY = 1e-300
 
-# unit wrenches (0 … 2 moments, 3 … 5 forces, axes of B) of the lower pairs, by kind: an octal digit a row, the last first
+# unit wrenches (0 … 2 moments, 3 … 5 forces, axes of B) of the lower pairs: one octal digit per equation, the last one first
 _AXES = (0o543210, 0o54310, 0o43210, 0o4310, 0o510, 0o543)
 
 
 class Constraints(NamedTuple):
-    """A model's constraints as kernels see them: views into `Model.loop_index` and `Model.loop_constants`, where a record is
-    a constraint's (closures, then couplings). Few, since each view costs a call of one state some nanoseconds."""
+    """Constraints of a model for kernels: views into `Model.loop_index` and `Model.loop_constants`.
+
+    There is one record for each constraint (closures, then couplings). The views are few because each costs a call of one state
+    some nanoseconds.
+    """
 
     record: np.ndarray         # (nc, RECORD_SIZE): KIND …
     term_v: np.ndarray         # (terms,) coordinates of couplings, in v
     term_q: np.ndarray         # (terms,) in q
     chains: np.ndarray         # bodies whose joints a constraint can move, children first
-    shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) where the coordinates begin that two constraints both move
-    shared: np.ndarray
+    shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) start in `shared` for each pair of constraints
+    shared: np.ndarray         # coordinates that can move both constraints of a pair
     pose: np.ndarray           # (24nc,) frames A and B in their bodies
-    extent: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
+    extent: np.ndarray         # (2nc,) length, radius or offset; then for rolling: negative for a sphere, else a disc
     length: np.ndarray         # (nc,) characteristic length of the loop, 0 of a coupling
     coefficient: np.ndarray    # (terms,)
 
 
-# fields of a record: bodies, rows, the nearest body that carries both, which driven closure (or -1), and where its terms and its
-# chain begin and how many they are
+# fields of a record: bodies, equations, nearest common ancestor, index of the driven closure (or -1), start and number of its
+# terms and of its chain
 KIND, BODY_A, BODY_B, FIRST, EQUATION_COUNT, COMMON, DRIVEN, TERM, TERM_COUNT, CHAIN, CHAIN_LENGTH = range(RECORD_SIZE)
 
 
 @inline_kernel
 def constraint_views(index, constants):
+    """Return the `Constraints` whose arrays are views into index and constants."""
     n, terms, chained = index[0], index[2], index[4]
     views = split_workspace(index, (HEADER, RECORD_SIZE * n, terms, terms, chained, n * (n + 1) // 2 + 1))
     return Constraints(views[1].reshape(n, RECORD_SIZE),
@@ -60,16 +65,16 @@ def constraint_views(index, constants):
 
 @inline_kernel
 def unpack_constraints(packed):
-    """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.packed_model`)."""
+    """Return index and constants of the loops, which follow those of the tree (`model.constraint_arrays.packed_model`)."""
     index = packed.view(np.int64)
     i = HEADER + RECORD_SIZE * index[0] + 2 * index[2] + index[4] + index[6]
     return index[:i], split_workspace(packed, (i, 27 * index[0] + index[2]))[1]
 
 
-# what turns -------------------------------------------------------------------------------------------------------
+# directions -------------------------------------------------------------------------------------------------------
 @inline_kernel
 def closure_direction(kind, T, extent, sphere):
-    """g of the kinds that have one; else zero."""
+    """Return g of the kinds that have one, else zero."""
     R, p = T
     zero = p[0] - p[0]
     if kind == UNIVERSAL:
@@ -85,7 +90,7 @@ def closure_direction(kind, T, extent, sphere):
 
 @inline_kernel
 def contact_direction(R, sphere):
-    """Unit vector away from the plane's point of contact, in B, and the length that it was scaled by."""
+    """Return the unit vector away from the plane's point of contact, in B, and its length before normalization."""
     n = R[6], R[7], R[8]
     one = R[6] * 0.0 + 1.0
     if sphere < 0.0:
@@ -96,7 +101,7 @@ def contact_direction(R, sphere):
 
 @inline_kernel
 def closure_direction_rate(kind, T, V, g, extent, sphere):
-    """dg/dt while B moves at V relative to A."""
+    """Return dg/dt while B moves with the twist V relative to A."""
     R, p = T
     w, zero = V[0], p[0] - p[0]
     if kind == UNIVERSAL:
@@ -118,7 +123,7 @@ def closure_direction_rate(kind, T, V, g, extent, sphere):
 
 @inline_kernel
 def closure_direction_curvature(kind, T, V, S, extent, sphere):
-    """How `closure_direction_rate` of V changes while B moves along S and V keeps its components."""
+    """Return the derivative of `closure_direction_rate` of V while B moves along S and the components of V are constant."""
     R, p = T
     zero = p[0] - p[0]
     if kind == UNIVERSAL:
@@ -140,7 +145,7 @@ def closure_direction_curvature(kind, T, V, S, extent, sphere):
 
 @inline_kernel
 def unit_curvature(y, x, z, xz):
-    """Second derivative of y/|y| along x, then z; xz: of y."""
+    """Return the second derivative of y/|y| along x, then z. xz: that of y."""
     size = 1.0 / sqrt(maximum(dot3(y, y), y[0] * 0.0 + _TINY))
     e, x, z, xz = scale3(size, y), scale3(size, x), scale3(size, z), scale3(size, xz)
     ex, ez = dot3(e, x), dot3(e, z)
@@ -149,14 +154,14 @@ def unit_curvature(y, x, z, xz):
     return sub3(sub3(across, scale3(ex, dz)), add3(scale3(ez, dx), scale3(dot3(dx, dz), e)))
 
 
-# rows -------------------------------------------------------------------------------------------------------------
+# equations --------------------------------------------------------------------------------------------------------
 @inline_kernel
 def equation_axis(kind, r): return (_AXES[kind] >> (3 * r)) & 7
 
 
 @inline_kernel
 def closure_equation(kind, r, g):
-    """Row r, a wrench in B."""
+    """Return equation r, a wrench in B."""
     zero = g[0] - g[0]
     rest = zero, zero, zero
     if kind <= BALL_CLOSURE:
@@ -171,14 +176,14 @@ def closure_equation(kind, r, g):
 
 @inline_kernel
 def height_equation(r, g, n):
-    """Of what rolls, row r of the derivative of its height along the plane's normal n, in B."""
+    """Return equation r of the derivative of a rolling body's height along the plane's normal n, in B."""
     x = n[0] if r == 0 else (n[1] if r == 1 else n[2])
     return scale3(x, cross(g, n)), scale3(x, n)
 
 
 @inline_kernel
 def equation_rate(kind, r, dg):
-    """How row r changes with its guide."""
+    """Return the derivative of equation r for a change dg of the direction."""
     zero = dg[0] - dg[0]
     rest = zero, zero, zero
     if kind == UNIVERSAL and r == 0:
@@ -190,10 +195,10 @@ def equation_rate(kind, r, dg):
     return rest, rest
 
 
-# how far it stands open -------------------------------------------------------------------------------------------
+# residuals --------------------------------------------------------------------------------------------------------
 @inline_kernel
 def misalignment(R):
-    """Turn of B that brings its z to A's, as (x, y, 0) of length 2 sin(angle/2); 2 where they are opposite."""
+    """Return the rotation of B that aligns its z axis with A's: (x, y, 0) of length 2 sin(angle/2); 2 for opposite axes."""
     h = 1.0 + R[8]
     zero = h - h
     f = sqrt(2.0 / maximum(h, zero + 1e-30))
@@ -202,7 +207,7 @@ def misalignment(R):
 
 @inline_kernel
 def loop_closure_error(kind, T):
-    """Two vectors, angular and linear, whose derivative where they vanish is V: what the lower pairs' rows choose from."""
+    """Return an angular and a linear vector whose derivative is V where they vanish: the residuals of the lower pairs."""
     R, p = T
     zero = p[0] - p[0]
     y = rotate_back(R, p)
@@ -214,7 +219,7 @@ def loop_closure_error(kind, T):
 
 @inline_kernel
 def equation_residual(kind, r, T, g, error, extent):
-    """Residual of row r; its derivative is the row where the residual vanishes."""
+    """Return the residual of equation r. Its derivative is the equation where the residual vanishes."""
     R, p = T
     turn, y = error
     if kind == DISTANCE:
@@ -233,7 +238,7 @@ def equation_residual(kind, r, T, g, error, extent):
 
 @inline_kernel
 def pose_like(T, zero):
-    """A pose as numbers of zero's kind."""
+    """Return the pose in numbers of the kind of `zero`."""
     R, p = T
     return ((R[0] + zero, R[1] + zero, R[2] + zero, R[3] + zero, R[4] + zero, R[5] + zero, R[6] + zero, R[7] + zero,
              R[8] + zero), (p[0] + zero, p[1] + zero, p[2] + zero))

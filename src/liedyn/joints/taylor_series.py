@@ -1,13 +1,13 @@
-"""How joints carry Taylor series (AGF Algorithms 1-2, in body frames).
+"""Taylor series of joint motions (AGF Algorithms 1-2, in body frames).
 
-x(t) = sum of x_k t^k stands for the derivatives x^(k) = k! x_k at t = 0, so a product is a Cauchy sum. From t = 0 on the pose of
-a joint is T(t) = T(0) D(t), D' = D [S v]. E holds the series of Ad_D = [R 0; B R], which obeys E' = E ad_{S v}:
+x(t) = sum of x_k t^k represents the derivatives x^(k) = k! x_k at t = 0, so a product is a Cauchy sum. The pose of a joint is
+T(t) = T(0) D(t), D' = D [S v]. E is the series of Ad_D = [R 0; B R], which satisfies E' = E ad_{S v}:
 
     twists      Ad_{T^-1} V  =  sum over j of  E_j^-1 (Ad_{T(0)^-1} V_{k-j}),   E^-1 = [R^T 0; B^T R^T]
     wrenches    Ad*_{T^-1} F =  Ad*_{T(0)^-1} (sum over j of  E_j F_{k-j})
 
-Since E_0 = 1, the functions below give the terms j = 1 … k. Coefficient k of body i stands at i K + k (twists), that of
-coordinate c at c K + k (scalars). Of a screw, E is four series: cosine and sine of the angle, and both times the advance.
+Since E_0 = 1, the functions below give the terms j = 1 … k. Coefficient k of body i is at i K + k (twists), that of coordinate
+c at c K + k (scalars). For a screw, E is four series: cosine and sine of the angle, and both times the advance.
 """
 from liedyn.joints.joint_model import joint_motion, load_quaternion, screw
 from liedyn.lie.se3 import add, identity, screw_add, zero6
@@ -37,12 +37,12 @@ from liedyn.lie.vectors import (
 from liedyn.model.description import BALL, FRICTION_SPEED, NV, ONE_DOF, ROTATES, TRANSLATES
 from liedyn.numba_tools.decorators import inline_kernel
 
-MOTION_SIZE = 18          # numbers of E a coefficient
+MOTION_SIZE = 18          # numbers in each coefficient of E
 
 
 @inline_kernel
 def joint_series(tree, i, K, k, v):
-    """Coefficient k of S v of a ball or free joint."""
+    """Return coefficient k of S v of a ball or free joint."""
     o = tree.iv[i]
     w = load3_strided(v, o * K + k, K)
     if tree.kind[i] == BALL:
@@ -53,7 +53,7 @@ def joint_series(tree, i, K, k, v):
 
 @inline_kernel
 def joint_add_series(tree, i, K, k, V, v):
-    """V + coefficient k of S v."""
+    """Return V + coefficient k of S v."""
     if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), load(v, tree.iv[i] * K + k))
     return add(V, joint_series(tree, i, K, k, v))
@@ -62,7 +62,7 @@ def joint_add_series(tree, i, K, k, V, v):
 # E ----------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def initialize_motion(tree, i, K, E):
-    """Coefficient 0 of E: the identity."""
+    """Write coefficient 0 of E: the identity."""
     e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     if tree.kind[i] == ONE_DOF:
         store(E, e, 1.0)
@@ -75,7 +75,7 @@ def initialize_motion(tree, i, K, E):
 
 @inline_kernel
 def advance_motion(tree, i, K, k, v, E):
-    """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
+    """Write coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
     e, per = MOTION_SIZE * K * i, 1.0 / k
     if tree.kind[i] == ONE_DOF:
         S, o = screw(tree, i), tree.iv[i] * K
@@ -96,7 +96,7 @@ def advance_motion(tree, i, K, k, v, E):
 
 @inline_kernel
 def advance_rotation(E, e, K, k, v, o):
-    """Sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
+    """Return the sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
     c = load(v, o + k - 1) * load(E, e)
     s = load(v, o + k - 1) * load(E, e + K)
     for j in range(1, k):
@@ -108,7 +108,7 @@ def advance_rotation(E, e, K, k, v, o):
 
 @inline_kernel
 def advance_translation(E, e, K, k, v, o):
-    """The advance times cosine and sine: its coefficient j is v_{j-1} b / j."""
+    """Return coefficients of the advance times cosine and sine; coefficient j of the advance is v_{j-1} b / j."""
     c = load(v, o) * load(E, e + k - 1)
     s = load(v, o) * load(E, e + K + k - 1)
     for j in range(2, k + 1):
@@ -120,7 +120,7 @@ def advance_translation(E, e, K, k, v, o):
 
 @inline_kernel
 def advance_matrix(tree, i, K, k, v, E, e, per):
-    """R' = R [w], B' = B [w] + R [u]: row by row, x^T [w] = (x x w)^T."""
+    """Write R' = R [w], B' = B [w] + R [u], row by row: x^T [w] = (x x w)^T."""
     for row in range(3):
         o = e + 3 * row
         r, b = zero6(number_like(E, 0.0))
@@ -142,10 +142,10 @@ def store_twist_row(E, o, r, b):
     store3(E, o + 9, b)
 
 
-# what it carries --------------------------------------------------------------------------------------------------
+# transforms -------------------------------------------------------------------------------------------------------
 @inline_kernel
 def transformed_twist_term(tree, i, K, k, E, U, first):
-    """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
+    """Return the terms j = 1 … k of Ad_{D^-1} U. `first`: position of U_0 in the array of twists."""
     e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     wx, wy, wz, vx, vy, vz = zero, zero, zero, zero, zero, zero
     if tree.kind[i] == ONE_DOF:
@@ -172,7 +172,7 @@ def transformed_twist_term(tree, i, K, k, E, U, first):
 
 @inline_kernel
 def transformed_wrench_term(tree, i, K, k, E, F, first):
-    """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
+    """Return the terms j = 1 … k of Ad*_{D^-1} F. `first`: position of F_0 in the array of wrenches."""
     e, zero = MOTION_SIZE * K * i, number_like(E, 0.0)
     mx, my, mz, fx, fy, fz = zero, zero, zero, zero, zero, zero
     if tree.kind[i] == ONE_DOF:
@@ -200,10 +200,11 @@ def transformed_wrench_term(tree, i, K, k, E, F, first):
 # passive forces ---------------------------------------------------------------------------------------------------
 @inline_kernel
 def passive_series(tree, K, k, q, v, has_friction, friction_series, out):
-    """Coefficient k of what springs, damping and friction add to tau, of all coordinates, in out (nv,).
+    """Write out (nv,): coefficient k of the forces of springs, damping and friction, which add to tau.
 
-    rub (2 nv K): of friction -f v / sqrt(u), u = v^2 + v_s^2: the series u and u^(-1/2), which must hold coefficients 0 … k - 1;
-    rubs: whether there is any friction."""
+    friction_series (2 nv K): series u = v^2 + v_s^2 and u^(-1/2) for the friction -f v / sqrt(u), which must contain the
+    coefficients 0 … k - 1. has_friction: whether any joint has friction.
+    """
     nv = out.shape[0]
     for i in range(1, tree.parent.size):
         for c in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -220,7 +221,7 @@ def passive_series(tree, K, k, q, v, has_friction, friction_series, out):
 
 @inline_kernel
 def advance_friction(K, k, v, friction_series, c, nv):
-    """Coefficient k of v / sqrt(v^2 + v_s^2), by r = u^p: u r' = p u' r with p = -1/2."""
+    """Return coefficient k of v / sqrt(v^2 + v_s^2), from r = u^p: u r' = p u' r with p = -1/2."""
     o, h = c * K, (nv + c) * K
     u = load(v, o) * load(v, o + k)
     for j in range(1, k + 1):
@@ -243,14 +244,15 @@ def advance_friction(K, k, v, friction_series, c, nv):
 
 # Motion of a joint as a power series in time: poses of bodies as truncated Taylor coefficients x_k = x^(k)/k! -----------
 
-# A series of poses (12 (m + 1) numbers) is m + 1 poses after one another; all but the first are coefficients, no poses. The
-# velocity's series v holds nv numbers a coefficient, component by component, so dq/dt = v for screws, dR/dt = R [w] and
-# dp/dt = R v for ball and free joints.
+# A series of poses has 12 (m + 1) numbers: a pose, then m coefficients. The series v of the velocity has nv numbers for each
+# coefficient, component by component: dq/dt = v for screws, dR/dt = R [w] and dp/dt = R v for ball and free joints.
 
 @inline_kernel
 def apply_joint_series(tree, i, q, v, m, sign, T, M):
-    """T in place to T M(q(t)), M being the motion of joint i (way 1.0), or to T M^-1 (way -1.0). So the frame that joint i stands
-    on, T_parent T0, becomes that of body i, or the other way round. M (12 (m + 1)): scratch."""
+    """Replace T by T M(q(t)) (sign 1.0) or T M^-1 (sign -1.0), where M is the motion of joint i.
+
+    So the frame T_parent T0 of the joint becomes that of body i, or the reverse. M (12 (m + 1)) is scratch.
+    """
     if tree.kind[i] == ONE_DOF:
         angle_series(tree, i, q, v, m, M)
         apply_screw_series(tree, i, q, v, m, sign, T, M)
@@ -258,7 +260,7 @@ def apply_joint_series(tree, i, q, v, m, sign, T, M):
         joint_pose_series(tree, i, q, v, m, M)
         if sign < 0.0:
             invert_pose_series(m, M)
-        for k in range(m, -1, -1):                                # downwards: coefficient k needs those up to k
+        for k in range(m, -1, -1):                                # downwards: coefficient k depends on those up to k
             Q = load9(T, 0)
             R, p = matmul3(Q, load9(M, 12 * k)), add_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
             for j in range(1, k + 1):
@@ -270,7 +272,7 @@ def apply_joint_series(tree, i, q, v, m, sign, T, M):
 
 @inline_kernel
 def angle_series(tree, i, q, v, m, M):
-    """Cosine and sine of a screw's angle x into M[0 … m] and M[m + 1 … 2 m + 1]: c' = -x' s, s' = x' c."""
+    """Write cosine and sine of a screw's angle x to M[0 … m] and M[m + 1 … 2 m + 1]: c' = -x' s, s' = x' c."""
     a, o, nv = screw(tree, i)[0], tree.iv[i], tree.armature.shape[0]
     s, c = sincos(a * load(q, tree.iq[i]))
     store(M, 0, c)
@@ -288,7 +290,7 @@ def angle_series(tree, i, q, v, m, M):
 
 @inline_kernel
 def apply_screw_series(tree, i, q, v, m, sign, T, M):
-    """T exp(S q(t)): the columns x, y turn about z, and the origin moves along z."""
+    """Replace T by T exp(S q(t)): the columns x, y rotate about z, and the origin moves along z."""
     b, o, nv = sign * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
     for k in range(m, -1, -1):
         c, s, z = load(M, 0), sign * load(M, m + 1), load3_strided(T, 12 * k + 2, 3)
@@ -307,7 +309,7 @@ def apply_screw_series(tree, i, q, v, m, sign, T, M):
 
 @inline_kernel
 def joint_pose_series(tree, i, q, v, m, M):
-    """M: the motion of a ball or free joint."""
+    """Write M, the motion of a ball or free joint."""
     o, nv = tree.iq[i], tree.armature.shape[0]
     zero = number_like(q, 0.0)
     if tree.kind[i] == BALL:
@@ -329,7 +331,7 @@ def joint_pose_series(tree, i, q, v, m, M):
 
 @inline_kernel
 def invert_pose_series(m, M):
-    """M in place to M^-1 = (R^T, -R^T p)."""
+    """Replace M by M^-1 = (R^T, -R^T p)."""
     for k in range(m, -1, -1):
         p = rotate_back(load9(M, 0), load3(M, 12 * k + 9))
         for j in range(1, k + 1):

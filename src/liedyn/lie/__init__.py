@@ -1,4 +1,4 @@
-"""Algebra of SO(3) and SE(3) on numbers that are float64 or `Lanes`; knows no robot.
+"""Algebra of SO(3) and SE(3) on numbers that are float64 or SIMD numbers (`Lanes`). It does not depend on robots.
 
 Conventions, for the whole package:
 
@@ -11,9 +11,9 @@ Conventions, for the whole package:
 | symmetric 3x3        | xx, xy, xz, yy, yz, zz                                                                        |
 | symmetric 6x6 X      | (A, H, M): X V = (A w + H v, H^T w + M v)                                                     |
 | rigid body I         | (m, h, A): mass, first moment m c, second moment about the frame's origin                     |
-| joint screw S        | (a, b): the twist (0 0 a, 0 0 b), about and along the body's own z axis                       |
+| joint screw S        | (a, b): the twist (0 0 a, 0 0 b), about and along the z axis of the body                      |
 | exponential          | on the right: q (+) x = q exp(x); x = [w; v] a body twist                                     |
 | order of a free joint| q = px py pz qx qy qz qw, v = wx wy wz vx vy vz                                               |
 
-Modules: `lanes` the numbers, `vec3`, `so3`, `se3`, `inertia`, `screw`, `rows` (tuples in arrays).
+Modules: `simd` numbers, `vectors`, `so3`, `se3`, `inertia`.
 """

@@ -33,13 +33,13 @@ def momentum(I, V):
 
 @inline_kernel
 def rigid_like(I, zero):
-    """I as numbers of the kind of `zero`."""
+    """Return I with numbers of the kind of `zero`."""
     return I[0] + zero, add3(I[1], (zero, zero, zero)), add6(I[2], (zero, zero, zero, zero, zero, zero))
 
 
 @inline_kernel
 def rigid_to_sym6(I, zero):
-    """The rigid body I as a symmetric 6x6 (K1 (20)); `zero` gives the kind of number."""
+    """Return the rigid body I as a symmetric 6x6 (K1 (20)); `zero` gives the kind of number."""
     m, h, A = I
     return ((zero + A[0], zero + A[1], zero + A[2], zero + A[3], zero + A[4], zero + A[5]),
             (zero, zero - h[2], zero + h[1], zero + h[2], zero, zero - h[0], zero - h[1], zero + h[0], zero),
@@ -52,7 +52,7 @@ def add_rigid(I, J): return I[0] + J[0], add3(I[1], J[1]), add6(I[2], J[2])
 
 @inline_kernel
 def rigid_to_parent(T, I):
-    """Ad*_{T^-1} I Ad_{T^-1} of a rigid body (K1 (21), (22)): I given in b, seen from a, T = T_ab."""
+    """Return Ad*_{T^-1} I Ad_{T^-1} of a rigid body (K1 (21), (22)): I given in frame b, result in frame a, T = T_ab."""
     R, p = T
     m, h, A = I
     g = rotate(R, h)
@@ -93,14 +93,14 @@ def rank_one_downdate(X, U, s):
 
 @inline_kernel
 def remove_z_inertia(X):
-    """X less its inertia about z: exact zeros where `rank_one_downdate` leaves rounding."""
+    """Return X with exact zeros for its inertia about z, where `rank_one_downdate` leaves rounding."""
     (A, H, M), zero = X, X[0][0] - X[0][0]
     return (A[0], A[1], zero, A[3], zero, zero), (H[0], H[1], H[2], H[3], H[4], H[5], zero, zero, zero), M
 
 
 @inline_kernel
 def sym6_to_parent(T, X):
-    """Ad*_{T^-1} X Ad_{T^-1} (K1 (21)): X given in b, seen from a, T = T_ab."""
+    """Return Ad*_{T^-1} X Ad_{T^-1} (K1 (21)): X given in frame b, result in frame a, T = T_ab."""
     (R, p), (A, H, M) = T, X
     M = congruence(R, M)
     H = matmul3(R, matmul3(H, transpose(R)))
@@ -110,19 +110,19 @@ def sym6_to_parent(T, X):
     return add6(add6(congruence(R, A), L), K), G, M
 
 
-# How the wrench of a moving rigid body changes with its twist -----------------------------------------------------------
+# Derivative of a moving rigid body's wrench with respect to its twist ---------------------------------------------------
 
-# The velocity part of a body's equation is W(V) = -ad*_V I V. In a direction X of the twist it changes by
+# The velocity part of a body's equation is W(V) = -ad*_V I V. Its derivative in a direction X of the twist is
 #
 #     -ad*_X I V - ad*_V I X = B X + I ad_V X,      B = [[E, 0], [-2 [f], 0]],     f = m u - h x w: linear momentum,
 #                                                   E = -2 ([w] Z + [h] [u]),      Z = tr(A)/2 1 - A: second moments,
 #
-# with V = (w, u) and I = (m, h, A). So a symbol of 6x6 is twelve numbers B = (E, f), that add up over bodies in one frame.
+# with V = (w, u) and I = (m, h, A). So this 6x6 matrix is twelve numbers B = (E, f), which are summed over bodies in one frame.
 # It is twice the Coriolis matrix B(I, V) of the literature on derivatives of Newton-Euler.
 
 @inline_kernel
 def coriolis(I, V, f):
-    """B = (E, f) of a rigid body; f is its linear momentum, the second half of I V."""
+    """Return B = (E, f) of a rigid body; f is its linear momentum, the second half of I V."""
     (_, h, A), (w, u) = I, V
     t = 0.5 * (A[0] + A[3] + A[5])
     x, y, z, a, b, c = t - A[0], t - A[3], t - A[5], -A[1], -A[2], -A[4]           # Z = [[x a b], [a y c], [b c z]]
@@ -142,19 +142,19 @@ def add_coriolis(B, C): return add9(B[0], C[0]), add3(B[1], C[1])
 
 @inline_kernel
 def coriolis_wrench(B, w):
-    """B X: of the twist X only its angular part w counts."""
+    """Return B X, which depends only on the angular part w of the twist X."""
     return rotate(B[0], w), scale3(2.0, cross(w, B[1]))
 
 
 @inline_kernel
 def coriolis_transposed(B, X):
-    """The angular part of B^T X; its linear part is zero."""
+    """Return the angular part of B^T X; its linear part is zero."""
     return add_cross(rotate_back(B[0], X[0]), scale3(2.0, B[1]), X[1])
 
 
 @inline_kernel
 def coriolis_to_parent(T, B):
-    """Ad*_{T^-1} B Ad_{T^-1}: B given in b, seen from a, T = T_ab."""
+    """Return Ad*_{T^-1} B Ad_{T^-1}: B given in frame b, result in frame a, T = T_ab."""
     R, p = T
     f = rotate(R, B[1])
     return sub_twice_skew_product(matmul3(matmul3(R, B[0]), transpose(R)), p, f), f

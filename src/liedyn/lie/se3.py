@@ -48,7 +48,7 @@ def zero6(zero): return (zero, zero, zero), (zero, zero, zero)
 
 @inline_kernel
 def unit6(c, zero):
-    """Unit twist or wrench c; `zero` gives the kind of number."""
+    """Return the unit twist or wrench c; `zero` gives the kind of number."""
     one = zero + 1.0
     return ((one if c == 0 else zero, one if c == 1 else zero, one if c == 2 else zero),
             (one if c == 3 else zero, one if c == 4 else zero, one if c == 5 else zero))
@@ -57,6 +57,7 @@ def unit6(c, zero):
 # poses ------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def identity(zero):
+    """Return the pose of zero displacement, in numbers of the kind of `zero`."""
     one = zero + 1.0
     return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
 
@@ -84,13 +85,13 @@ def Ad_inv(T, V):
 
 @inline_kernel
 def dAd(T, F):
-    """Ad*_T F = Ad_T^T F (K1 (8), (13); PBP (4), (11)): the wrench F, given in a, seen from b, where T = T_ab."""
+    """Return Ad*_T F = Ad_T^T F (K1 (8), (13); PBP (4), (11)): F given in frame a, result in frame b, T = T_ab."""
     return rotate_back(T[0], add_cross(F[0], F[1], T[1])), rotate_back(T[0], F[1])
 
 
 @inline_kernel
 def dAd_inv(T, F):
-    """Ad*_{T^-1} F: the wrench F, given in b, seen from a, where T = T_ab."""
+    """Return Ad*_{T^-1} F: F given in frame b, result in frame a, T = T_ab."""
     f = rotate(T[0], F[1])
     return add_cross(rotate(T[0], F[0]), T[1], f), f
 
@@ -192,8 +193,8 @@ def dexp_inv(x, V):
 
 # screw ------------------------------------------------------------------------------------------------------------------
 
-# Joint screws about the body's own z axis: S = (a, b) is the twist (0 0 a, 0 0 b). Revolute, prismatic and helical
-# joints are one code path without a branch.
+# Joint screws about the z axis of the body: S = (a, b) is the twist (0 0 a, 0 0 b). Revolute, prismatic and helical joints share
+# one code path without a branch.
 
 @inline_kernel
 def screw_add(V, S, x):

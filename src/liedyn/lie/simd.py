@@ -17,7 +17,7 @@ from numba.extending import intrinsic, lower_builtin, models, overload, register
 
 from liedyn.numba_tools.decorators import inline_kernel, internal_kernel
 
-# Sine and cosine by polynomials, for every number: plain Python, which `lanes` compiles and `recorded` runs -------------
+# Sine and cosine by polynomials, for every kind of number: plain Python, which is compiled and traced -------------------
 
 # The angle is reduced by Cody and Waite to at most pi/4; the polynomials are minimax. Error below 2.3e-16 absolute for |x| <
 # SINCOS_RANGE, beyond which the reduction loses digits.
@@ -27,7 +27,7 @@ TWO_OVER_PI = 0.6366197723675814         # 2 / pi
 
 
 def reduced_sincos(x, k):
-    """Sine and cosine of x - k pi/2, where k is the whole number nearest to x TWO_OVER_PI."""
+    """Return sine and cosine of x - k pi/2, where k is the whole number nearest to x TWO_OVER_PI."""
     r = x - k * 1.5707963267341256
     r = r - k * 6.077100506303966e-11
     r = r - k * 2.0222662487959506e-21
@@ -111,7 +111,7 @@ def _neg(context, builder, sig, args):
 
 # functions of either number ---------------------------------------------------------------------------------------
 def _kind(*arguments):
-    """The Numba type of a result: Lanes if any argument is."""
+    """Return the Numba type of a result: Lanes if any argument is."""
     return lanes if any(isinstance(a, Lanes) for a in arguments) else types.float64
 
 
@@ -138,7 +138,7 @@ nearest = _unary("rint")      # to the nearest integer, halves to even
 
 @intrinsic
 def where_less(typing_context, x, y, yes, no):
-    """yes where x < y, else no (also where x or y is NaN)."""
+    """Return yes where x < y, else no (also where x or y is NaN)."""
     kind = _kind(x, y, yes, no)
 
     def codegen(context, builder, sig, args):
@@ -149,7 +149,7 @@ def where_less(typing_context, x, y, yes, no):
 
 @intrinsic
 def all_less(typing_context, x, bound):
-    """Whether x < bound in every lane; False if any lane is NaN. One vector comparison, no shuffles."""
+    """Return whether x < bound in every lane; False if any lane is NaN. One vector comparison, no shuffles."""
     def codegen(context, builder, sig, args):
         if not isinstance(sig.args[0], Lanes):
             return builder.fcmp_ordered("<", *args)
@@ -161,7 +161,7 @@ def all_less(typing_context, x, bound):
 
 @intrinsic
 def lane(typing_context, x, k):
-    """Lane k of x; x itself for a float64."""
+    """Return lane k of x; x itself for a float64."""
     def codegen(context, builder, sig, args):
         if not isinstance(sig.args[0], Lanes):
             return args[0]
@@ -171,7 +171,7 @@ def lane(typing_context, x, k):
 
 @intrinsic
 def with_lane(typing_context, x, k, value):
-    """x with lane k replaced; value itself for a float64."""
+    """Return x with lane k replaced; value itself for a float64."""
     kind = _kind(x)
 
     def codegen(context, builder, sig, args):
@@ -199,14 +199,14 @@ def simd_width(x): ...
 
 @overload(simd_width, inline="always")
 def _width(x):
-    """How many states a number holds."""
+    """Return how many states a number holds."""
     n = SIMD_WIDTH if isinstance(x, Lanes) else 1
     return lambda x: n
 
 
 @internal_kernel
 def atan2(y, x):
-    """Lane by lane, by the C library: used where a joint's difference is taken, not in hot loops."""
+    """Return atan2 lane by lane, from the C library: used for differences of joint angles, not in hot loops."""
     result = y + x
     for k in range(simd_width(result)):
         result = with_lane(result, k, math.atan2(lane(y, k), lane(x, k)))
@@ -219,7 +219,7 @@ _reduced_sincos = inline_kernel(reduced_sincos)
 
 @inline_kernel
 def _quadrant(k, s, c):
-    """(sin, cos) of r + k pi/2 from s = sin r, c = cos r and a whole number k."""
+    """Return (sin, cos) of r + k pi/2 from s = sin r, c = cos r and a whole number k."""
     j = k - 4.0 * nearest(0.25 * k - 0.375)                          # k modulo 4
     return (where_less(j, 1.5, where_less(j, 0.5, s, c), where_less(j, 2.5, -s, -c)),
             where_less(j, 1.5, where_less(j, 0.5, c, -s), where_less(j, 2.5, -c, s)))
@@ -227,7 +227,7 @@ def _quadrant(k, s, c):
 
 @internal_kernel
 def _sincos_libm(x):
-    """By the C library, for angles that the fast reduction cannot hold."""
+    """Return sine and cosine from the C library, for angles that are too large for the fast reduction."""
     s, c = x, x
     for k in range(simd_width(x)):
         s = with_lane(s, k, math.sin(lane(x, k)))
@@ -246,7 +246,7 @@ def _sincos_overload(x):
 
 @inline_kernel
 def sincos_of_number(x):
-    """Sine and cosine: of angles beyond SINCOS_RANGE (and of NaN and infinity) the C library's."""
+    """Return sine and cosine; from the C library for angles beyond SINCOS_RANGE, NaN and infinity."""
     if not all_less(absolute(x), SINCOS_RANGE):
         return _sincos_libm(x)
     k = nearest(x * TWO_OVER_PI)
@@ -266,7 +266,7 @@ def _pointer(context, builder, array_type, array, row):
 
 @intrinsic
 def load(typing_context, array, row):
-    """Row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
+    """Return row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
     def codegen(context, builder, sig, args):
         return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
     if array.ndim <= 2 and array.layout == "C":                     # others would be read at wrong places
@@ -287,7 +287,7 @@ def store(typing_context, array, row, value):
 
 @intrinsic
 def number_like(typing_context, array, x):
-    """The float64 x as the kind of number that `array` holds."""
+    """Return the float64 x as the kind of number that `array` holds."""
     if array.ndim == 1:
         return types.float64(array, types.float64), lambda context, builder, sig, args: args[1]
     if array.ndim == 2:

@@ -1,6 +1,6 @@
 """SO(3): unit quaternions (x y z w), rotation vectors, exponential, logarithm, Jacobians of exp.
 
-Series replace the closed forms where these lose digits (theta < 1); each is cut where the next term is below 1e-17.
+Series replace the closed forms where these lose digits (theta < 1). Each series ends before the first term below 1e-17.
 """
 from liedyn.lie.simd import atan2, maximum, sincos, sqrt, where_less
 from liedyn.lie.vectors import add3, add_cross, add_rotate_back, cross, dot3, matmul3, rotate_back, scale3
@@ -11,7 +11,7 @@ TINY = 1e-300
 
 @inline_kernel
 def horner(x, c):
-    """c[0] + c[1] x + … for a tuple of ten coefficients."""
+    """Return c[0] + c[1] x + … for a tuple of ten coefficients."""
     return c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * (c[4] + x * (c[5] + x * (c[6] + x * (c[7] + x * (c[8] + x * c[9]))))))))
 
 
@@ -29,8 +29,10 @@ _COTC = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368
 
 @inline_kernel
 def angle_functions(tt):
-    """sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3 from tt = t^2. Error below 2e-16 at any t; relative to the function, which
-    has zeros beyond t = 3, below 1e-15 up to there."""
+    """Return sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3 from tt = t^2.
+
+    The error is below 2e-16 at any t; relative to the function, which has zeros beyond t = 3, below 1e-15 up to there.
+    """
     t2 = maximum(tt, tt * 0.0 + 1.0)
     t = sqrt(t2)
     s, c = sincos(t)
@@ -41,8 +43,10 @@ def angle_functions(tt):
 
 @inline_kernel
 def half_cot(tt):
-    """(t/2) cot(t/2) from tt = t^2 < (2 pi)^2, and (1 - that)/t^2. Error below 5e-16 up to half a turn, then growing towards
-    the pole at a full turn as the square of the function."""
+    """Return (t/2) cot(t/2) from tt = t^2 < (2 pi)^2, and (1 - that)/t^2.
+
+    The error is below 5e-16 up to half a turn. Towards the pole at a full turn it grows as the square of the function.
+    """
     t2 = maximum(tt, tt * 0.0 + 1.0)
     t = sqrt(t2)
     s, c = sincos(0.5 * t)
@@ -54,7 +58,7 @@ def half_cot(tt):
 # quaternions ------------------------------------------------------------------------------------------------------
 @inline_kernel
 def quaternion_rotation(u):
-    """Rotation of a unit quaternion."""
+    """Return the rotation of a unit quaternion."""
     x, y, z, w = u
     x2, y2, z2 = x + x, y + y, z + z
     xx, xy, xz, yy, yz, zz = x * x2, x * y2, x * z2, y * y2, y * z2, z * z2
@@ -76,14 +80,14 @@ def quaternion_conjugate(u): return (-u[0], -u[1], -u[2], u[3])
 
 @inline_kernel
 def quaternion_unit(u):
-    """u / |u|: only against rounding, after a product of unit quaternions."""
+    """Return u / |u|, to remove rounding after a product of unit quaternions."""
     s = 1.0 / sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u[3] * u[3])
     return (s * u[0], s * u[1], s * u[2], s * u[3])
 
 
 @inline_kernel
 def quaternion_exp(w):
-    """Unit quaternion of the rotation vector w."""
+    """Return the unit quaternion of the rotation vector w."""
     tt = 0.25 * dot3(w, w)
     s, c, _ = angle_functions(tt)
     h = 0.5 * s
@@ -92,7 +96,7 @@ def quaternion_exp(w):
 
 @inline_kernel
 def quaternion_log(u):
-    """Rotation vector, |.| <= pi, of a unit quaternion (u and -u are the same rotation)."""
+    """Return the rotation vector, |.| <= pi, of a unit quaternion (u and -u are the same rotation)."""
     sign = where_less(u[3], 0.0, -1.0, 1.0)
     x, y, z, w = sign * u[0], sign * u[1], sign * u[2], sign * u[3]
     ss = x * x + y * y + z * z
@@ -105,7 +109,7 @@ def quaternion_log(u):
 # exponential, logarithm, Jacobians --------------------------------------------------------------------------------
 @inline_kernel
 def exp3(w):
-    """Rotation of the rotation vector w (Rodrigues; PBP (16))."""
+    """Return the rotation of the rotation vector w (Rodrigues; PBP (16))."""
     s, c, _ = angle_functions(dot3(w, w))
     x, y, z = w
     cx, cy, cz = c * x, c * y, c * z
@@ -116,7 +120,7 @@ def exp3(w):
 
 @inline_kernel
 def rotation_quaternion(R):
-    """Unit quaternion, w >= 0 up to rounding, of a rotation: the largest component is taken from the diagonal."""
+    """Return the unit quaternion, w >= 0 up to rounding, of a rotation. The largest component comes from the diagonal."""
     xx, yy, zz = R[0], R[4], R[8]
     t = 1.0 + xx + yy + zz                                            # 4 w^2, and 4 x^2, 4 y^2, 4 z^2
     a, b, c = 1.0 + xx - yy - zz, 1.0 + yy - xx - zz, 1.0 + zz - xx - yy
@@ -140,7 +144,7 @@ def _choose(x, y, u, r):
 
 @inline_kernel
 def log3(R):
-    """Rotation vector, |.| <= pi, of a rotation."""
+    """Return the rotation vector, |.| <= pi, of a rotation."""
     return quaternion_log(rotation_quaternion(R))
 
 
@@ -160,7 +164,7 @@ def dexp_inv3(w, x):
     return add3(x, add3(scale3(-0.5, y), scale3(c, cross(w, y))))
 
 
-# Motions of a rotation given by coordinates: its angular velocity w in the body frame, dR/dt = R [w], and dw/dt ---------
+# Motion of a rotation that is given by coordinates: angular velocity w in the body frame, dR/dt = R [w], and dw/dt -------
 
 # d/d(t^2) of (1 - cos t)/t^2 and (t - sin t)/t^3 as series in -t^2: -(k+1)/(2k+4)!, -(k+1)/(2k+5)!
 _COSC_DERIVATIVE = (-1 / 24, -2 / 720, -3 / 40320, -4 / 3628800, -5 / 479001600, -6 / 87178291200, -7 / 20922789888000,
@@ -172,7 +176,7 @@ _SINC3_DERIVATIVE = (-1 / 120, -2 / 5040, -3 / 362880, -4 / 39916800, -5 / 62270
 # roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll) ------------------------------------------------------------------
 @inline_kernel
 def rpy_motion(angle, rate, rate2):
-    """R, w, dw from the three angles and their first two derivatives."""
+    """Return R, w, dw from the three angles and their first two derivatives."""
     R, w, dw = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(2, -1, -1):                                # yaw, pitch, roll
         e = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
@@ -186,7 +190,7 @@ def rpy_motion(angle, rate, rate2):
 
 @inline_kernel
 def axis_rotation(k, x):
-    """Rotation about axis k."""
+    """Return the rotation about axis k."""
     s, c = sincos(x)
     if k == 0:
         return 1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c
@@ -197,7 +201,7 @@ def axis_rotation(k, x):
 
 @inline_kernel
 def rpy_quaternion(angle):
-    """Unit quaternion, continuous in the angles."""
+    """Return the unit quaternion, continuous in the angles."""
     (s0, c0), (s1, c1), (s2, c2) = sincos(0.5 * angle[0]), sincos(0.5 * angle[1]), sincos(0.5 * angle[2])
     return quaternion_product((0.0, 0.0, s2, c2), quaternion_product((0.0, s1, 0.0, c1), (s0, 0.0, 0.0, c0)))
 
@@ -205,7 +209,7 @@ def rpy_quaternion(angle):
 # rotation vector: R = exp x -----------------------------------------------------------------------------------------
 @inline_kernel
 def rotation_vector_motion(x, dx, ddx):
-    """w and dw of exp x(t). With t = |x|, b = (1 - cos t)/t^2, c = (t - sin t)/t^3:
+    """Return w and dw of exp x(t). With t = |x|, b = (1 - cos t)/t^2, c = (t - sin t)/t^3:
 
         w = dx - b x × dx + c x × (x × dx),    dw the derivative of that.
     """
@@ -222,7 +226,7 @@ def rotation_vector_motion(x, dx, ddx):
 
 @inline_kernel
 def angle_function_derivatives(tt):
-    """Derivatives of (1 - cos t)/t^2 and (t - sin t)/t^3 with respect to tt = t^2."""
+    """Return derivatives of (1 - cos t)/t^2 and (t - sin t)/t^3 with respect to tt = t^2."""
     far = maximum(tt, tt * 0.0 + 1.0)
     a, b, c = angle_functions(far)
     return (where_less(tt, 1.0, horner(-tt, _COSC_DERIVATIVE), (a - 2.0 * b) / (2.0 * far)),

@@ -29,7 +29,7 @@ def cross(x, y): return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x
 
 @inline_kernel
 def add_cross(x, y, z):
-    """x + y x z, each product added at once: a third of the instructions less than a sum of both."""
+    """Return x + y x z. Adding each product at once takes a third fewer instructions than a sum of both."""
     return (x[0] + y[1] * z[2] - y[2] * z[1], x[1] + y[2] * z[0] - y[0] * z[2], x[2] + y[0] * z[1] - y[1] * z[0])
 
 
@@ -43,7 +43,7 @@ def rotate_back(R, x): return rotate(transpose(R), x)
 
 @inline_kernel
 def add_rotate(x, R, y):
-    """x + R y, as `add_cross`."""
+    """Return x + R y, computed as in `add_cross`."""
     return (x[0] + R[0] * y[0] + R[1] * y[1] + R[2] * y[2], x[1] + R[3] * y[0] + R[4] * y[1] + R[5] * y[2],
             x[2] + R[6] * y[0] + R[7] * y[1] + R[8] * y[2])
 
@@ -90,7 +90,7 @@ def symv3(A, x):
 
 @inline_kernel
 def congruence(R, A):
-    """R A R^T of a symmetric A."""
+    """Return R A R^T of a symmetric A."""
     B = matmul3(R, symmetric_to_full(A))
     r0, r1, r2 = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
     b0, b1, b2 = (B[0], B[1], B[2]), (B[3], B[4], B[5]), (B[6], B[7], B[8])
@@ -115,11 +115,11 @@ def sub_twice_skew_product(B, p, f):
             B[6] - z * p[0], B[7] - z * p[1], B[8] - z * p[2] + d)
 
 
-# Tuples in arrays: twist i of a (6 n,) array, pose i of a (12 n,) array, and so on. Only these touch memory -------------
+# Tuples in arrays: twist i of a (6 n,) array, pose i of a (12 n,) array, and so on. Only these access memory -------------
 
 @inline_kernel
 def clear(x):
-    """Zeros everywhere."""
+    """Set all entries to zero."""
     for k in range(x.shape[0]):
         store(x, k, 0.0)
 
