@@ -169,7 +169,7 @@ def joint_column(tree, i, c, zero):
 
 @inline_kernel
 def inertia_to_parent(tree, i, q, T, X):
-    """Return a symmetric 6x6 of body i, at pose T in its parent, in the frame of the parent. `codegen.trace` replaces this function."""
+    """Return a symmetric 6x6 of body i, at pose T in its parent, in the frame of the parent. Traces replace this function."""
     return sym6_to_parent(T, X)
 
 
