@@ -1,1 +1,1 @@
-"""What a time step calls: signals, laws, accelerations."""
+"""Right-hand side of a simulation: signals, control laws, contacts, accelerations."""

@@ -1,5 +1,6 @@
-"""Laws for the motors of a robot with elastic joints (Spong 1987): a rotor of inertia B, then a spring of stiffness K, at
-every joint. With the motors' angles theta and the links' q,
+"""Control laws for motors of a robot with elastic joints (Spong 1987).
+
+Every joint has a rotor of inertia B and a spring of stiffness K. With the motors' angles theta and the links' q,
 
     B theta'' + K (theta - q) = tau,      M(q) q'' + h(q, q') = sigma,      sigma = K (theta - q).
 
@@ -7,15 +8,15 @@ Since theta = q + sigma / K, the torque follows from the links' motion and its f
 
     tau = B (q'' + sigma'' / K) + sigma,
 
-sigma'' by the second time derivative of inverse dynamics (De Luca and Lucibello 1998). Fed back with q'''' = u, u a linear
-law of the error, the closed loop is linear: four integrators a joint.
+with sigma'' by the second time derivative of inverse dynamics (De Luca and Lucibello 1998). With feedback q'''' = u, where u is a
+linear law of the error, the closed loop is linear: four integrators per joint.
 
-In liedyn's coordinates the motor's is theta, that of the spring's joint delta = q - theta.
+In the coordinates of a model, theta is that of the motor's joint and delta = q - theta that of the spring's joint.
 """
 from typing import NamedTuple
 
 import numpy as np
-from numpy import int64  # of a literal: each literal argument would be compiled separately
+from numpy import int64  # converts literals: Numba would compile a function for each literal argument
 
 from liedyn.joints.joint_model import resistance, tree_views
 from liedyn.kernels.kinematics import LOCAL
@@ -31,17 +32,17 @@ from liedyn.kernels.taylor_inverse import (
 from liedyn.lie.simd import absolute
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-REFERENCE_COEFFICIENTS = 5                # coefficients of a reference: up to the fourth derivative
+REFERENCE_COEFFICIENTS = 5                # Taylor coefficients of a reference, up to the fourth derivative
 # coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
 JERK_COEFFICIENTS, FORCE_COEFFICIENTS = 3, 4
 
 
 class MotorLaw(NamedTuple):
-    """By coordinate of the rigid robot, in which each motor's joint and its spring's are one."""
+    """A law by coordinates of the rigid robot, in which the joints of a motor and its spring are one."""
 
     index: np.ndarray        # of the rigid robot, see `joints.joint_model`
     constants: np.ndarray
-    elastic: np.ndarray      # (1,) bool: the law knows of the springs
+    elastic: np.ndarray      # (1,) bool: the law takes the springs into account
     motor: np.ndarray        # (n,) int64 coordinate of the motor in the robot; q and v have the same indices
     spring: np.ndarray       # (n,) int64 that of its spring
     stiffness: np.ndarray    # (n,)
@@ -62,8 +63,7 @@ class MotorLaw(NamedTuple):
 
 @kernel
 def apply_motor_law(law, tree, signals, t, ws):
-    """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
-    finite."""
+    """Add the motors' torques to ws.tau. law: MotorLaw, or None (not compiled). ws.flag: a reference that is not finite."""
     if law is None:
         return
     read_references(law, signals, t, ws.flag)
@@ -78,6 +78,7 @@ def apply_motor_law(law, tree, signals, t, ws):
 
 @inline_kernel
 def read_references(law, signals, t, flag):
+    """Write the Taylor coefficients of all references."""
     for k in range(law.signal.size):
         signal_series(signals, law.signal[k], t, law.stack, law.reference[k])
         total = 0.0
@@ -89,7 +90,7 @@ def read_references(law, signals, t, flag):
 # laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
 @inline_kernel
 def feedback_linearization(law, tree, ws):
-    """tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
+    """Write tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
         m, s = law.motor[k], law.spring[k]
@@ -110,7 +111,7 @@ def feedback_linearization(law, tree, ws):
 
 @inline_kernel
 def computed_torque(law, tree, ws):
-    """tau = B a + M a + h, where a makes the motors' error linear if they stand where the links do."""
+    """Write tau = B a + M a + h, where a makes the motors' error linear if theta = q."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
         m, r = law.motor[k], law.reference[k]
@@ -124,7 +125,7 @@ def computed_torque(law, tree, ws):
 # the rigid robot --------------------------------------------------------------------------------------------------------
 @inline_kernel
 def rigid_accelerations(law, tree):
-    """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
+    """Write law.a, acceleration and jerk, from law.q, law.v and two orders of law.tau."""
     K, n, nv, m = int64(JERK_COEFFICIENTS), tree.parent.size, law.q.size, law.memory
     ws, factors, _ = hybrid_series_workspace(m, n, nv, K)
     wrenches = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
@@ -133,7 +134,7 @@ def rigid_accelerations(law, tree):
 
 @inline_kernel
 def rigid_forces(law, tree, K):
-    """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
+    """Write K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
     wrenches = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
     ws, _ = inverse_series_workspace(m, n, law.q.size, K)
@@ -144,11 +145,13 @@ def rigid_workspace_size(n, nv):
     return max(hybrid_series_workspace_size(n, nv, JERK_COEFFICIENTS), inverse_series_workspace_size(n, nv, FORCE_COEFFICIENTS))
 
 
-# on its way -------------------------------------------------------------------------------------------------------------
+# initial state ----------------------------------------------------------------------------------------------------------
 @inline_kernel
 def state_on_reference(law, signals, t, q, v, flag):
-    """Writes the motors' and springs' part of q, v: the links move as desired, up to the third derivative. False: a reference
-    is not finite."""
+    """Write the q and v of motors and springs with which the links follow the reference up to the third derivative.
+
+    Returns False if a reference is not finite.
+    """
     n = law.motor.size
     flag[0] = -1.0
     read_references(law, signals, t, flag)

@@ -1,16 +1,16 @@
-"""Laws for joints, besides the schedule's, and limits of joint forces:
+"""Control laws for joints in addition to the input schedule, and limits of joint forces:
 
     gravity compensation   tau += g(q)
     state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
-    computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
-                           a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
-    task space             the same, where `task_law` gives the accelerations of all joints that are not prescribed
-    sampled controller     tau += a signal that is constant, or a straight line, between its samples
-    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals, as of motors; last
+    computed torque        tau += forces by hybrid dynamics, where driven joints have the accelerations
+                           a = r'' + k_1 (r' - v) + k_0 (r - q), prescribed joints theirs, and other joints their forces
+    task space             the same, with accelerations of all joints that are not prescribed by `task_space_law`
+    sampled controller     tau += a signal that is constant or linear between samples
+    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors); last
 
-Computed torque of all joints is inverse dynamics; of some it is partial feedback linearization (Spong 1994). The limits are
-switches of the state, as `min` and `max` of a signal are: steps end where a force reaches its limit. The integral of a pid law
-stands still while the force is at its limit and the integral would drive it further; where that begins and ends is a switch, too.
+Computed torque of all joints is inverse dynamics; of some joints it is partial feedback linearization (Spong 1994). The limits
+are switches of the state, like `min` and `max` of a signal: steps end where a force reaches its limit. The integral of a pid law
+is constant while the force is at its limit and the integral would increase it; the start and end of that are switches, too.
 """
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
 
 
 class JointLaws(NamedTuple):
+    """Control laws of a run, and their workspace."""
+
     active_laws: np.ndarray         # (3,) bool
     gravity: np.ndarray      # (nv,) bool: gets the gravity force
     row: np.ndarray          # (nv,) int64 row of the gain, -1: none
@@ -50,11 +52,11 @@ class JointLaws(NamedTuple):
     gains: np.ndarray        # (2,) k_0, k_1
     held: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
     limit: np.ndarray        # (nv,) of the force, infinite: none
-    switch: np.ndarray       # (nv,) int64 the first of two in Signals.held where there is a limit
+    switch: np.ndarray       # (nv,) int64 the first of two entries in Signals.held, where there is a limit
     top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
     bottom: np.ndarray       # (nv,) int64 the same below zero
-    integral: np.ndarray     # (nv,) int64 place in MotionWork.z of an integral next to a limit, -1: none
-    antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more in Signals.held where there is one
+    integral: np.ndarray     # (nv,) int64 index in MotionWorkspace.z of an integral whose force has a limit, -1: none
+    antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.held, where there is one
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) scratch, as all below
     a: np.ndarray            # (nv,)
@@ -62,7 +64,7 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
-    # gives accelerations of driven coordinates instead of `evaluate_signal`; where None, it is not compiled
+    # accelerations of driven coordinates in place of `evaluate_signal`; None: not compiled
     task: Task | None
 
 
@@ -72,8 +74,10 @@ WORKSPACE_FIELDS = "v", "a", "tau", "x", "memory", "none"
 
 @kernel
 def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
-    """Adds to work.tau, then limits it. laws: JointLaws, or None: then nothing is compiled. work.flag: a desired motion that is
-    not finite."""
+    """Add the laws to ws.tau, then limit it.
+
+    laws: JointLaws or None (then nothing is compiled). ws.flag: a desired motion that is not finite.
+    """
     if laws is None:
         return
     for k in range(laws.held.size):
@@ -91,6 +95,7 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
 
 @inline_kernel
 def add_gravity_compensation(laws, tree, ws):
+    """Add the gravity force."""
     for k in range(laws.v.size):
         laws.v[k], laws.a[k] = 0.0, 0.0
     law_dynamics(laws, laws.all, tree, False, ws.q, laws.v)
@@ -101,6 +106,7 @@ def add_gravity_compensation(laws, tree, ws):
 
 @inline_kernel
 def add_state_feedback(laws, tree, ws):
+    """Add tau_0 - K [q (-) q_0; v - v_0]."""
     nv = laws.v.size
     difference(tree, laws.setpoint_q, ws.q, laws.x)
     for k in range(nv):
@@ -116,6 +122,7 @@ def add_state_feedback(laws, tree, ws):
 
 @inline_kernel
 def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
+    """Add the forces with which driven joints have their desired accelerations."""
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = ws.a[k], ws.tau[k]
         if laws.driven[k] and laws.signal[k] >= 0:
@@ -131,13 +138,14 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
 
 @kernel
 def law_dynamics(laws, given, tree, passive, q, v):
-    """laws.a and laws.tau complete, without external wrenches."""
+    """Complete laws.a and laws.tau by hybrid dynamics without external wrenches."""
     ws = hybrid_workspace(laws.memory, tree.parent.size, given.size)
     complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, ws)
 
 
 @inline_kernel
 def saturate(laws, driven, signals, t, ws):
+    """Limit ws.tau of coordinates whose `laws.driven` is `driven`."""
     for k in range(laws.limit.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
             i, top, bottom = SWITCH_SIZE * laws.switch[k], laws.limit[k], -laws.limit[k]
@@ -154,16 +162,16 @@ def saturate(laws, driven, signals, t, ws):
 
 @inline_kernel
 def limit_force(operation, held, i, x, bound):
-    """min or max of x and a bound, held on the side of the switch, and 1 where it is the bound, else 0."""
+    """Return min or max of x and a bound, on the held side of the switch, and 1 if it is the bound, else 0."""
     limited = where_less(bound, x, 1.0, 0.0) if operation == MIN else where_less(x, bound, 1.0, 0.0)
-    free = where_less(0.5, limited, bound, x)                                    # a NaN stays one
+    free = where_less(0.5, limited, bound, x)                                    # NaN remains NaN
     force, limited, _ = frozen_choice(operation, held, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
     return force, limited
 
 
 @inline_kernel
 def antiwindup_rate(held, i, limited, sign, rate):
-    """The rate of an integral; 0 where the force is `limited` on that side, and the rate goes the same `sign`."""
+    """Return the rate of an integral; 0 if the force is `limited` and the rate has the given sign, away from the limit."""
     further = where_less(0.5, limited, sign * rate, -1.0)
     winds, _, _ = frozen_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
     return where_less(0.5, winds, 0.0, rate)
@@ -171,20 +179,20 @@ def antiwindup_rate(held, i, limited, sign, rate):
 
 # stops ------------------------------------------------------------------------------------------------------------------
 
-# Stops at position limits of joints. Compliant ones push back beyond the limit (Hunt and Crossley 1975, with a linear spring):
+# Stops at position limits of joints. Compliant stops act beyond the limit (Hunt and Crossley 1975, with a linear spring):
 #
 #     tau -= s k d (1 + c d')        d = s (q - limit) > 0,  s = 1 at an upper limit, -1 at a lower one,  1 + c d' > 0
 #
 # The force begins at zero, and never pulls. d and 1 + c d' are switches of the state, so that steps end where either passes zero.
 #
-# Coordinates that rest at hard stops are prescribed with zero acceleration. What hybrid dynamics finds for them, less the force
-# that drives them, is the force of the stop: a switch, too.
+# Coordinates that rest at hard stops are prescribed with zero acceleration. Their joint force by hybrid dynamics minus the
+# applied force is the force of the stop, which is a switch, too.
 
-LIMIT, STIFFNESS, DAMPING, STOP_SIZE = range(4)      # places in the numbers of a stop, and how many there are
+LIMIT, STIFFNESS, DAMPING, STOP_SIZE = range(4)      # indices of the numbers of a stop, and their number
 
 
 class Stops(NamedTuple):
-    """m compliant stops, h coordinates that rest at hard ones."""
+    """Compliant stops (m of them), and coordinates that rest at hard stops (h)."""
 
     coordinate: np.ndarray   # (m,) int64 of v
     side: np.ndarray         # (m,) int64: 1 upper, -1 lower
@@ -197,7 +205,7 @@ class Stops(NamedTuple):
 
 @inline_kernel
 def add_stop_forces(stops, q_of_v, signals, ws):
-    """Adds forces of compliant stops to work.tau, which is complete otherwise; stops what rests."""
+    """Add forces of compliant stops to ws.tau, which is otherwise complete; set the acceleration of coordinates at rest."""
     for j in range(stops.coordinate.size):
         k, s, i, m = stops.coordinate[j], stops.side[j], SWITCH_SIZE * stops.switch[j], STOP_SIZE * j
         d = positive_part(signals.held, i, s * (ws.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
@@ -213,7 +221,7 @@ def add_stop_forces(stops, q_of_v, signals, ws):
 
 @inline_kernel
 def measure_stop_forces(stops, signals, ws):
-    """The forces of hard stops, once work.tau holds what hybrid dynamics found, as readings of their switches."""
+    """Store the forces of hard stops in their switches, after hybrid dynamics."""
     for j in range(stops.held.size):
         k = stops.held[j]
         register_zero_crossing(signals.held, SWITCH_SIZE * stops.resting_switch[j], ws.tau[k] - stops.applied[k])
@@ -221,5 +229,5 @@ def measure_stop_forces(stops, signals, ws):
 
 @inline_kernel
 def positive_part(held, i, x):
-    """max(x, 0), held on the side of the switch."""
+    """Return max(x, 0), on the held side of the switch."""
     return frozen_choice(MAX, held, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]

@@ -1,8 +1,8 @@
 """Signals of time as Taylor series of any order: x_k = x^(k)(t) / k!, for laws that need more than two derivatives.
 
 Recurrences of power series (Knuth, The Art of Computer Programming 2, 4.7; Griewank and Walther, Evaluating Derivatives,
-13.2). As in `signals`, a signal is continuous from the right, and what stands still has no motion through a function of
-infinite slope. The state does not occur in these signals.
+13.2). As in `signals`, a signal is continuous from the right, and a constant argument remains constant through a function of
+infinite slope. These signals do not depend on the state.
 """
 from liedyn.kernels.simulation.signals import (
     ABS,
@@ -47,14 +47,13 @@ _MAX_EXPONENT = 64                    # of an integer exponent that is multiplie
 
 
 def series_stack_size(depth: int, order: int) -> int:
-    """Floats of scratch for `signal_series` of a signal whose program is `depth` jets deep."""
+    """Return the size of the scratch array of `signal_series` for a program that needs `depth` jets."""
     return max((depth + _N_BUFFERS) * (order + 1), ORDER)
 
 
 @kernel
 def signal_series(signals, k, t, stack, out):
-    """Writes out (order + 1,). stack: `series_stack_size` floats. Not a number or infinite where a function has no such
-    series."""
+    """Write out (order + 1,), NaN or infinite where a function has no series. stack: `series_stack_size` floats."""
     first, count = signals.first[k], signals.count[k]
     for i in range(out.size):
         out[i] = 0.0
@@ -68,7 +67,7 @@ def signal_series(signals, k, t, stack, out):
 
 @inline_kernel
 def polynomial_series(breaks, coefficients, first, count, t, stack, out):
-    """The piece's Taylor shift, by repeated Horner's rule."""
+    """Write the Taylor shift of a piece, by repeated Horner's rule."""
     low = find_piece(breaks, first, count, t)
     s = t - breaks[low]
     for i in range(ORDER):
@@ -81,6 +80,7 @@ def polynomial_series(breaks, coefficients, first, count, t, stack, out):
 
 @inline_kernel
 def program_series(code, literals, clocks, first, count, t, stack, out):
+    """Run a program on a stack of series and write the result to out."""
     n = out.size
     a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
     top = _N_BUFFERS * n - n
@@ -113,6 +113,7 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
 # series -------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def is_constant(x):
+    """Return whether all derivatives are zero."""
     moving = False
     for k in range(1, x.size):
         moving = moving or x[k] != 0.0
@@ -121,7 +122,7 @@ def is_constant(x):
 
 @inline_kernel
 def sign_after(x, y):
-    """Sign of x - y just after now: 1, 0, -1; not a number where one of them is none."""
+    """Return the sign of x - y just after now: 1, 0, -1; NaN if one of them is NaN."""
     for k in range(x.size):
         d = x[k] - y[k]
         if d != 0.0:
@@ -131,14 +132,14 @@ def sign_after(x, y):
 
 @inline_kernel
 def copy_series(x, y):
-    """y = x."""
+    """Write y = x."""
     for k in range(x.size):
         y[k] = x[k]
 
 
 @inline_kernel
 def product_term(x, y, k):
-    """Coefficient k of x y."""
+    """Return coefficient k of x y."""
     total = 0.0
     for j in range(k + 1):
         total += x[j] * y[k - j]
@@ -147,14 +148,14 @@ def product_term(x, y, k):
 
 @inline_kernel
 def multiply_series(x, y, out):
-    """out = x y; out may be x."""
+    """Write out = x y; out may be x."""
     for k in range(x.size - 1, -1, -1):
         out[k] = product_term(x, y, k)
 
 
 @inline_kernel
 def divide_series(x, y, out):
-    """out = x / y; out may be x."""
+    """Write out = x / y; out may be x."""
     for k in range(x.size):
         total = x[k]
         for j in range(k):
@@ -164,7 +165,7 @@ def divide_series(x, y, out):
 
 @inline_kernel
 def integral_coefficient(x, w, k):
-    """Coefficient k > 0 of f where f' = w x'."""
+    """Return coefficient k > 0 of f with f' = w x'."""
     total = 0.0
     for j in range(1, k + 1):
         total += j * x[j] * w[k - j]
@@ -173,7 +174,7 @@ def integral_coefficient(x, w, k):
 
 @inline_kernel
 def integrate_series(value, x, w, buffer):
-    """x = f of that x, where f' = w x'; f begins at `value`."""
+    """Replace x by f with f' = w x'; coefficient 0 of f is `value`."""
     copy_series(x, buffer)
     for k in range(1, x.size):
         x[k] = integral_coefficient(buffer, w, k)
@@ -182,7 +183,7 @@ def integrate_series(value, x, w, buffer):
 
 @inline_kernel
 def real_power(x, p, out):
-    """out = x^p, x[0] not zero; out is not x."""
+    """Write out = x^p for x[0] not zero; out is not x."""
     out[0] = x[0] ** p
     for k in range(1, x.size):
         total = 0.0
@@ -193,7 +194,7 @@ def real_power(x, p, out):
 
 @inline_kernel
 def one_plus(sign, x, out):
-    """out = 1 + sign x^2."""
+    """Write out = 1 + sign x^2."""
     for k in range(x.size):
         out[k] = sign * product_term(x, x, k)
     out[0] += 1.0
@@ -201,9 +202,9 @@ def one_plus(sign, x, out):
 
 @kernel
 def unary_series(operation, x, a, b):
-    """x = f(x); a, b scratch."""
+    """Replace x by f(x); a, b are scratch."""
     n = x.size
-    value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # a jump's: just after
+    value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # at a jump: just after
     if operation == NEGATIVE:
         for k in range(n):
             x[k] = -x[k]
@@ -262,7 +263,7 @@ def unary_series(operation, x, a, b):
 
 @kernel
 def binary_series(operation, x, y, a, b, c):
-    """x = f(x, y); y changes too; a, b, c scratch."""
+    """Replace x by f(x, y); y changes, too; a, b, c are scratch."""
     n = x.size
     if operation == ADD:
         for k in range(n):
@@ -288,7 +289,7 @@ def binary_series(operation, x, y, a, b, c):
 
 @inline_kernel
 def power_series(x, y, a, b, c):
-    """x = x^y."""
+    """Replace x by x^y."""
     n = x.size
     value, _, _ = binary(POWER, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
     if is_constant(y) and is_constant(x):
@@ -313,7 +314,7 @@ def power_series(x, y, a, b, c):
 
 @inline_kernel
 def atan2_series(x, y, a, b, c):
-    """x = atan2(x, y): f' = (y x' - x y') / (x^2 + y^2)."""
+    """Replace x by atan2(x, y): f' = (y x' - x y') / (x^2 + y^2)."""
     n = x.size
     value, _, _ = binary(ATAN2, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
     still = is_constant(x) and is_constant(y)

@@ -1,10 +1,10 @@
 """Signals of time and state: value and first two time derivatives.
 
-A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
-derivatives come from second-order jets (x, dx, ddx) carried through the program; `q`, `v` and what is measured count as constants
-in time, but in targets of pd laws, which use the first derivative: there they move.
-All signals are continuous from the right: at a break the piece that begins there counts, and where `step`, `sign`, `floor`,
-`abs`, `min` or `max` switch, the value just after counts; `step(0)` is 1 and `sign(0)` 0 where the argument stays 0.
+A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time derivatives are
+second-order jets (x, dx, ddx) computed through the program. `q`, `v` and measured quantities count as constants in time, except
+in targets of pd laws, which use the first derivative. All signals are continuous from the right: at a break, the piece that
+begins there counts; where `step`, `sign`, `floor`, `abs`, `min` or `max` switch, the value just after counts. `step(0)` is 1 and
+`sign(0)` is 0 if the argument stays 0.
 """
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from liedyn.lie.so3 import (
 from liedyn.lie.vectors import add_cross, add_rotate, cross, load3, load_pose, rotate, rotate_back, store3, sub3
 from liedyn.numba_tools.decorators import ieee_inline_kernel, inline_kernel, kernel
 
-# Positions and velocities of points of links, in world axes: what expressions of a scenario read ------------------------
+# Positions and velocities of points of links, in world axes, for expressions of a scenario ------------------------------
 
-# Along the path from the ground to the link: X = X T_i, V = Ad_{T_i^-1} V + S dq. A line computes twists that the dynamics needs,
-# too, only once, and leaves out what no expression reads.
+# Along the path from the ground to the link: X = X T_i, V = Ad_{T_i^-1} V + S dq. Generated code computes twists that the
+# dynamics needs, too, only once, and omits unused quantities.
 
 COMPONENTS = ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz")      # position, velocity, angular velocity of the link
 NUMBERS_PER_POINT = 9
 
 
 class Points(NamedTuple):
-    """p points of links."""
+    """Points of links (p of them)."""
 
     link: ndarray        # (p,) int64
     first: ndarray       # (p + 1,) int64: the part of `path` of each point
@@ -52,7 +52,7 @@ NO_POINTS = Points(zeros(0, dtype=int64), zeros(1, dtype=int64), zeros(0, dtype=
 
 @kernel
 def measure_points(points, tree, q, v, measured):
-    """Into the last 9p numbers of `measured`."""
+    """Write positions and velocities of points to the last 9p numbers of `measured`."""
     o = measured.size - NUMBERS_PER_POINT * points.link.size
     for j in range(points.link.size):
         x, u, w = point_motion(points, j, tree, q, v)
@@ -63,7 +63,7 @@ def measure_points(points, tree, q, v, measured):
 
 @inline_kernel
 def point_motion(points, j, tree, q, v):
-    """Position, velocity and angular velocity in world axes."""
+    """Return position, velocity and angular velocity in world axes."""
     X, V = link_pose_and_twist(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
     p = load3(points.at, 3 * j)
     return add_rotate(X[1], X[0], p), rotate(X[0], add_cross(V[1], V[0], p)), rotate(X[0], V[0])
@@ -71,7 +71,7 @@ def point_motion(points, j, tree, q, v):
 
 @inline_kernel
 def link_pose_and_twist(path, first, last, link, tree, q, v):
-    """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
+    """Return pose and twist of a link relative to the start of its path; the twist is in the frame of the link."""
     zero = number_like(q, 0.0)
     one = zero + 1.0
     T, V = ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)), ((zero, zero, zero), (zero, zero, zero))
@@ -86,7 +86,7 @@ def link_pose_and_twist(path, first, last, link, tree, q, v):
 
 @inline_kernel
 def measure_forces(tau, measured):
-    """Into the first nv numbers of `measured`, where there are any."""
+    """Write joint forces to the first nv numbers of `measured`, unless it is empty."""
     if measured.size:
         for k in range(tau.size):
             measured[k] = tau[k]
@@ -99,8 +99,8 @@ TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
 # An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
-# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack. Before it begins,
-# a clock is infinite, and a held clock 0.
+# switch of the state, or 0; for a moving position, index in q + RATE times index in v. Other instructions act on the stack.
+# Before it starts, a clock is infinite, and a held clock is 0.
 OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "held clock", "moving position", "moving point",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
@@ -115,16 +115,19 @@ RATE = 1 << 24
 EVENT = len(OPERATIONS)           # a switch of an event, in addition to operations
 STATE_OPERATIONS = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
-# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument
-# when it was last seen, whether it is loose (changes sides without a cut), whether it is a FLOOR or an EVENT.
+# Entries of Signals.held for each switch of the state: the side on which it is held (1 or -1; the value of a floor; NaN: none),
+# its argument at the last evaluation, whether it may change sides without an event, whether it is a FLOOR or an EVENT.
 SWITCH_SIGN, SWITCH_VALUE, CHATTERING, KIND = range(4)
 SWITCH_SIZE = 4
 NOT_FROZEN = 1e300              # a side in place of NaN, for comparisons
 
 
 class Signals(NamedTuple):
-    """All signals of a simulation. Per signal: `kind`, and `first` and `count` of its constant (in `literals`), pieces
-    (in `breaks`, six ascending `coefficients` of t - break each) or instructions (in `code`)."""
+    """All signals of a simulation.
+
+    Each signal has a `kind`, and the `first` and `count` of its constant (in `literals`), pieces (in `breaks`, with six ascending
+    `coefficients` of t - break each) or instructions (in `code`).
+    """
 
     kind: ndarray            # (m,) int64
     first: ndarray           # (m,) int64
@@ -134,14 +137,16 @@ class Signals(NamedTuple):
     code: ndarray            # int64
     literals: ndarray        # float64
     held: ndarray = zeros(0)     # (4 s,) of the switches of the state, scratch of a run; sides NaN: nothing is held
-    measured: ndarray = zeros(0) # (nv + 9 p,) scratch: joint forces, then of each point what `link_points` says; or none
+    measured: ndarray = zeros(0) # (nv + 9 p,) scratch: joint forces, then COMPONENTS of each point; or empty
     points: Points = NO_POINTS   # the p points of links
-    clocks: ndarray = zeros(0)   # times from which clocks run; -inf: not yet begun
+    clocks: ndarray = zeros(0)   # times at which clocks started; -inf: not yet
 
 
 class Poses(NamedTuple):
-    """p ball and free joints whose pose is prescribed: R = Rz(yaw) Ry(pitch) Rx(roll), or R = U exp(x) with a quaternion U and
-    a rotation vector x."""
+    """Prescribed poses of p ball and free joints.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll), or R = U exp(x) with a quaternion U and a rotation vector x.
+    """
 
     q: ndarray               # (p,) int64: the joint's first coordinate in q
     v: ndarray               # (p,) int64: that in v
@@ -151,16 +156,15 @@ class Poses(NamedTuple):
 
 
 class InputSchedule(NamedTuple):
-    """What drives each velocity coordinate, and the external wrenches. Signals are given by index.
+    """Prescribed motions and joint forces of each velocity coordinate, and external wrenches. Signals are given by index.
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
-    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i]. At level POSITION, the
-    coordinates of ball and free joints follow `poses`. Coordinate integral[j] has the force z_j besides, with the rate
-    ki[j] (target - q): a part of the state.
+    with q = q[q_of_v[i]]. At the other levels, signal[i] is the acceleration, velocity or position. At level POSITION, the
+    coordinates of ball and free joints follow `poses`. Coordinate integral[j] has the additional force z_j, with the rate
+    ki[j] (target - q); z is a part of the state.
 
-    Wrench j on link force_link[j] is force_basis[j] * signal, acting while force_from <= t < force_until. In the link's
-    frame the basis is about the link's origin. In the world's axes (force_world 1) it acts at the point force_point[j],
-    given in the link's frame.
+    Wrench j on link force_link[j] is force_basis[j] * signal and acts while force_from <= t < force_until. In the link's frame,
+    the basis is about the link's origin. In world axes (force_world 1), it acts at the point force_point[j] of the link's frame.
     """
 
     level: ndarray           # (nv,) int64
@@ -177,8 +181,8 @@ class InputSchedule(NamedTuple):
     force_from: ndarray      # (f,) -inf: from the beginning
     force_until: ndarray     # (f,) inf: to the end
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
-    before: ndarray          # the last time before each at which all signals are as in the step that ends there
-    watch: ndarray = zeros(0, int64)     # of each event, a signal that is looked at for its switch alone; -1: contacts switch
+    before: ndarray          # for each break, the last time before it at which all signals have their values of the step before
+    watch: ndarray = zeros(0, int64)     # for each event, a signal that is evaluated only for its switch; -1: contacts switch
     poses: Poses = Poses(*[zeros(0, int64)] * 5)
     integral: ndarray = zeros(0, int64)  # (m,) coordinates of pid laws
     ki: ndarray = zeros(0)               # (m,)
@@ -186,9 +190,9 @@ class InputSchedule(NamedTuple):
 
 @kernel
 def evaluate_signal(signals, k, t, q, v, stack):
-    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Problem.stack_size` floats.
+    """Return value and first two time derivatives of signal `k`. `stack` is scratch of `InitialValueProblem.stack_size` floats.
 
-    Not a number or infinite outside the domain of a function: the caller checks what it uses.
+    They are NaN or infinite outside the domain of a function: the caller checks those that it uses.
     """
     if signals.kind[k] == CONSTANT:
         return signals.literals[signals.first[k]], 0.0, 0.0
@@ -200,13 +204,13 @@ def evaluate_signal(signals, k, t, q, v, stack):
 
 @inline_kernel
 def flag_nonfinite(flag, k, x):
-    """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
+    """Set flag[0] to k if x, a used value of signal k, is not finite and no other signal was before (-1: all are finite)."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
 
 
 @inline_kernel
 def evaluate_vector3(signals, numbers, first, t, ws):
-    """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
+    """Return values, rates and second rates of the signals numbers[first] and the next two. ws.flag: one that is not finite."""
     x0, v0, a0 = evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)
     x1, v1, a1 = evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)
     x2, v2, a2 = evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)
@@ -218,7 +222,7 @@ def evaluate_vector3(signals, numbers, first, t, ws):
 
 @inline_kernel
 def find_piece(breaks, first, count, t):
-    """The last piece that begins at or before t, by bisection."""
+    """Return the last piece that begins at or before t, by bisection."""
     low, high = first, first + count
     while high - low > 1:
         middle = (low + high) // 2
@@ -231,7 +235,7 @@ def find_piece(breaks, first, count, t):
 
 @kernel
 def evaluate_polynomial(breaks, coefficients, first, count, t):
-    """Horner's rule for the value and both derivatives."""
+    """Return the value and both derivatives, by Horner's rule."""
     low = find_piece(breaks, first, count, t)
     s = t - breaks[low]
     x, dx, half_ddx = coefficients[ORDER * low + ORDER - 1], 0.0, 0.0
@@ -244,7 +248,7 @@ def evaluate_polynomial(breaks, coefficients, first, count, t):
 
 @kernel
 def evaluate_program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
-    """Run the instructions on a stack of jets; the result is the last one left. Writes `stack` and `held`."""
+    """Run the instructions on a stack of jets, and return the last jet on it. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
         operation, operand = code[i] & 255, code[i] >> 8
@@ -286,13 +290,13 @@ def evaluate_program(code, literals, held, measured, clocks, first, count, t, q,
 
 @inline_kernel
 def frozen_clock(x):
-    """A held clock and its rate, where the clock is at x."""
+    """Return a held clock and its rate, where the clock is at x."""
     return where_less(x, inf, x, 0.0), where_less(x, inf, 1.0, 0.0)
 
 
 @inline_kernel
 def register_zero_crossing(held, i, x):
-    """Notes the argument x of a switch. Returns the side that it is held on; NOT_FROZEN where it is held on none."""
+    """Store the argument x of a switch. Return the side on which it is held; NOT_FROZEN if none."""
     held[i + SWITCH_VALUE] = x
     side = load(held, i)
     return where_less(absolute(side), NOT_FROZEN, where_less(absolute(x), inf, side, NOT_FROZEN), NOT_FROZEN)
@@ -300,14 +304,14 @@ def register_zero_crossing(held, i, x):
 
 @inline_kernel
 def store_switch_values(held, K, row, n):
-    """What the switches have read, into K[row, n:], as many as it holds."""
+    """Store the arguments of the switches in K[row, n:], as many as it has columns."""
     for k in range(n, K.shape[1]):
         K[row, k] = held[SWITCH_SIZE * (k - n) + SWITCH_VALUE]
 
 
 @inline_kernel
 def frozen_unary(operation, held, i, x, dx, ddx, free):
-    """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
+    """Return the jet of sign, floor, step or abs on its side; `free` where it is on none."""
     side = register_zero_crossing(held, i, x)
     if operation == ABS:
         return choose(side, NOT_FROZEN, (side * x, side * dx, side * ddx), free)
@@ -318,7 +322,7 @@ def frozen_unary(operation, held, i, x, dx, ddx, free):
 
 @inline_kernel
 def frozen_choice(operation, held, i, x, y, free):
-    """Jet of min or max, x where x - y is on the lower side or on the higher one."""
+    """Return the jet of min or max: that of x or y according to the side of x - y; `free` where it is on none."""
     side = register_zero_crossing(held, i, x[0] - y[0])
     lower, higher = (x, y) if operation == MIN else (y, x)
     return choose(side, NOT_FROZEN, choose(0.0, side, higher, lower), free)
@@ -326,7 +330,7 @@ def frozen_choice(operation, held, i, x, y, free):
 
 @inline_kernel
 def choose(x, y, yes, no):
-    """The jet `yes` where x < y, else `no`."""
+    """Return the jet `yes` where x < y, else `no`."""
     return where_less(x, y, yes[0], no[0]), where_less(x, y, yes[1], no[1]), where_less(x, y, yes[2], no[2])
 
 
@@ -336,31 +340,31 @@ def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST_NORMAL, yes
 
 @inline_kernel
 def rate_product(slope, rate):
-    """slope · rate, where an infinite slope of something that stands still is no motion (sqrt(0), abs(v)**0.5)."""
+    """Return slope · rate, with zero for an infinite slope times a zero rate (sqrt(0), abs(v)**0.5)."""
     return where_zero(rate, 0.0, slope * rate)
 
 
 @inline_kernel
 def chain_rule(f, df, ddf, dx, ddx):
-    """Jet of f(x(t)) from f and its derivatives with respect to x."""
+    """Return the jet of f(x(t)) from f and its derivatives with respect to x."""
     return f, rate_product(df, dx), rate_product(ddf, dx * dx) + rate_product(df, ddx)
 
 
 @inline_kernel
 def jet_sign(x, dx, ddx):
-    """Sign of x just after now: 1, 0, -1; not a number where x is none."""
+    """Return the sign of x just after now: 1, 0, -1; NaN if x is NaN."""
     return sign_or(x, sign_or(dx, sign_or(ddx, 0.0)))
 
 
 @inline_kernel
 def sign_or(x, other):
-    """Sign of x; `other` where x is 0."""
+    """Return the sign of x; `other` where x is 0."""
     return where_less(0.0, x, 1.0, where_less(x, 0.0, -1.0, where_zero(x, other, x)))
 
 
 @kernel
 def unary(operation, x, dx, ddx):
-    """Jet of a function of one jet."""
+    """Return the jet of a function of one jet."""
     if operation == NEGATIVE:
         return -x, -dx, -ddx
     if operation in (SIN, COS):
@@ -400,7 +404,7 @@ def unary(operation, x, dx, ddx):
 
 @inline_kernel
 def step_function(operation, x, dx, ddx):
-    """sign, floor, step: constant between jumps."""
+    """Return the jet of sign, floor or step, constant between jumps."""
     if operation == FLOOR:
         whole = floor(x)
         arrived = where_less(jet_sign(0.0, dx, ddx), 0.0, 1.0, 0.0)
@@ -417,7 +421,7 @@ def quotient(x, y): return x / y
 
 @kernel
 def binary(operation, x, dx, ddx, y, dy, ddy):
-    """Jet of a function of two jets."""
+    """Return the jet of a function of two jets."""
     if operation == ADD:
         return x + y, dx + dy, ddx + ddy
     if operation == SUBTRACT:
@@ -443,7 +447,7 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
 
 @inline_kernel
 def power(x, dx, ddx, y, dy, ddy):
-    """Jet of x**y; with an exponent that stands still, of any base that the power admits."""
+    """Return the jet of x**y. With a constant exponent, x may be any base that the power admits."""
     f, slope = x ** y, where_zero(y, 0.0, y * x ** (y - 1.0))
     curvature = where_zero(y * (y - 1.0), 0.0, y * (y - 1.0) * x ** (y - 2.0))
     log = math.log(x)
@@ -463,8 +467,7 @@ SIGNALS_PER_POSE = 10                     # of a pose
 
 @kernel
 def prescribe_poses(poses, signals, t, q, v, a, ws):
-    """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWorkspace`; work.flag: a signal that
-    is not finite."""
+    """Write the coordinates of these joints to q, v, a. ws.flag: a signal that is not finite."""
     for k in range(poses.q.size):
         i, j = poses.q[k], poses.v[k]
         u, w, dw = pose_rotation(poses, k, signals, t, ws)
@@ -483,7 +486,7 @@ def prescribe_poses(poses, signals, t, q, v, a, ws):
 
 @inline_kernel
 def pose_rotation(poses, k, signals, t, ws):
-    """Quaternion, w, dw."""
+    """Return quaternion, w, dw."""
     first = SIGNALS_PER_POSE * k + 3
     x, dx, ddx = evaluate_vector3(signals, poses.signal, first, t, ws)
     if poses.uses_rotation_vector[k]:
@@ -497,7 +500,7 @@ def pose_rotation(poses, k, signals, t, ws):
 
 @inline_kernel
 def evaluate_values4(signals, numbers, first, t, ws):
-    """Four signals of which the values alone are used."""
+    """Return the values of four signals."""
     return (evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)[0],
             evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)[0],
             evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)[0],

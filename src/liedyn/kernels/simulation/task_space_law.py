@@ -1,23 +1,23 @@
 """Task-space tracking: accelerations of joints with which a point of a link follows a desired pose.
 
-With the Jacobian J of the link at the point (world axes), J a + dJ v is the acceleration of the point and of the link's turning.
-The law asks for
+With the Jacobian J of the link at the point (world axes), J a + dJ v is the acceleration of the point and the angular
+acceleration of the link. The law requires
 
     p'' = r'' + k_1 (r' - p') + k_0 (r - p),      phi'' = -k_1 phi' - k_0 phi,      R_desired = R exp(phi),
 
-so that the errors r - p and phi (a rotation vector, link axes) obey e'' + k_1 e' + k_0 e = 0. Of all a with these it takes the
-one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
+so that the errors r - p and phi (a rotation vector, link axes) satisfy e'' + k_1 e' + k_0 e = 0. Among all a with these
+accelerations, it takes the one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
 
-    a = a_0 + M^-1 J^T lambda,      (J M^-1 J^T) lambda = what is asked - dJ v - J a_0,
+    a = a_0 + M^-1 J^T lambda,      (J M^-1 J^T) lambda = required - dJ v - J a_0,
 
-with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture is what alone would give it the acceleration
-k_0 (posture_k - q_k): what the task leaves free comes to rest where these are in balance, and no faster. Prescribed coordinates
-keep their accelerations.
+with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture alone would give it the acceleration k_0 (posture_k -
+q_k): motion in the null space of the task comes to rest where these forces are in balance. Prescribed coordinates keep their
+accelerations.
 
-J M^-1 J^T is scaled such that turning and moving each have the mean diagonal 1, and diagonalized: the result does not depend on
-the axes of the world or on units. An eigenvalue x below DAMPING_THRESHOLD becomes x + (DAMPING_THRESHOLD - x)^2 /
+J M^-1 J^T is scaled such that rotation and translation each have the mean diagonal 1, and diagonalized: the result does not
+depend on the axes of the world or on units. An eigenvalue x below DAMPING_THRESHOLD becomes x + (DAMPING_THRESHOLD - x)^2 /
 DAMPING_THRESHOLD: then the task is not followed exactly, and accelerations stay bounded. Along a direction in which no joint
-moves the link, x and J^T are zero: nothing acts.
+moves the link, x and J^T are zero: the law has no effect.
 """
 from typing import NamedTuple
 
@@ -36,16 +36,18 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 DAMPING_THRESHOLD = 1e-3
 SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
 _TINY = 1e-300           # avoids division by zero
-_ROTATION_THRESHOLD = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
+_ROTATION_THRESHOLD = 1e-40           # of a scaled matrix: with entries below 1e-20, a pair of directions is not rotated
 # of the distance from the world's origin: a point that is closer to all axes is moved by rounding alone
 AXIS_TOLERANCE = 1e-9
 
 
 class Task(NamedTuple):
+    """A desired pose of a link, gains, and workspace of the law."""
+
     link: np.ndarray         # (1,) int64
     path: np.ndarray         # int64 bodies from the ground to the link's
     point: np.ndarray        # (3,) link frame
-    rows: np.ndarray         # (m,) int64 of the Jacobian: 0 … 2 turning, 3 … 5 moving
+    rows: np.ndarray         # (m,) int64 of the Jacobian: 0 … 2 angular, 3 … 5 linear
     poses: Poses             # one: the desired pose of the link's frame, with the origin at the point
     posture: np.ndarray      # (nv,)
     kept: np.ndarray         # (nv,) bool: has a posture
@@ -71,7 +73,7 @@ WORKSPACE_FIELDS = Task._fields[Task._fields.index("J"):]
 
 @kernel
 def apply_task_law(task, laws, tree, q_of_v, signals, t, ws):
-    """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
+    """Write laws.a of driven coordinates. task: Task or None (then nothing is compiled)."""
     if task is None:
         return
     m, nv = task.rows.size, laws.a.size
@@ -93,7 +95,7 @@ def apply_task_law(task, laws, tree, q_of_v, signals, t, ws):
 
 @inline_kernel
 def set_posture_acceleration(task, laws, tree, q_of_v, ws):
-    """a_0 into laws.a."""
+    """Write a_0 to laws.a."""
     nv, x = laws.a.size, laws.x
     for k in range(nv):
         if not task.fixed[k]:
@@ -111,7 +113,7 @@ def set_posture_acceleration(task, laws, tree, q_of_v, ws):
 
 @inline_kernel
 def desired_acceleration(task, gains, tree, signals, t, ws):
-    """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
+    """Write J and dJ at the point. Return the required angular and linear accelerations, in world axes."""
     nv = ws.v.size
     T, V = link_pose_and_twist(task.path, int64(0), task.path.size, task.link[0], tree, ws.q, ws.v)
     R, p, w = T[0], rotate(T[0], load3(task.point, 0)), rotate(T[0], V[0])
@@ -136,7 +138,7 @@ def desired_acceleration(task, gains, tree, signals, t, ws):
 
 @inline_kernel
 def mobility(task, tree, q):
-    """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
+    """Write X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
     m, nv = task.rows.size, task.Psi.size
     composite_rigid_body(tree, q, task.M, composite_workspace(task.memory, tree.parent.size))
     factor_mass_matrix(tree, task.fixed, task.M, task.L, task.Psi)
@@ -156,7 +158,7 @@ def mobility(task, tree, q):
 
 @inline_kernel
 def scale_mobility(task, ws):
-    """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
+    """Make A and r dimensionless: angular and linear rows are divided by the root of their mean mobility, stored in `scale`."""
     m = task.rows.size
     for i in range(m):
         task.scale[i] = mobility_scale(task, mean_mobility(task, i), task.rows[i] // 3, ws)
@@ -168,7 +170,7 @@ def scale_mobility(task, ws):
 
 @inline_kernel
 def mean_mobility(task, i):
-    """Over the three axes, of turning or moving as in row i."""
+    """Return the mean over the three axes of angular or linear motion, whichever row i belongs to."""
     m, total = task.rows.size, 0.0
     for j in range(m):
         if task.rows[j] // 3 == task.rows[i] // 3:
@@ -178,7 +180,7 @@ def mean_mobility(task, i):
 
 @inline_kernel
 def mobility_scale(task, mean, moves, ws):
-    """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
+    """Return 1 / sqrt(mean), or 0 where the mean is rounding: the point is on all joint axes, or no joint turns the link."""
     rounding = number_like(ws.q, _TINY)
     if moves:
         for k in range(task.Psi.size):
@@ -190,8 +192,7 @@ def mobility_scale(task, mean, moves, ws):
 
 @inline_kernel
 def rotate_to_axes(task):
-    """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in
-    `jacobi_rotations`."""
+    """Diagonalize A by cyclic Jacobi rotations, and rotate r to the eigenvectors. `jacobi_rotations` gets cosines and sines."""
     m, A, r, at = task.rows.size, task.A, task.r, 0
     for _ in range(SWEEPS):
         for i in range(m):
@@ -210,7 +211,7 @@ def rotate_to_axes(task):
 
 @inline_kernel
 def jacobi_rotation(a, b, d):
-    """Cosine and sine with which [[a, b], [b, d]] becomes diagonal, by at most an eighth of a turn; none where it is."""
+    """Return cosine and sine that diagonalize [[a, b], [b, d]], by at most an eighth of a turn; no rotation if it is diagonal."""
     half = 0.5 * (d - a)
     size = half * half + b * b
     root = sqrt(maximum(size, 0.0 * size + _ROTATION_THRESHOLD))
@@ -221,6 +222,7 @@ def jacobi_rotation(a, b, d):
 
 @inline_kernel
 def rotate_back_from_axes(task):
+    """Rotate r back from the eigenvectors."""
     m, r, at = task.rows.size, task.r, task.jacobi_rotations.size
     for _ in range(SWEEPS):
         for i in range(m - 1, -1, -1):
@@ -232,7 +234,7 @@ def rotate_back_from_axes(task):
 
 @inline_kernel
 def damped_inverse(x):
-    """1 / x of an eigenvalue, bounded where x is below DAMPING_THRESHOLD: see above. Below zero there is rounding alone."""
+    """Return 1 / x of an eigenvalue, bounded where x is below DAMPING_THRESHOLD: see above. Negative values are rounding."""
     x = maximum(x, 0.0 * x)
     lack = maximum(DAMPING_THRESHOLD - x, 0.0 * x)
     return 1.0 / (x + lack * lack / DAMPING_THRESHOLD)
@@ -240,7 +242,7 @@ def damped_inverse(x):
 
 @inline_kernel
 def solve_mobility(task, ws):
-    """r becomes lambda."""
+    """Replace r by lambda."""
     m, A, r = task.rows.size, task.A, task.r
     scale_mobility(task, ws)
     rotate_to_axes(task)
