@@ -1,1 +1,1 @@
-"""Plots by Matplotlib. `plot_data` says what a plot needs, as plain arrays; `save_plots` draws all of them."""
+"""Plots by Matplotlib: `plot_data` contains the data of a plot as plain arrays, `save_plots` draws all plots."""

@@ -1,4 +1,4 @@
-"""Many runs at once: outputs against what varied, their distributions, what they depend on, envelopes of trajectories."""
+"""Plots of batches: outputs over varied quantities, distributions, sensitivities, envelopes of trajectories."""
 from __future__ import annotations
 
 import math
@@ -20,19 +20,24 @@ from liedyn.report.plots import style
 from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 
 _LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
-_POINTS = 3000           # that are drawn in a panel
+_POINTS = 3000           # in a panel, at most
 _SLICES = 20             # of a curve of medians
 _BANDS = ("#CFE3F1", "#8FBFE0")             # of nine tenths and of half of the runs
 
 
-# numbers of the runs that are complete, by name; outputs may be NaN, where an event did not happen
+# values of the complete runs, by name; an output is NaN if its event did not happen
 Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class OutputSensitivity:
-    """Of an output: its value at the medians of what varied, and by how much it changes by a standard deviation of each, to first
-    order (varied,), NaN where that is not known. way: how derivatives were found."""
+    """Sensitivity of an output.
+
+    name     of the output
+    base     its value at the medians of the varied quantities
+    changes  (varied,) first-order changes by one standard deviation of each quantity; NaN if unknown
+    way      how the derivatives were computed
+    """
 
     name: str
     base: float
@@ -51,7 +56,7 @@ class Envelope:
 
 
 def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
-    """A row for each output, a column for what varied; the line follows the median."""
+    """Draw one row per output and one column per varied quantity; a line follows the median."""
     width = 2.6 if len(varied) > 2 else 3.6
     figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and what varied",
                                   f"{subtitle}; line: median", left=_LEFT, gap=_GAP)
@@ -68,7 +73,7 @@ def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
 
 
 def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
-    """With the median and the middle nine tenths."""
+    """Draw the distribution of each output with its median and its middle 90 %."""
     columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
     figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median, and where 90 % of them are",
                                   left=_LEFT, gap=_GAP)
@@ -88,8 +93,10 @@ def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
 
 
 def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
-    """Bars: the share of each output's variance that a quantity alone accounts for, see `first_order`. The rest is interactions,
-    and the error of the estimate: with few runs the slices are wide."""
+    """Draw bars: the share of each output's variance that one quantity explains alone, see `first_order`.
+
+    The rest is due to interactions and to the error of the estimate: with few runs, the slices are wide.
+    """
     charts = []
     for name, y in outputs.items():
         shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
@@ -99,14 +106,14 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
 
 
 def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str) -> Figure:
-    """A bar from one standard deviation less to one more of each varied quantity; the darker half is that of more."""
+    """Draw a bar from minus to plus one standard deviation of each varied quantity; the darker half is the positive one."""
     return _draw_bars(names, [(one.name, f"{one.base:.4g}, {one.way}", one.changes) for one in swings],
                       "Changes of outputs by one standard deviation",
                       f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller")
 
 
 def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
-    """Medians over time, within the bands of half and of nine tenths of the runs."""
+    """Draw medians over time with bands that contain 50 % and 90 % of the runs."""
     columns = 1 if len(envelopes) < 3 else 2 if len(envelopes) < 9 else 3
     figure, places = style.panels(len(envelopes), columns, 4.2, 1.5, "Envelopes", f"{subtitle}; median, bands of 50 and 90 %",
                                   left=_LEFT)
@@ -122,10 +129,12 @@ def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
 
 def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str, x_name: str = "",
                span: tuple[float, float] | None = None) -> Figure:
-    """Charts (name, remark, length of the bar by each of `names`), the longest bar on top. Without a span, paler bars of the same
-    length stand on the other side of zero."""
+    """Draw charts (name, remark, length of the bar for each of `names`), with the longest bar on top.
+
+    Without a span, paler bars of the same length are drawn on the other side of zero.
+    """
     names = [style.shortened(name, 34) for name in names]
-    left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
+    left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches per letter
     columns = min(len(charts), 2)
     figure, places = style.panels(len(charts), columns, 3.0, 0.24 * len(names) + 0.1, title, subtitle, left=left, gap=_GAP)
     for n, (axes, (name, remark, lengths)) in enumerate(zip(places, charts, strict=True)):
@@ -144,8 +153,11 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
 
 
 def first_order(x: np.ndarray, y: np.ndarray) -> float:
-    """Sobol's first-order index of y by x from given data: the share of the variance of y that is between slices of x with
-    equally many runs, less what chance puts there (Plischke, Borgonovo and Smith, 2013). Values must be drawn independently."""
+    """Return Sobol's first-order index of y with respect to x from given data.
+
+    It is the share of the variance of y between slices of x with equally many runs, without the share that chance causes
+    (Plischke, Borgonovo and Smith, 2013). Values must be drawn independently.
+    """
     n, distinct = len(y), np.unique(x)
     slices = min(len(distinct), max(2, int(math.sqrt(n) / 2)), 50)
     if slices < 2 or n <= slices or not np.ptp(y) > 0.0:
@@ -163,13 +175,13 @@ def first_order(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _with_value(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the runs that have this output."""
+    """Return x and y of the runs that have this output."""
     there = np.isfinite(y)
     return x[there], y[there]
 
 
 def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
-    """Of slices of x with equally many runs, where there are enough."""
+    """Draw medians over slices of x with equally many runs, if there are enough runs."""
     distinct = np.unique(x)
     if len(x) < 5 * _SLICES and len(distinct) > _SLICES:
         return
@@ -182,13 +194,15 @@ def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
 # Plots of a batch: from its table and its trajectories ---------------------------------------------------------------
 
 _RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; plots stay legible
-_ENOUGH = 50             # runs for shares of a variance
-_LONGEST = 120.0         # s of runs for a tornado
+_ENOUGH = 50             # runs from which shares of the variance are drawn
+_LONGEST = 120.0         # s: longest computation of derivatives for a tornado plot
 
 
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
-    """Draw the plots of a batch into `folder`, and warnings about what is not drawn. UsageError where there is no table
-    yet."""
+    """Draw the plots of a batch into `folder`, and return warnings about plots that are not drawn.
+
+    Raises UsageError if the batch has no table yet.
+    """
     source, about = Path(source), ResultStore(source).about() or {}
     runs, warnings = _complete_runs(source, about)
     count = len(runs["number"])
@@ -219,8 +233,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
 
 
 def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
-    """The table of the batch without the runs that are not complete, and warnings about these and about outputs without a
-    value."""
+    """Return the table of the batch without incomplete runs, and warnings about these and about outputs without a value."""
     table = ResultStore(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
@@ -233,7 +246,7 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]
 
 
 def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[str, ...]]:
-    """For a tornado, from derivatives that are computed now; and a warning where that cannot be."""
+    """Return the sensitivities for a tornado plot, from derivatives that are computed now; and warnings if they cannot be."""
     from liedyn.batch.run_batch import PreparedSweep
     from liedyn.batch.sensitivities import RUNS as EACH
     from liedyn.batch.sensitivities import sensitivities
@@ -261,7 +274,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
 
 
 def _envelopes(source: Path) -> list[Envelope]:
-    """Of each column, over at most _RUNS runs; column by column, so that the memory stays small."""
+    """Return the envelope of each column over at most _RUNS runs, column by column, which limits the memory."""
     from pyarrow import parquet
     files = sorted((source / TRAJECTORIES).glob("*.parquet"))
     if not files:

@@ -1,7 +1,7 @@
-"""Drawing in a separate process, which imports Matplotlib while the caller computes, and then in two.
+"""Drawing in a separate process, which imports Matplotlib while the caller computes, and then forks.
 
-The whole of `liedyn simulate configs/panda_hybrid.yaml` takes 1.9 s so, and 2.9 s without, on two cores. Talk over the
-process's pipes is pickled: a recording, a folder and formats one way, what was written the other.
+`liedyn simulate configs/panda_hybrid.yaml` takes 1.9 s with it and 2.9 s without, on two cores. The process gets the plot data, a
+folder and formats by pickle through a pipe, and returns the written files.
 """
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:                       # NumPy is imported while the process starts
+if TYPE_CHECKING:                       # NumPy is imported later, while the process starts
     from liedyn.report.plots.plot_data import PlotData
     from liedyn.report.plots.save_plots import SavedPlots
 
 
 class PlotProcess:
-    """Use as a context: the process starts at its begin and is gone at its end.
+    """Context manager of a process that draws plots: it starts on entry and ends on exit.
 
-    Where the process cannot work, or is not wanted (`idle`), the caller draws by itself; the plots are the same.
+    If the process fails or is not wanted (`idle`), the caller draws; the plots are the same.
     """
 
     def __init__(self, *, idle: bool = False):
@@ -33,7 +33,7 @@ class PlotProcess:
     def __enter__(self) -> PlotProcess:
         if self._idle:
             return self
-        command = [sys.executable, "-P", "-m", __name__]        # -P: no module of the working folder is imported
+        command = [sys.executable, "-P", "-m", __name__]        # -P: modules of the working folder are not imported
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except OSError:
@@ -47,7 +47,7 @@ class PlotProcess:
             self._process = None
 
     def save_figures(self, recording: PlotData, folder: str | Path, formats: Sequence[str]) -> SavedPlots:
-        """As `save_plots.save_figures`, in the other process; here where that did not do it."""
+        """Run `save_plots.save_figures` in the process, or here if that fails."""
         process, self._process = self._process, None
         if process is not None:
             try:
@@ -67,11 +67,11 @@ def _serve_one_order() -> None:
     drawn = _draw_in_two(order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else save_figures(*order)
     sys.stdout.buffer.write(pickle.dumps(drawn))
     sys.stdout.buffer.flush()
-    os._exit(0)                         # tearing Matplotlib down would take 0.1 s, and the caller waits for the end
+    os._exit(0)                         # the end of Matplotlib would take 0.1 s, for which the caller would wait
 
 
 def _draw_in_two(order: tuple) -> SavedPlots:
-    """Every other kind of figure in a fork of this process, which has no threads."""
+    """Draw every second kind of figure in a fork of this process, which has no threads."""
     from liedyn.report.plots.save_plots import SavedPlots, save_share
 
     read, write = os.pipe()
@@ -85,7 +85,7 @@ def _draw_in_two(order: tuple) -> SavedPlots:
     os.close(write)
     ours = save_share(*order, 0)
     with open(read, "rb") as pipe:
-        theirs = pickle.load(pipe)      # EOFError where the fork failed: the caller then draws by itself
+        theirs = pickle.load(pipe)      # EOFError if the fork failed: then the caller draws
     return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=SavedPlots())), SavedPlots())
 
 

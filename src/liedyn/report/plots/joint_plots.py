@@ -1,6 +1,6 @@
-"""Curves by joint: a grid of small panels over one time axis, one panel a joint and unit.
+"""Curves by joint: a grid of small panels over one time axis, one panel per joint and unit.
 
-Small panels stay legible from 1 to 60 joints, and each scales by itself: a wrist torque is seen next to a shoulder's.
+Small panels are legible from 1 to 60 joints. Each has its scale: a wrist torque is visible next to a shoulder torque.
 """
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import Energy, Group, Series, TrackedReferences
 
 PANELS_A_PAGE = 40
-# the most panels of a page that have so many columns, width and height of each [inches]
+# largest number of panels on a page with so many columns; columns, width and height of a panel [inches]
 _SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
-_FLAT = 1e-6              # of the largest value with the same unit: what varies less is drawn flat
+_FLAT = 1e-6              # of the largest value with the same unit: a curve that varies less is drawn flat
 _LEVEL = 1e-3             # of the mean: the same
-_AT_LIMIT = 1e-9          # of a limit: what passes it by less is at it
+_AT_LIMIT = 1e-9          # of a limit: a value that exceeds it by less is at the limit
 _KEY = (("— prescribed motion", style.VERMILLION), ("— motion computed from forces", style.BLUE))
 
 
 def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> list[Figure]:
-    """The figure of a group, or the pages of it, with nearly the same number of panels each."""
+    """Return the figures of a group, one per page, with nearly the same number of panels each."""
     by_joint: dict[tuple[str, str], list[Series]] = {}
     for s in group.series:
         by_joint.setdefault((s.joint, s.unit), []).append(s)
@@ -55,7 +55,7 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
     for limit in limits:
         axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
-        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show next to each other
+        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves remain visible
         style.curve(axes, t, s.values, color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
     style.heading(axes, panel[0].joint, style.unit_text(panel[0].unit),
                   *((s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)),
@@ -63,13 +63,13 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
 
 
 def _colours(panel: list[Series], told_apart: bool) -> list[str]:
-    """Warm and cool colours where prescribed and other curves are `told_apart`."""
+    """Return colours: warm and cool ones for prescribed and other curves if these are `told_apart`."""
     palettes = [style.CURVES if not told_apart else style.WARM if s.prescribed else style.COOL for s in panel]
     return [palette[k % len(palette)] for k, palette in enumerate(palettes)]
 
 
 def _value_range(panel: list[Series], limits: list[float], smallest: float) -> tuple[float, float]:
-    """The values and the limits shown, with some air. What does not vary is drawn flat: no panel full of rounding errors."""
+    """Return the range of the values and the visible limits, with a margin. Constant curves are drawn flat, without rounding."""
     values = [*limits, *(float(f(s.values)) for s in panel for f in (np.min, np.max))]
     lower, upper = min(values), max(values)
     middle, half = 0.5 * (lower + upper), 0.54 * (upper - lower)
@@ -79,28 +79,27 @@ def _value_range(panel: list[Series], limits: list[float], smallest: float) -> t
 
 
 def _passes(limit: float, value: float) -> bool:
-    """Whether value + limit > 0 by more than rounding: a joint at a stop does not."""
+    """Return whether value + limit > 0 by more than rounding: a joint at its stop does not exceed the limit."""
     return value + limit > _AT_LIMIT * abs(limit) if np.isfinite(limit) else False
 
 
 def _near_limits(s: Series, smallest: float) -> list[float]:
-    """Limits that the values reach, or nearly: farther ones would only flatten the curve."""
+    """Return the limits that the values reach or nearly reach. Distant limits would flatten the curve."""
     low, high = float(s.values.min()), float(s.values.max())
     reach = 0.35 * max(high - low, smallest)
     return [x for x in (s.lower, s.upper) if low - reach <= x <= high + reach]
 
 
-# Energy over time, what its balance leaves over, and what the constraints do --------------------------------------------
+# Energy over time, residual of its balance, residual of the constraints -------------------------------------------------
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
-_FLOOR = 1e-18                            # of the largest value of a residual: zero is drawn here
-_ROUNDING = 1e-9                          # of the largest energy: axes show no less
-_DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
+_FLOOR = 1e-18                            # of the largest residual: zero is drawn here
+_ROUNDING = 1e-9                          # of the largest energy: smallest range of an axis
+_DECADES = 8                              # of the residual; smaller values at the start are below the axis
 
 
 def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
-    """Kinetic, potential (zero at the start) and total energy; below, on log axes, the balance residual and the largest residual
-    of the constraints, where there are some."""
+    """Draw kinetic, potential (zero at the start) and total energy; below, on log axes, residuals of balance and constraints."""
     small = [(x, *words) for x, *words in (
         (energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"),
         (drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m")) if x is not None]
@@ -143,17 +142,17 @@ def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str,
 
 
 def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
-    """Names at the right ends of the curves, moved apart where they would lie on each other or above the axes."""
+    """Write names at the right ends of the curves, moved apart where they would overlap or leave the axes."""
     lower, upper = axes.get_ylim()
     lines = [name.count("\n") + 1 for name, _, _ in ends]
     line = 0.068 * (upper - lower)
     order = sorted(range(len(ends)), key=lambda k: ends[k][1])
     at = {}
     free = lower
-    for k in order:                       # from below: each no lower than the one before allows
+    for k in order:                       # upwards: each above the one before
         at[k] = max(ends[k][1] - 0.5 * line * lines[k], free)
         free = at[k] + line * lines[k]
-    for k in reversed(order):             # from above: back down where they left the axes
+    for k in reversed(order):             # downwards: back into the axes
         at[k] = min(at[k], upper - line * lines[k])
         upper = at[k]
     for k, (name, _, colour) in enumerate(ends):
@@ -161,14 +160,14 @@ def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
                     color=colour, linespacing=1.0)
 
 
-# How links follow their references: by joint the motion and the error, whose decades tell laws apart -----------------
+# Tracking of references: motion and error of each joint; the error has a log axis to compare control laws --------------
 
-_MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines that often lie upon each other
-_SEEN = 0.02                             # the smallest errors, passing zero, are left out of the range
+_MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines, which often overlap
+_SEEN = 0.02                             # part of the smallest errors, near zero, that is outside of the range
 
 
 def draw_tracking(runs: Sequence[TrackedReferences], subtitle: str = "") -> Figure:
-    """One row a joint; runs of the same joints, each in its colour."""
+    """Draw one row per joint; each run has its colour. All runs have the same joints."""
     joints = list(runs[0].joints)
     key = [(f"— {run.label.replace('_', ' ')}", _colour(k)) for k, run in enumerate(runs) if run.label]
     key.append(("- - reference", style.INK))
@@ -194,7 +193,7 @@ def _draw_motion(axes: Axes, runs: Sequence[TrackedReferences], joint: str, x_na
 
 
 def _draw_error(axes: Axes, runs: Sequence[TrackedReferences], joint: str, x_name: str | None) -> None:
-    """Decades of |link - reference|; zero, which has none, is left out."""
+    """Draw |link - reference| on a log axis, without zeros."""
     curves = []
     for run in runs:
         unit, link, reference = run.joints[joint]

@@ -1,4 +1,4 @@
-"""What the plots are drawn from: plain arrays with names and units, no robot and no dynamics."""
+"""Data of plots: plain arrays with names and units, without robot and dynamics."""
 from __future__ import annotations
 
 import math
@@ -14,9 +14,9 @@ from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
 
-FORMATS = ("png", "svg")                # of plots, where nothing else is asked for
+FORMATS = ("png", "svg")                # default formats of plots
 
-# the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
+# labels of a coordinate of a joint, or of a component of a wrench, which follow the name of the joint
 _LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
                      *"123456", "w", "angle", "slide"])
 
@@ -39,14 +39,14 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("momentum", "momentum", "Momentum (angular about the centre of mass)"),
            ("zmp", "zero_moment_point", "Zero-moment point on the plane z = 0, and the vertical force"))
 
-# comment of the file that names the axes of what has the prefix
+# comment of the file that names the axes of columns with the prefix
 _COMMENTS = {"reaction": "reaction", "wrench": "wrench", "twist": "frame", "acceleration": "frame"}
 _AXES = re.compile(r"\b(?:world axes|axes of )[^;]*")
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One curve. Series of the same `joint` and `unit` share a panel and are told apart by `label`."""
+    """One curve. Series with the same `joint` and `unit` share a panel and are distinguished by `label`."""
 
     joint: str
     label: str
@@ -59,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Curves of one kind: one figure, or several pages of it. `name` is its file name; axes: of vectors, in words."""
+    """Curves of one kind: a figure of one or more pages. `name` is its file name; axes: axes of vectors, in words."""
 
     name: str
     title: str
@@ -69,7 +69,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Energy:
-    """(N,) arrays [J]. `residual` is what the balance of energy and supplied work leaves over."""
+    """Energies (N,) [J]; `residual` is that of the balance of energy and supplied work."""
 
     kinetic: np.ndarray
     potential: np.ndarray
@@ -81,7 +81,8 @@ class Energy:
 class BasePath:
     """Pose of a floating base, or of a link, in the world: (N, 3) position [m], (N, 4) unit quaternion x y z w.
 
-    of: what moves, as in the title; name: of the figure's file."""
+    of: name of the body for the title; name: file name of the figure.
+    """
 
     position: np.ndarray
     quaternion: np.ndarray
@@ -91,13 +92,13 @@ class BasePath:
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """The robot as points and the lines between them, over time.
+    """The robot as points and lines between them, over time.
 
     t       (F,) times of the frames [s]; many frames make smooth trails, ten of them are shown as poses
     points  (F, P, 3) positions in the world [m]
     edges   pairs of points (parent, child)
-    masses  (P,) what the dots' areas are proportional to; None: no dots
-    rims    points around what rolls, each rim closed
+    masses  (P,) proportional to the areas of the dots; None: no dots
+    rims    points around rolling bodies, each rim closed
     """
 
     t: np.ndarray
@@ -109,7 +110,7 @@ class Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class TrackedReferences:
-    """How the links of a run followed their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
+    """Links of a run and their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
 
     label: str
     t: np.ndarray
@@ -167,7 +168,7 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
 
 
 def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
-    """The path of the free joint `base`, else of the first link with columns `pose.<link>`, where the columns have one."""
+    """Return the path of the free joint `base`, else of the first link with columns `pose.<link>`; None without such columns."""
     link = next((name[5:-3] for name in columns if name.startswith("pose.") and name.endswith(".px")), None)
     for kind, *what in (("q.base", "the base", "base_path"), (f"pose.{link}", f"{link}", "link_path")):
         try:
@@ -179,7 +180,7 @@ def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
 
 
 def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
-    """The energy and its balance, where the columns have them: `energy.kinetic`, `energy.potential`, `energy.work`."""
+    """Return energy and balance from the columns `energy.kinetic`, `energy.potential`, `energy.work`; None without them."""
     try:
         kinetic, potential, work = (columns[f"energy.{name}"] for name in ("kinetic", "potential", "work"))
     except KeyError:
@@ -189,7 +190,7 @@ def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
 
 
 def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
-    """One run's, where it has the columns `reference.<joint>` and `link.<joint>`; else nothing."""
+    """Return the tracked references of a run with the columns `reference.<joint>` and `link.<joint>`, else nothing."""
     columns = motion.columns
     names = [name.partition(".")[2] for name in columns if name.startswith("reference.")]
     joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
@@ -198,7 +199,7 @@ def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
 
 
 def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
-    """(edges,) shares of the points of a skeleton that hang on each line: lines are thick where it is much, as limbs are."""
+    """Return for each line of a skeleton the share (edges,) of points beyond it: lines with many points are thick, like limbs."""
     above, weights = {b: a for a, b in edges}, np.ones(count)
     for point in range(count):
         while point in above:
@@ -208,12 +209,12 @@ def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
 
 
 def prescribed_comment(names: Collection[str]) -> dict[str, str]:
-    """The comment of a trajectory file that tells which velocity coordinates were prescribed."""
+    """Return the comment of a trajectory file that lists the prescribed velocity coordinates."""
     return {"prescribed": ", ".join(cell(name).replace(",", r"\x2c") for name in names)} if names else {}
 
 
 def prescribed_of_comments(header: Mapping[str, str]) -> list[str]:
-    """The names in `prescribed_comment`."""
+    """Return the names in `prescribed_comment`."""
     return [name_in_cell(name.strip()) for name in header.get("prescribed", "").split(",") if name.strip()]
 
 
@@ -224,18 +225,18 @@ def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:
     return joint, label
 
 
-# The recording of a robot's motion: columns, with the robot's limits, energy and skeleton -------------------------------
+# Plot data of a robot's motion: columns, limits, energy and skeleton ----------------------------------------------------
 
-FRAMES = 4000                           # of the skeleton: smooth trails, little work
+FRAMES = 4000                           # of the skeleton, at most: enough for smooth trails
 RIM = 48                                # points
-_POINT = 1e-6                           # of the characteristic length: what is shorter is a point
+_POINT = 1e-6                           # of the characteristic length: a shorter line is a point
 
 
 def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
-    """What the plots of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
+    """Return the plot data of a motion: its columns (`q.elbow`, …) and, with a model, limits, energy and skeleton.
 
-    Energy is drawn with its balance where the columns have it, else computed where q and v are complete; the motion is drawn
-    where q is. Comments tell what was prescribed, the axes of vectors, and the law that was followed.
+    Energy has a balance if the columns contain it; otherwise it is computed if q and v are complete. The skeleton needs q.
+    Comments name the prescribed coordinates, the axes of vectors and the control law.
     """
     columns, header = motion.columns, motion.header
     energy, limits, joints, lines = energy_of_columns(columns), {}, (), None
@@ -252,7 +253,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:
-    """{column: (lower, upper)} of positions, velocities and forces."""
+    """Return {column: (lower, upper)} of positions, velocities and forces."""
     limits = {}
     for k, name in enumerate(model.v_names):
         limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
@@ -262,10 +263,10 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
 
 
 def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
-    """The robot as lines: joints between link origins, links to where closures hold them, rods, rims of what rolls, the other
-    ends of the tree down to their centres of mass, thrusters.
+    """Return the robot as lines, or None if there is no line.
 
-    `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
+    Lines lead between the origins of joints, from links to their closures, along rods, around rolling bodies, from the last links
+    to their centres of mass, and along thrusters. `q` is (N, nq); at most FRAMES of the N states are used.
     """
     keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = stick_figure(model)
@@ -283,7 +284,7 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
 
 
 def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
-    """Points (link, place in it), lines between them, and masses of the points."""
+    """Return points (link, position in it), lines between them, and masses of the points."""
     links = {link.name: link for link in model.description.links}
     parents = dict(zip(model.link_names, model.link_parents, strict=True))
     shown = _shown_links(model, parents)
@@ -308,7 +309,7 @@ def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int,
 
 
 def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]], edges: list[tuple[int, int]]) -> None:
-    """A line from a link's origin to each of its closures, and the rods between links."""
+    """Add a line from a link's origin to each of its closures, and the rods between links."""
     for loop in model.description.loops:
         ends = []
         for link, pose in ((loop.a, loop.pose_a), (loop.b, loop.pose_b)):
@@ -319,12 +320,12 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
                     ends[-1] = len(points)
                     points.append((link, pose.translation))
         if loop.type == "distance" and len(ends) == 2:
-            edges.append((ends[0], len(points)))                 # to a separate point: lines make a tree
+            edges.append((ends[0], len(points)))                 # to a separate point, so that lines remain a tree
             points.append(points[ends[1]])
 
 
 def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
-    """The rim of each disc that rolls, three great circles of each sphere; their points are added."""
+    """Return the rim of each rolling disc and three great circles of each rolling sphere; their points are added."""
     angle, rims = 2 * np.pi * np.arange(RIM) / RIM, []
     circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])
     for loop in model.description.loops:
@@ -338,7 +339,7 @@ def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[i
 
 
 def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
-    """All links but massless frames that end the tree in addition to others: sensors, markers."""
+    """Return all links except massless leaves with siblings: sensors and markers."""
     links = {link.name: link for link in model.description.links}
     moving = {joint.child for joint in model.joints} | {actuator.link for actuator in model.description.actuators}
     siblings: dict[str | None, int] = {}
@@ -349,7 +350,7 @@ def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
 
 
 def _stacked(columns: Mapping[str, np.ndarray], prefix: str, names: tuple[str, ...]) -> np.ndarray | None:
-    """(N, n) array of the columns, None where one is missing."""
+    """Return an (N, n) array of the columns, or None if one is missing."""
     wanted = [prefix + name for name in names]
     if not wanted or any(name not in columns for name in wanted):
         return None

@@ -1,4 +1,4 @@
-"""All plots of a recording."""
+"""Drawing and saving all plots of a motion."""
 from __future__ import annotations
 
 import io
@@ -21,11 +21,11 @@ from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracki
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
 
-# Plots next to data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
+# Plots next to data: they are drawn after the data are written, and a plot that fails does not affect others -------------
 
 @dataclass(frozen=True)
 class SavedPlots:
-    """Files that were written, and why plots were not drawn, by their names: {plot: reason}."""
+    """Written files, and reasons of plots that could not be drawn: {plot: reason}."""
 
     paths: list[Path] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
@@ -35,16 +35,17 @@ class SavedPlots:
 
 
 def reason(error: Exception) -> str:
+    """Return the type and message of an error."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Plots that `draw` makes, in the folder `plots` next to the data."""
+    """Draw plots by `draw` into the folder `plots` next to the data."""
     return _beside(data, "plots", "the plots are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
 def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
-    """A page of the text that is made, next to the data."""
+    """Write the page that `text` returns next to the data."""
     def write() -> SavedPlots:
         with open_output(page) as file:
             file.write(text())
@@ -54,17 +55,17 @@ def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
 
 
 def _beside(data: Path, name: str, missing: str, write: Callable[[], SavedPlots]) -> SavedPlots:
-    """No failure is raised but an interrupt, which tells what stands."""
+    """Run `write` and return errors as failures. An interrupt is raised, with a message about the data that exist."""
     try:
         return write()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the data are in {data}, {missing}") from None
-    except Exception as error:              # whatever it is: the data stand
+    except Exception as error:              # any error: the data are complete
         return SavedPlots(failures={name: reason(error)})
 
 
 def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Plots that `draw` makes in a separate folder, moved into `folder` when all are drawn."""
+    """Draw plots by `draw` into a temporary folder, and move them to `folder` when all are drawn."""
     with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
         drawn = draw(part)
         if drawn.paths:
@@ -77,32 +78,33 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
 # all plots -----------------------------------------------------------------------------------------------------------
 
 _DPI = 120
-Draw = Callable[[], Figure | list[Figure]]              # makes a figure, or the pages of one
+Draw = Callable[[], Figure | list[Figure]]              # returns a figure, or its pages
 
 
 def figures(recording: PlotData) -> dict[str, Figure]:
-    """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
-    the recording has what they show."""
+    """Return figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …
+
+    A figure whose data do not exist is omitted.
+    """
     with words_only():
         return {file: figure for name, draw in _sheets(recording).items() for file, figure in _pages(name, draw)}
 
 
 def save_figures(recording: PlotData, folder: str | Path, formats: Sequence[str] = FORMATS) -> SavedPlots:
-    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order, and what could not be
-    drawn.
+    """Draw a motion into `folder`, which is created if it does not exist; return the files, in order, and failures.
 
-    Files of the same name are replaced. The same recording gives the same bytes.
+    Files of the same name are replaced. The same plot data give the same bytes.
     """
     return save_sheets(_sheets(recording), folder, formats)
 
 
 def save_share(recording: PlotData, folder: str | Path, formats: Sequence[str], first: int) -> list[SavedPlots]:
-    """Draw every other kind of figure, from `first` on; returns what was written of each kind."""
+    """Draw every second kind of figure, from `first` on; return the files of each kind."""
     return [save_sheets({name: draw}, folder, formats) for name, draw in list(_sheets(recording).items())[first::2]]
 
 
 def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> SavedPlots:
-    """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other plot."""
+    """Draw figures and save them under their names. Errors are returned and do not affect other figures."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), SavedPlots())
 
@@ -118,7 +120,7 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
                     save_figure(figure, path, ending)
                     paths.append(path)
     except Exception as error:
-        if path is not None and path not in paths:          # half a plot
+        if path is not None and path not in paths:          # an incomplete file
             with suppress(OSError):
                 path.unlink()
         return SavedPlots(paths, {name: reason(error)})
@@ -126,7 +128,7 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
 
 
 def warm_up() -> None:
-    """Load fonts and writers, which Matplotlib leaves to the first plot (0.15 s)."""
+    """Load fonts and writers, which Matplotlib would load for the first plot (0.15 s)."""
     t = np.linspace(0.0, 1.0, 2)
     small = PlotData("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
     for figure in figures(small).values():
@@ -135,7 +137,7 @@ def warm_up() -> None:
 
 
 def _sheets(recording: PlotData) -> dict[str, Draw]:
-    """What draws each kind of figure, in the order of `figures`."""
+    """Return a function for each kind of figure, in the order of `figures`."""
     t, title = recording.t, recording.title
     sheets: dict[str, Draw] = {}
     if recording.skeleton is not None:
@@ -151,7 +153,7 @@ def _sheets(recording: PlotData) -> dict[str, Draw]:
 
 
 def _pages(name: str, draw: Draw) -> list[tuple[str, Figure]]:
-    """Figures by file name: `name`, or `name-1`, `name-2`, … of several pages."""
+    """Return figures by file name: `name`, or `name-1`, `name-2`, … for several pages."""
     drawn = draw()
     pages = drawn if isinstance(drawn, list) else [drawn]
     return [(f"{name}-{k}" if len(pages) > 1 else name, figure) for k, figure in enumerate(pages, 1)]
@@ -159,20 +161,23 @@ def _pages(name: str, draw: Draw) -> list[tuple[str, Figure]]:
 
 @contextmanager
 def words_only() -> Iterator[None]:
-    """While figures are made and saved: names are words, whatever signs they hold ($ starts no formula), and a letter that the
-    font lacks is a box without a warning."""
+    """Show names literally while figures are drawn.
+
+    $ starts no formula, and a letter that the font lacks is a box without a warning.
+    """
     with rc_context({"text.parse_math": False, "text.usetex": False}), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
 def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
-    # no control character of a name reaches a plot; `findobj` would make the ticks that `plain_axes` spares
+    # control characters of names are escaped; `findobj` would create the ticks that `plain_axes` avoids
+    """Save a figure in the format of its ending."""
     for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
         if not text.get_text().isprintable():
             text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
     if ending == "png":
         figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
         return
-    with rc_context({"svg.hashsalt": "liedyn"}):            # else identifiers are random
+    with rc_context({"svg.hashsalt": "liedyn"}):            # otherwise identifiers are random
         figure.savefig(file, format=ending, metadata={"Date": None} if ending == "svg" else None)

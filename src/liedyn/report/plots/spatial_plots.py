@@ -1,4 +1,4 @@
-"""Parallel projection of the world onto paper, the ground, and colours of time."""
+"""Plots in space: parallel projection of the world, the ground, colours of time."""
 from __future__ import annotations
 
 import math
@@ -19,23 +19,23 @@ UP = np.array([0.0, 0.0, 1.0])
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Unit vectors of the paper in the world. Paper coordinates are metres: nothing is foreshortened along these."""
+    """A parallel projection. Unit vectors of the paper in the world; paper coordinates are metres."""
 
     right: np.ndarray
     up: np.ndarray
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """(..., 3) world to (..., 2) paper."""
+        """Project (..., 3) points of the world to (..., 2) points of the paper."""
         return np.asarray(points) @ np.column_stack([self.right, self.up])
 
     @property
     def flat(self) -> bool:
-        """Whether the ground is seen from its edge."""
+        """Return whether the ground is seen from its edge."""
         return abs(self.up @ UP) > 1 - 1e-9
 
 
 def view_from(azimuth: float, elevation: float) -> View:
-    """Seen from a direction, in degrees: azimuth about z from the x axis, elevation above the ground."""
+    """Return the view from a direction in degrees: azimuth about z from the x axis, elevation above the ground."""
     a, e = math.radians(azimuth), math.radians(elevation)
     right = np.array([-math.sin(a), math.cos(a), 0.0])
     toward = np.array([math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)])
@@ -43,13 +43,13 @@ def view_from(azimuth: float, elevation: float) -> View:
 
 
 def best_view(points: np.ndarray) -> View:
-    """A view of (F, P, 3) points that shows their motion.
+    """Return a view of (F, P, 3) points that shows their motion.
 
-    Square on to the plane of a plane motion that stands upright; else from a little above, from the side where the
-    points move most, and from that where this leaves a choice.
+    A vertical planar motion is seen perpendicular to its plane. Otherwise the view is from slightly above, from the side with the
+    largest visible motion.
     """
     cloud = points.reshape(-1, 3) - points.reshape(-1, 3).mean(axis=0)
-    _, extents, axes = np.linalg.svd(np.pad(cloud, ((0, 3), (0, 0))), full_matrices=False)      # three directions of any points
+    _, extents, axes = np.linalg.svd(np.pad(cloud, ((0, 3), (0, 0))), full_matrices=False)      # padded: always three directions
     normal = axes[2]
     if extents[2] < 0.02 * extents[0] and extents[1] > 0.02 * extents[0] and abs(normal[2]) < 0.05:
         right = np.cross(UP, normal)
@@ -57,16 +57,18 @@ def best_view(points: np.ndarray) -> View:
         return View(right, UP)
     moving = points - points.mean(axis=0)
     spread = np.einsum("fpi,fpj->ij", moving, moving)[:2, :2] + 0.2 * (cloud.T @ cloud)[:2, :2]
-    azimuths = np.arange(-75.0, 105.0, 15.0)                # half a turn: the other half shows the same from behind
+    azimuths = np.arange(-75.0, 105.0, 15.0)                # half a turn; the other half is the view from behind
     rights = np.array([view_from(a, 0).right[:2] for a in azimuths])
     shown = np.einsum("ai,ij,aj->a", rights, spread, rights)
-    preferred = np.cos(np.radians(azimuths + 60.0))         # seen from the right of the front, where it does not matter
+    preferred = np.cos(np.radians(azimuths + 60.0))         # from the front right if all are equal
     return view_from(azimuths[int(np.argmax(shown * (1 + 0.1 * preferred)))], 20.0)
 
 
 def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches, with equal scales, that hold all (N, 3) points; the ground, a scale bar and the directions
-    of the world's axes are drawn."""
+    """Return axes at a place in inches, with equal scales, that contain all (N, 3) points.
+
+    Draws the ground, a scale bar and the directions of the world's axes.
+    """
     axes = style.plain_axes(figure, left, bottom, width, height)
     size = float(np.ptp(points, axis=0).max()) or 1.0
     floor = _floor_height(points)
@@ -87,7 +89,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
 
 
 def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **options) -> None:
-    """(n, 2, 3) segments, dropped onto the ground that `scene` drew for `points`."""
+    """Draw (n, 2, 3) segments as a shadow on the ground that `scene` drew for `points`."""
     floor = _floor_height(points)
     if floor is None or view.flat:
         return
@@ -98,13 +100,13 @@ def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **o
 
 
 def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
-    """(n, 4) colours from pale (early) to dark (late), told apart in grey too."""
+    """Return (n, 4) colours from pale (early) to dark (late), which differ in grey, too."""
     share = (np.asarray(times) - span[0]) / ((span[1] - span[0]) or 1.0)
     return colormaps["viridis_r"](0.12 + 0.83 * share)
 
 
 def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], left: float, bottom: float) -> None:
-    """The key of the colours: a row of squares with the first and the last time, at a place in inches."""
+    """Draw the key of the colours at a place in inches: a row of squares with the first and the last time."""
     step = 0.2
     axes = style.plain_axes(figure, left, bottom, step * len(times), step, xlim=(0, len(times)), ylim=(0, 1))
     axes.bar(np.arange(len(times)) + 0.5, 0.7, 0.82, 0.15, color=time_colours(times, span))
@@ -114,7 +116,7 @@ def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], lef
 
 
 def _floor_height(points: np.ndarray) -> float | None:
-    """z of the ground: 0 where the points come near it from above, else just below them; None high in the air."""
+    """Return z of the ground: 0 if the points come near it from above, else just below them; None high in the air."""
     size, lowest = float(np.ptp(points, axis=0).max()) or 1.0, float(points[:, 2].min())
     if lowest >= -0.02 * size:
         return 0.0 if lowest < 1.5 * size else None
@@ -122,7 +124,7 @@ def _floor_height(points: np.ndarray) -> float | None:
 
 
 def _floor_lines(points: np.ndarray, z: float, size: float) -> np.ndarray:
-    """(n, 2, 3) lines of a square grid under the points."""
+    """Return (n, 2, 3) lines of a square grid under the points."""
     step = _round_length(0.25 * size)
     lower = np.floor((points[:, :2].min(axis=0) - 0.3 * step) / step) * step
     upper = np.ceil((points[:, :2].max(axis=0) + 0.3 * step) / step) * step
@@ -133,7 +135,7 @@ def _floor_lines(points: np.ndarray, z: float, size: float) -> np.ndarray:
 
 
 def _scale_bar(axes: Axes, width: float) -> None:
-    """A bar of a round length in the lower left corner; `width` of the axes in metres."""
+    """Draw a bar of a round length in the lower left corner. `width` of the axes in metres."""
     length = _round_length(0.15 * width)
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     x, y = x0 + 0.01 * (x1 - x0), y0 + 0.02 * (y1 - y0)
@@ -142,7 +144,7 @@ def _scale_bar(axes: Axes, width: float) -> None:
 
 
 def _world_axes(axes: Axes, view: View, inch: float) -> None:
-    """The directions x, y, z of the world, above the scale bar; without one that points at the viewer. `inch` in metres."""
+    """Draw the directions x, y, z of the world above the scale bar, except one that points at the viewer. `inch` in metres."""
     seen = {letter: view(axis) for letter, axis in zip("xyz", np.eye(3), strict=True)}
     seen = {letter: along for letter, along in seen.items() if np.linalg.norm(along) > 0.1}
     origin = np.array([axes.get_xlim()[0], axes.get_ylim()[0]]) + inch * np.array([0.45, 0.65])
@@ -154,7 +156,7 @@ def _world_axes(axes: Axes, view: View, inch: float) -> None:
 
 
 def _round_length(x: float) -> float:
-    """1, 2 or 5 times a power of ten, near x."""
+    """Return 1, 2 or 5 times a power of ten, near x."""
     power = 10.0 ** math.floor(math.log10(x))
     return power * min((1, 2, 5, 10), key=lambda k: abs(math.log(k * power / x)))
 
@@ -166,8 +168,11 @@ _TRIADS = 9
 
 
 def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
-    """Left: the path with the base's axes at some times, its shadow, start and end. Right: x y z, and the
-    angles turned about the world's axes."""
+    """Draw the path of a body.
+
+    Left: the path with axes of the body at some times, its shadow, start and end. Right: x y z, and angles about the world's
+    axes.
+    """
     figure = style.new_figure(_PATH_WIDTH, _PATH_HEIGHT, f"Path of {base.of}", subtitle)
     _draw_space(figure, base, t)
     left, width, height = 7.2, 3.4, 1.75
@@ -204,7 +209,7 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
 
 
 def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, length: float) -> None:
-    """Named dots at start and end; one name for both where they are near, as after a round trip."""
+    """Draw named dots at start and end; one name for both if they are near, as after a round trip."""
     together = np.linalg.norm(end - start) < 2 * length
     for point, marker, label, name in ((start, "o", "start", "" if together else "start"),
                                        (end, "s", "end", "start, end" if together else "end")):
@@ -223,28 +228,30 @@ def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) 
 
 
 def turned(quaternion: np.ndarray) -> np.ndarray:
-    """(n, 3) integral of the angular velocity in world axes, from (n, 4) quaternions: counts full turns, and has no
-    singular poses as roll, pitch and yaw have."""
+    """Return the (n, 3) integral of the angular velocity in world axes, from (n, 4) quaternions.
+
+    It counts full turns, and has no singular poses as roll, pitch and yaw have.
+    """
     from scipy.spatial.transform import Rotation
 
-    if len(quaternion) < 2:                                    # SciPy 1.11 has no product of no rotations
+    if len(quaternion) < 2:                                    # SciPy 1.11 cannot multiply empty rotations
         return np.zeros((len(quaternion), 3))
     turn = Rotation.from_quat(quaternion)
     steps = (turn[1:] * turn[:-1].inv()).as_rotvec()
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
-# The motion as a stroboscope shows it: the robot's skeleton at several times on one sheet -------------------------------
+# Stroboscopic view of a motion: the robot's skeleton at several times on one sheet --------------------------------------
 
 FLASHES = 10
 TRAIL_COLOURS = 80
-CURVE_PARTS = 3                         # of a trail between two frames: fast swings stay round
+CURVE_PARTS = 3                         # of a trail between two frames, so that fast swings are round
 _REPLAY_WIDTH, _REPLAY_HEIGHT = 10.0, 6.6
 _RIM = 2.0                              # points wide
 
 
 def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
-    """Skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
+    """Draw skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
     t, points = skeleton.t, skeleton.points
     view = best_view(points)
     flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
@@ -267,7 +274,7 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, line
     zorder = 10 if last else 3
     alpha = 1.0 if last else 0.75
     for points, width in lines:
-        if last:                          # a white edge lifts the last pose off the others
+        if last:                          # a white edge separates the last pose from the others
             axes.add_collection(LineCollection(paper[points], colors="white", linewidths=width + 2.5, capstyle="round",
                                                zorder=zorder), autolim=False)
         axes.add_collection(LineCollection(paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round",
@@ -281,7 +288,7 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, line
 
 
 def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
-    """Points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
+    """Return points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
     rims = np.array([(*rim, rim[0]) for rim in skeleton.rims])
     both = (np.array(skeleton.edges), _widths(skeleton)), (rims, _RIM)
     return [(points, width) for points, width in both if len(points)]
