@@ -34,6 +34,7 @@ from liedyn.model.description import (
 )
 from liedyn.model.lever_arms import LeverArms
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location
+from liedyn.model.regrouped_inertias import reduced_inertias
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -42,7 +43,6 @@ from liedyn.model.spatial import (
     inverse,
     pose,
     pose_to_array,
-    reduced_inertias,
     screw_frame,
     transform_inertia,
 )

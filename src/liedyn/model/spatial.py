@@ -1,9 +1,12 @@
 """SE(3) in plain NumPy, for what is not a matter of speed: (…, 4, 4) poses, (…, 6, 6) matrices, ten-number bodies."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from liedyn.model.description import BALL, NV, ONE_DOF, Link, Pose
+if TYPE_CHECKING:
+    from liedyn.model.description import Link, Pose
 
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
 # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
@@ -121,48 +124,7 @@ def pose_from_array(numbers: np.ndarray) -> np.ndarray:
     return T
 
 
-def motion_subspace(kind: int, S) -> np.ndarray:
-    """(6, k) screws of a body's joint in the body's frame; S: of a screw along z, its turn and slide."""
-    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == ONE_DOF else np.eye(6)[:, :NV[kind]]
-
-
 def symmetric_matrix(A) -> np.ndarray:
     """(…, 3, 3) of xx, xy, xz, yy, yz, zz."""
     A = np.asarray(A, dtype=float)
     return A[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*A.shape[:-1], 3, 3)
-
-
-# Minimal inertias: what of a body's inertia its joint cannot tell from the parent's stands with the parent --------------
-
-# What a joint moves along itself, as a mass on its axis of rotation, is a part of the parent to the dynamics of coordinates.
-# Moved there it leaves zeros: a revolute joint keeps 7 of 10 numbers, a prismatic one 4 (Gautier and Khalil 1990; Khalil and
-# Kleinfinger 1987). Joint forces, accelerations and all derivatives are those of the robot; wrenches at joints, momenta and
-# energies are not.
-
-def reduced_inertias(parent, kind, S, T0, I) -> np.ndarray:
-    """(n, 10) from the inertias I (n, 10) of bodies, in which they are linear; the other arguments as in `joints.joint_model`,
-    with T0 (n, 4, 4), S (n, 2)."""
-    found = np.array(I, dtype=float)
-    for i in range(len(found) - 1, 0, -1):
-        moved = _regrouped_inertia(kind[i], S[i], found[i])
-        if moved.any():
-            found[i] -= moved
-            found[parent[i]] += transform_inertia(T0[i], moved)
-    for moments in (found[:, 1:4], found[:, 4:]):
-        moments[np.abs(moments) < _ROUNDING * np.abs(moments).max(axis=1, keepdims=True)] = 0.0
-    return found
-
-
-def _regrouped_inertia(kind: int, S, I: np.ndarray) -> np.ndarray:
-    """The part without momentum as the joint moves, which looks the same from the parent wherever the joint stands."""
-    out, (m, _, _, hz, *A) = np.zeros(10), I
-    turns, slides = kind == ONE_DOF and S[0] != 0.0, kind == ONE_DOF and S[1] != 0.0
-    if kind == BALL or (turns and not slides):
-        out[0] = m
-    if turns:
-        out[4] = out[7] = A[3]
-    if turns and not slides:
-        out[3] = hz
-    if slides and not turns:
-        out[4:] = A
-    return out

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.errors import Place
 from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot, RobotWarning
 from liedyn.model.link_tree import Body, LinkTree, element_location, links_by_body, principal_inertias
-from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, motion_subspace, symmetric_matrix
+from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
 
 # code -> what it says; the loaders' own come first
 CODES: dict[str, str] = {
@@ -191,10 +191,11 @@ def _inertia_without_joint(AI, S, U, D, rotor) -> np.ndarray:
 
 
 def _random_joint_motion(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
-    """S (6, k) in the body frame and a random motion (4, 4)."""
-    columns, T = motion_subspace(kind, S), np.eye(4)
+    """S (6, k) in the body frame and a random motion (4, 4); S: of a screw along z, its turn and slide."""
     if kind == ONE_DOF:
-        return columns, exp_screw(columns[:, 0], rng.uniform(-2, 2))
+        screw = np.array([0, 0, S[0], 0, 0, S[1]])
+        return screw[:, None], exp_screw(screw, rng.uniform(-2, 2))
+    columns, T = np.eye(6)[:, :NV[kind]], np.eye(4)
     T[:3, :3] = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     T[:3, :3] *= np.linalg.det(T[:3, :3])
     if kind == FREE:

@@ -5,7 +5,8 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.joints.joint_model import tree_views
-from liedyn.model.spatial import pose_from_array, reduced_inertias
+from liedyn.model.regrouped_inertias import reduced_inertias
+from liedyn.model.spatial import pose_from_array
 from zoo import ROBOTS, model_of, state
 
 LEFT = {"revolute": 7, "continuous": 7, "helical": 9, "prismatic": 4}      # numbers of a body at the end of a chain: not 0
