@@ -58,7 +58,7 @@ def random_coordinate(rng, kind: str, unit_: str, middle: float | None, springs:
     """Passive forces on about half of the coordinates; limits where the joint may have them."""
     often = lambda high: float(rng.uniform(0, high)) if rng.random() < 0.5 else 0.0     # noqa: E731
     limits = {}
-    if kind not in ("ball", "free", "continuous"):
+    if JOINT_TYPES[kind].bounded:
         span = 1.0 if kind in ("screws", "euler") else 2.5 if unit_ == "rad" else 0.5
         centre = middle if middle is not None else float(rng.uniform(-0.3, 0.3))
         limits = {"lower": centre - span, "upper": centre + span}
@@ -69,14 +69,14 @@ def random_coordinate(rng, kind: str, unit_: str, middle: float | None, springs:
 
 
 def random_joint(rng, name: str, kind: str, parent: str, child: str, springs: bool = True) -> Joint:
-    given: dict = {}
-    if kind in (*SIMPLE, "cylindrical", "planar"):
+    given, type_ = {}, JOINT_TYPES[kind]
+    if len(type_.axes) == 1:
         given["axes"] = (floats(unit(rng)),)
-    if kind == "universal":
+    if len(type_.axes) == 2:
         first = unit(rng)
         second = np.cross(first, unit(rng))
         given["axes"] = (floats(first), floats(second / np.linalg.norm(second) + 0.3 * first))
-    if kind == "helical":
+    if "pitch" in type_.parameters:
         given["pitch"] = float(rng.uniform(-0.3, 0.3))
     if kind == "euler":
         given["sequence"] = SEQUENCES[rng.integers(len(SEQUENCES))]

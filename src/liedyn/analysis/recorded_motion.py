@@ -31,7 +31,7 @@ from liedyn.dynamics.kinematics import difference
 from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
-from liedyn.model.description import Robot
+from liedyn.model.description import ONE_DOF, Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model, yaml_of
 from liedyn.simulation.control.joint_control import with_armatures
@@ -523,7 +523,7 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
 def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
     """The first quaternion in samples q (N, nq) that is not of unit norm: joint, row, norm."""
     for joint in model.joints:
-        if joint.type in ("ball", "free"):
+        if joint.kind != ONE_DOF:
             with np.errstate(over="ignore"):
                 norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
             bad = np.flatnonzero(np.abs(norms - 1) > _UNIT_NORM)

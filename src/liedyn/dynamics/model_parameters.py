@@ -8,20 +8,20 @@
 | origin.<joint>.wx wy wz vx vy vz   | placement: origin -> origin exp(twist); also of fixed   | the joint's screws in its frame |
 | screw.<joint>.wx wy wz vx vy vz    | the joint's screw in its frame; never scaled to unit    | both links' frames at zero      |
 | screw.<joint>.<k>.wx … vz          | the same of a joint with several screws, k = 1, 2, …    | both links' frames at zero      |
-| pitch.<joint>                      | of a helical joint [m/rad]                              | its axis                        |
+| pitch.<joint>                      | of a joint that has one, such as helical [m/rad]        | its axes                        |
 | armature.<coordinate>              | likewise damping, friction: any coordinate of v         |                                 |
 | stiffness.<coordinate>             | likewise rest: coordinates that are one angle or length |                                 |
 | gravity.x y z                      | world frame [m/s^2]                                     |                                 |
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from liedyn.errors import NameLookupError, nearest
-from liedyn.model.description import ONE_DOF
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.description import JOINT_TYPES, ONE_DOF
+from liedyn.model.model import Model, ModelJoint, joint_screws
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -146,14 +146,15 @@ class _TangentTable:
 
     def _screws(self, joint: ModelJoint):
         """The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
-        several = len(joint.screws) > 1
-        for k, screw in enumerate(joint.screws):
-            at = self.S + 6 * (joint.first_body + k)
-            to_body = adjoint(inverse(screw_frame(screw)[0]))
+        several, first = len(joint.screws) > 1, self.S + 6 * joint.first_body
+        to_body = [adjoint(inverse(screw_frame(screw)[0])) for screw in joint.screws]
+        for k, X in enumerate(to_body):
             for c, letter in enumerate(_TWIST):
-                yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(at, to_body[:, c])
-            if joint.type == "helical":
-                yield f"pitch.{joint.name}", self._at(at, to_body @ np.r_[np.zeros(3), screw[:3]])
+                yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(first + 6 * k, X[:, c])
+        if "pitch" in JOINT_TYPES[joint.type].parameters:                     # in which the screws are linear
+            described = next(one for one in self.model.description.joints if one.name == joint.name)
+            rates = joint_screws(replace(described, pitch=1.0)) - joint_screws(replace(described, pitch=0.0))
+            yield f"pitch.{joint.name}", self._at(first, np.concatenate([X @ dS for X, dS in zip(to_body, rates, strict=True)]))
 
     def _shift_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
         """The joint's frame moves by the twist xi (in itself): its first body's T0 is … home Z."""

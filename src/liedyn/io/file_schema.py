@@ -3,7 +3,7 @@ declarations (docs/design.md says how a key is added)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class File:
 class Choice:
     """One of the words `options`. hints: by words that are none of them."""
 
-    options: tuple[str, ...]
+    options: Sequence[str]
     hints: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def read(self, node: Node) -> str:
@@ -152,7 +152,7 @@ class Field:
     default: Any = None
     required: bool = False
     missing: str | None = None
-    kinds: tuple[str, ...] = ()
+    kinds: Sequence[str] = ()
     example: Any = None
     live: bool = False
 

@@ -9,10 +9,11 @@ joint frame. The pose of the child is `origin · motion(q)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from liedyn.errors import Place
+from liedyn.model.spatial import screw_frame
 
 # The three kinds of joint that kernels know. Every other joint is expanded into screws by the model builder -------------
 
@@ -116,23 +117,6 @@ class Coordinate:
     rest: float = 0.0
 
 
-# velocity coordinates (labels) of each joint type; None: given by the joint (sequence, screws)
-JOINT_TYPES: dict[str, tuple[str, ...] | None] = {
-    "fixed": (),
-    "revolute": ("",),
-    "continuous": ("",),
-    "prismatic": ("",),
-    "helical": ("",),
-    "ball": ("wx", "wy", "wz"),
-    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
-    "universal": ("1", "2"),
-    "cylindrical": ("angle", "slide"),
-    "planar": ("x", "y", "angle"),
-    "euler": None,
-    "screws": None,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Mimic:
     """A joint's only coordinate follows that of another: q = multiplier · q_joint + offset. A `Coupling` by the name of the
@@ -145,12 +129,12 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint between two links.
+    """A joint between two links. `JOINT_TYPES` lists which of these fields its type needs.
 
-    axes      revolute, continuous, prismatic, helical, cylindrical: one axis; universal: two; planar: its normal
-    pitch     helical: metres of advance per radian
-    sequence  euler: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
-    screws    screws: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
+    axes      as many as the type has
+    pitch     metres of advance per radian
+    sequence  three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
+    screws    up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
     """
 
     name: str
@@ -169,13 +153,8 @@ class Joint:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the velocity coordinates; the empty name where there is one only."""
-        labels = JOINT_TYPES[self.type]
-        if labels is not None:
-            return labels
-        if self.type == "euler":
-            return tuple(a if self.sequence.count(a) == 1 else f"{a}{self.sequence[:k].count(a) + 1}"
-                         for k, a in enumerate(self.sequence))
-        return tuple(str(k + 1) for k in range(len(self.screws))) if len(self.screws) != 1 else ("",)
+        labels = JOINT_TYPES[self.type].labels
+        return labels(self) if callable(labels) else labels
 
     @property
     def coordinate_parameters(self) -> tuple[Coordinate, ...]:
@@ -185,13 +164,93 @@ class Joint:
     @property
     def units(self) -> tuple[str, ...]:
         """rad or m, for each velocity coordinate."""
-        fixed = {"prismatic": ("m",), "cylindrical": ("rad", "m"), "planar": ("m", "m", "rad"),
-                 "free": ("rad", "rad", "rad", "m", "m", "m")}
-        if self.type in fixed:
-            return fixed[self.type]
-        if self.type == "screws":
-            return tuple("rad" if any(S[:3]) else "m" for S in self.screws)
-        return ("rad",) * len(self.labels)
+        units = JOINT_TYPES[self.type].units
+        return units(self) if callable(units) else units
+
+    @property
+    def kind(self) -> int:
+        """The joint as the kernels know it."""
+        return JOINT_TYPES[self.type].kind
+
+
+# Types of joint. One that is made of screws is a row of this table and nothing else (CONTRIBUTING.md shows how to add one). ----
+
+ForJoint = tuple[str, ...] | Callable[[Joint], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class JointType:
+    """A type of joint.
+
+    labels      names of its velocity coordinates, the empty one where there is one only; or a function of the joint
+    units       rad or m, of each; or a function of the joint
+    screws      function of a joint with unit axes: its screws [w; v] in the joint frame, linear in the pitch: motion =
+                exp(S1 q1) … exp(Sk qk). None: the type does not move, or the kernels know it
+    axes        what each of its axes is: none, one, or two that are not parallel
+    parameters  the fields of `Joint` that it needs besides: pitch, sequence, screws
+    bounded     whether its coordinates may have lower and upper limits
+    kind        the type as the kernels know it
+    """
+
+    labels: ForJoint
+    units: ForJoint
+    screws: Callable[[Joint], Sequence[Sequence[float]]] | None = None
+    axes: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    bounded: bool = True
+    kind: int = ONE_DOF
+
+
+def _rotation(axis: Sequence[float]) -> Screw:
+    return (*axis, 0.0, 0.0, 0.0)
+
+
+def _translation(axis: Sequence[float]) -> Screw:
+    return (0.0, 0.0, 0.0, *axis)
+
+
+def _rotations(joint: Joint) -> list[Screw]:
+    return [_rotation(axis) for axis in joint.axes]
+
+
+def _helical_screws(joint: Joint) -> list[Screw]:
+    return [(*axis, *(joint.pitch * x for x in axis)) for axis in joint.axes]
+
+
+def _planar_screws(joint: Joint) -> list[Screw]:
+    normal = joint.axes[0]
+    x, y = screw_frame(_rotation(normal))[0][:3, :2].T.tolist()
+    return [_translation(x), _translation(y), _rotation(normal)]
+
+
+def _euler_labels(joint: Joint) -> tuple[str, ...]:
+    letters = joint.sequence
+    return tuple(a if letters.count(a) == 1 else f"{a}{letters[:k].count(a) + 1}" for k, a in enumerate(letters))
+
+
+def _screw_labels(joint: Joint) -> tuple[str, ...]:
+    return tuple(str(k + 1) for k in range(len(joint.screws))) if len(joint.screws) != 1 else ("",)
+
+
+_AXIS = ("the joint axis",)
+_UNIT_VECTORS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+JOINT_TYPES: dict[str, JointType] = {
+    "fixed": JointType((), ()),
+    "revolute": JointType(("",), ("rad",), _rotations, _AXIS),
+    "continuous": JointType(("",), ("rad",), _rotations, _AXIS, bounded=False),
+    "prismatic": JointType(("",), ("m",), lambda joint: [_translation(joint.axes[0])], _AXIS),
+    "helical": JointType(("",), ("rad",), _helical_screws, _AXIS, ("pitch",)),
+    "ball": JointType(("wx", "wy", "wz"), ("rad",) * 3, bounded=False, kind=BALL),
+    "free": JointType(("wx", "wy", "wz", "vx", "vy", "vz"), ("rad",) * 3 + ("m",) * 3, bounded=False, kind=FREE),
+    "universal": JointType(("1", "2"), ("rad", "rad"), _rotations, ("the first axis", "the second axis")),
+    "cylindrical": JointType(("angle", "slide"), ("rad", "m"),
+                             lambda joint: [_rotation(joint.axes[0]), _translation(joint.axes[0])], _AXIS),
+    "planar": JointType(("x", "y", "angle"), ("m", "m", "rad"), _planar_screws, ("the normal of the plane",)),
+    "euler": JointType(_euler_labels, ("rad",) * 3,
+                       lambda joint: [_rotation(_UNIT_VECTORS[letter]) for letter in joint.sequence], parameters=("sequence",)),
+    "screws": JointType(_screw_labels, lambda joint: tuple("rad" if any(S[:3]) else "m" for S in joint.screws),
+                        lambda joint: joint.screws, parameters=("screws",)),
+}
 
 
 # rows (labels) of each type of closure; the empty label where there is one row

@@ -17,6 +17,7 @@ from liedyn.model.description import (
     BALL,
     FREE,
     HAS_CHILDREN,
+    JOINT_TYPES,
     LAST_CHILD,
     NO_AXIAL_INERTIA,
     NQ,
@@ -437,17 +438,16 @@ class _ModelBuilder:
             return body, home
         first, nq, nv = len(self.parent), self.nq, self.nv
         self.moving.append(joint)
-        if joint.type in ("ball", "free"):
-            kind, screws, offset = (BALL if joint.type == "ball" else FREE), None, np.eye(4)
-            body = self._add_body(body, kind, (0.0, 0.0), home, joint)
+        screws, offset = None, np.eye(4)                      # offset: frame after the screws so far, in the last body
+        if joint.kind != ONE_DOF:
+            body = self._add_body(body, joint.kind, (0.0, 0.0), home, joint)
         else:
-            kind, screws = ONE_DOF, joint_screws(joint)
-            offset = np.eye(4)                                # frame after the screws so far, in the last body
+            screws = joint_screws(joint)
             for screw in screws:
                 z_frame, S = screw_frame(screw)
                 body = self._add_body(body, ONE_DOF, S, home @ offset @ z_frame, joint)
                 home, offset = np.eye(4), inverse(z_frame)
-        self.joints.append(ModelJoint(joint.name, joint.type, kind, joint.parent, joint.child, slice(nq, self.nq),
+        self.joints.append(ModelJoint(joint.name, joint.type, joint.kind, joint.parent, joint.child, slice(nq, self.nq),
                                       slice(nv, self.nv), pose(joint.origin), screws, first, body))
         return body, offset
 
@@ -527,26 +527,10 @@ def base_joint_name(robot: Robot) -> str:
 
 def joint_screws(joint: Joint) -> np.ndarray:
     """(k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
-    axes = [np.array(a, dtype=float) for a in joint.axes]
-    zero = np.zeros(3)
-    if joint.type in ("revolute", "continuous", "universal"):
-        rows = [(axis, zero) for axis in axes]
-    elif joint.type == "prismatic":
-        rows = [(zero, axes[0])]
-    elif joint.type == "helical":
-        rows = [(axes[0], joint.pitch * axes[0])]
-    elif joint.type == "cylindrical":
-        rows = [(axes[0], zero), (zero, axes[0])]
-    elif joint.type == "planar":
-        R = screw_frame(np.r_[axes[0], zero])[0][:3, :3]
-        rows = [(zero, R[:, 0]), (zero, R[:, 1]), (axes[0], zero)]
-    elif joint.type == "euler":
-        rows = [(np.eye(3)["xyz".index(letter)], zero) for letter in joint.sequence]
-    elif joint.type == "screws":
-        return np.array(joint.screws, dtype=float).reshape(-1, 6)
-    else:
+    screws = JOINT_TYPES[joint.type].screws
+    if screws is None:
         raise ModelError(f"joint type {joint.type!r} has no screws", place=joint.place)
-    return np.array([np.concatenate(row) for row in rows])
+    return np.array(screws(joint), dtype=float).reshape(-1, 6)
 
 
 def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -606,8 +590,8 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
         dotted = [f"{joint.name}.{label}" if label else joint.name for label in joint.labels]
         v_names += dotted
         v_units += joint.units
-        if joint.type in ("ball", "free"):
-            position = ["px", "py", "pz"] if joint.type == "free" else []
+        if joint.kind != ONE_DOF:
+            position = ["px", "py", "pz"] if joint.kind == FREE else []
             q_names += [f"{joint.name}.{label}" for label in [*position, "qx", "qy", "qz", "qw"]]
             q_units += ["m"] * len(position) + [""] * 4
         else:

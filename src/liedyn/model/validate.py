@@ -16,6 +16,7 @@ from liedyn.model.description import (
     JOINT_TYPES,
     LOOP_TYPES,
     MAX_INPUT,
+    ONE_DOF,
     WORLD,
     Actuator,
     Coordinate,
@@ -210,7 +211,7 @@ def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
 def _coupling_coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
     """Joint and label of each coordinate that a coupling may hold, by its name in files."""
     return {f"{joint.name}.{label}" if label else joint.name: (joint.name, label)
-            for joint in joints if joint.type not in ("ball", "free") for label in joint.labels}
+            for joint in joints if joint.kind == ONE_DOF for label in joint.labels}
 
 
 def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]], joints: tuple[Joint, ...],
@@ -233,7 +234,7 @@ def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str
 
 def _coordinate_error(written: str, coordinates, joints: tuple[Joint, ...], place: Place) -> ModelError:
     for joint in joints:
-        if joint.name == written and joint.type in ("fixed", "ball", "free"):
+        if joint.name == written and (joint.type == "fixed" or joint.kind != ONE_DOF):
             what = "has no coordinate" if joint.type == "fixed" else "has a quaternion for coordinates"
             return ModelError(f'joint "{joint.name}" cannot be coupled: a {joint.type} joint {what}', place=place,
                               expected="joints such as revolute or prismatic")
@@ -248,8 +249,6 @@ def _coordinate_error(written: str, coordinates, joints: tuple[Joint, ...], plac
 
 __all__ = ["CODES", "validate"]
 
-# Number of axes of each type (the others have none).
-_AXES = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "cylindrical": 1, "planar": 1, "universal": 2}
 _NOT_NEGATIVE = ("damping", "friction", "armature", "stiffness")
 
 
@@ -339,9 +338,9 @@ def _validate_joint(joint: Joint) -> Joint:
     check_pose(joint.origin, element_location(joint, "origin"), "origin")
     _check_axes(joint)
     check_finite((joint.pitch,), 1, element_location(joint, "pitch"), "pitch")
-    if joint.type == "euler":
+    if "sequence" in JOINT_TYPES[joint.type].parameters:
         _check_sequence(joint)
-    if joint.type == "screws":
+    if "screws" in JOINT_TYPES[joint.type].parameters:
         _check_screws(joint)
     if joint.mimic:
         check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, element_location(joint, "mimic"), "multiplier and offset")
@@ -355,7 +354,7 @@ def _validate_joint(joint: Joint) -> Joint:
 
 
 def _check_axes(joint: Joint) -> None:
-    place, count = element_location(joint, "axis"), _AXES.get(joint.type, 0)
+    place, count = element_location(joint, "axis"), len(JOINT_TYPES[joint.type].axes)
     check_axes(joint.axes, count, f"a joint of type {joint.type}", place)
     if count == 2:
         check_not_parallel(joint.axes, place)
@@ -391,10 +390,10 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
     if coordinate.lower > coordinate.upper:
         raise ModelError("the limits are swapped", place=place, found=[coordinate.lower, coordinate.upper],
                          expected="the lower limit first")
-    if joint.type in ("ball", "free") and (coordinate.stiffness or coordinate.rest):
+    if joint.kind != ONE_DOF and (coordinate.stiffness or coordinate.rest):
         raise ModelError(f"a {joint.type} joint has no spring", place=element_location(joint, "stiffness"),
                          hint="its coordinates are a quaternion")
-    if joint.type in ("ball", "free", "continuous") and math.isfinite(coordinate.lower - coordinate.upper):
+    if not JOINT_TYPES[joint.type].bounded and math.isfinite(coordinate.lower - coordinate.upper):
         raise ModelError(f"a {joint.type} joint has no lower and upper limit", place=place)
 
 

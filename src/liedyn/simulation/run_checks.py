@@ -14,7 +14,7 @@ from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
-from liedyn.model.description import FRICTION_SPEED
+from liedyn.model.description import FRICTION_SPEED, ONE_DOF
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
 from liedyn.simulation.control.joint_control import compute_tracking
@@ -452,7 +452,7 @@ def _norm_error(model, q) -> float:
     """Largest difference of a quaternion's norm from 1."""
     worst = 0.0
     for joint in model.joints:
-        if joint.type in ("ball", "free"):
+        if joint.kind != ONE_DOF:
             norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
             worst = np.maximum(worst, np.abs(norms - 1).max())
     return worst

@@ -3,12 +3,24 @@ say."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from liedyn.io.file_schema import Boolean, Choice, Field, List, Named, Number, OneOf, Schema, Text, Vector, default_of, one_of
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, MAX_INPUT, Actuator, Coordinate, Link, Mimic, Pose, Robot, Rotation
+from liedyn.model.description import (
+    JOINT_TYPES,
+    LOOP_TYPES,
+    MAX_INPUT,
+    Actuator,
+    Coordinate,
+    JointType,
+    Link,
+    Mimic,
+    Pose,
+    Robot,
+    Rotation,
+)
 
 # Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------
 
@@ -147,9 +159,31 @@ LINK = Schema("link", (
 
 # joints -------------------------------------------------------------------------------------------------------------
 
-_MOVING = tuple(kind for kind in JOINT_TYPES if kind != "fixed")
-_SPRUNG = tuple(kind for kind in _MOVING if kind not in ("ball", "free"))
-_WITH_AXIS = ("revolute", "continuous", "prismatic", "helical", "cylindrical", "planar")
+class _TypesWith(Sequence[str]):
+    """The joint types that a condition holds for, also those that are added to `JOINT_TYPES` later."""
+
+    def __init__(self, condition: Callable[[JointType], bool]):
+        self.condition = condition
+
+    def __getitem__(self, k):
+        return [name for name, one in JOINT_TYPES.items() if self.condition(one)][k]
+
+    def __len__(self) -> int:
+        return len(self[:])
+
+    def axes(self) -> str:
+        """What the axes of the types are."""
+        meanings = {", ".join(JOINT_TYPES[name].axes): [] for name in self}
+        for name in self:
+            meanings[", ".join(JOINT_TYPES[name].axes)].append(name)
+        return "; ".join(f"{', '.join(names)}: {meaning}" for meaning, names in meanings.items())
+
+
+_ANY, _MOVING = _TypesWith(lambda one: True), _TypesWith(lambda one: bool(one.labels))
+_OF_SCREWS = _TypesWith(lambda one: one.screws is not None)
+_ONE_AXIS, _TWO_AXES = (_TypesWith(lambda one, n=n: len(one.axes) == n) for n in (1, 2))
+_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_TypesWith(lambda one, key=key: key in one.parameters)
+                                             for key in ("pitch", "sequence", "screws"))
 _POSE = (
     Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
     Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
@@ -168,12 +202,12 @@ MIMIC = Schema("mimic", (
     how=lambda node: Mimic(**MIMIC.values(node)))
 
 
-def _passive(name: str, meaning: str, kinds: tuple[str, ...], example: float) -> Field:
+def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> Field:
     return Field(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
 
 
 JOINT = Schema("joint", (
-    Field("type", Choice(tuple(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
+    Field("type", Choice(_ANY), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
         missing="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
     Field("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
         live=True),
@@ -181,26 +215,27 @@ JOINT = Schema("joint", (
     Field("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or "
                           "`quaternion` "
         "(`[x, y, z, w]`)", live=True),
-    Field("axis", Vector(3), "revolute, continuous, prismatic, helical, cylindrical: the joint axis; planar: the normal of the "
-        "plane", required=True, missing="a list of 3 numbers", kinds=_WITH_AXIS, example=[0, 1, 0], live=True),
-    Field("axes", List(Vector(3), 2, 2, "axes"), "universal: a list of two axes", required=True, missing="a list of 2 axes",
-        kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
-    Field("pitch", Number(), "helical: metres of advance per radian", required=True, missing="metres of advance per radian",
-        kinds=("helical",), example=0.01),
-    Field("sequence", Text(), "euler: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)", required=True,
-        missing="three letters such as zyx", kinds=("euler",), example="zyx"),
-    Field("screws", List(Vector(6), 1, 6, "screws"), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = "
-        "exp(S1 q1) … exp(Sk qk)", required=True, missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=("screws",),
+    Field("axis", Vector(3), _ONE_AXIS.axes(), required=True, missing="a list of 3 numbers", kinds=_ONE_AXIS,
+        example=[0, 1, 0], live=True),
+    Field("axes", List(Vector(3), 2, 2, "axes"), f"a list of two axes; {_TWO_AXES.axes()}", required=True,
+        missing="a list of 2 axes", kinds=_TWO_AXES, example=[[1, 0, 0], [0, 1, 0]]),
+    Field("pitch", Number(), f"{', '.join(_WITH_PITCH)}: metres of advance per radian", required=True,
+        missing="metres of advance per radian", kinds=_WITH_PITCH, example=0.01),
+    Field("sequence", Text(), f"{', '.join(_WITH_SEQUENCE)}: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)",
+        required=True, missing="three letters such as zyx", kinds=_WITH_SEQUENCE, example="zyx"),
+    Field("screws", List(Vector(6), 1, 6, "screws"), f"{', '.join(_WITH_SCREWS)}: one to six `[wx, wy, wz, vx, vy, vz]` in the "
+        "joint frame; motion = exp(S1 q1) … exp(Sk qk)", required=True,
+        missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=_WITH_SCREWS,
         example=[[0, 0, 1, 0, 0, 0.1]]),
     Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
     _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),
     _passive("armature", "rotor inertia reflected to the joint, added to the diagonal of `M`", _MOVING, 0.01),
-    _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _SPRUNG, 10),
-    _passive("rest", "position of the relaxed spring", _SPRUNG, 0.2),
+    _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _OF_SCREWS, 10),
+    _passive("rest", "position of the relaxed spring", _OF_SCREWS, 0.2),
     Field("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
-        kinds=_SPRUNG)), kind="type", lacks="a {} joint has no {}")
+        kinds=_OF_SCREWS)), kind="type", lacks="a {} joint has no {}")
 
 ACTUATOR = Schema("actuator", (
     Field("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),

@@ -24,6 +24,7 @@ from liedyn.io.robots.robot_schema import (
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.description import (
+    JOINT_TYPES,
     STANDARD_GRAVITY,
     Actuator,
     Coordinate,
@@ -216,7 +217,7 @@ def _with_coordinates(joint: Joint, node: Node) -> Joint:
     values = {key: _each(child, count) for key, child in node.value.items() if key in _COORDINATE}
     if "limits" in node.value:
         for key, child in node.value["limits"].mapping().items():
-            if key in _POSITION_LIMITS and joint.type in ("ball", "free", "continuous"):
+            if key in _POSITION_LIMITS and not JOINT_TYPES[joint.type].bounded:
                 raise child.problem(f"a {joint.type} joint has no {key} limit")
             values[key] = tuple(read_limit(x) for x in _each(child, count))
     return replace(joint, coordinates=tuple(Coordinate(**{key: each[k] for key, each in values.items()}) for k in range(count)))

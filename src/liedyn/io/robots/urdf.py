@@ -211,4 +211,4 @@ def _joint(joint, place: Place) -> Joint:
             values.update(lower=read_limit(limit.lower), upper=read_limit(limit.upper))
     mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
     return Joint(joint.name, kind, joint.parent, joint.child, _pose(joint.origin), axes,
-                 coordinates=(Coordinate(**values),) * len(JOINT_TYPES[kind]), mimic=mimic, place=place)
+                 coordinates=(Coordinate(**values),) * len(JOINT_TYPES[kind].labels), mimic=mimic, place=place)

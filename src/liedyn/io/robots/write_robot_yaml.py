@@ -11,6 +11,7 @@ from liedyn.io.robots.robot_schema import MIMIC, written_limit
 from liedyn.io.yaml_values import number_text, plain, to_yaml
 from liedyn.model.description import (
     IDENTITY,
+    JOINT_TYPES,
     STANDARD_GRAVITY,
     Actuator,
     Coordinate,
@@ -172,15 +173,16 @@ def _link(link: Link) -> dict:
 def _joint(joint: Joint) -> dict:
     limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
+    pitch = joint.pitch if "pitch" in JOINT_TYPES[joint.type].parameters else None
     return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": pose_to_dict(joint.origin) or None,
-            **_axes(joint), "pitch": joint.pitch if joint.type == "helical" else None, "sequence": joint.sequence or None,
-            "screws": joint.screws or None, "limits": plain(limits) or None, **passive, "mimic": mimic}
+            **_axes(joint), "pitch": pitch, "sequence": joint.sequence or None, "screws": joint.screws or None,
+            "limits": plain(limits) or None, **passive, "mimic": mimic}
 
 
 def _axes(element: Joint | Loop) -> dict:
     if not element.axes:
         return {}
-    return {"axes": element.axes} if element.type == "universal" else {"axis": element.axes[0]}
+    return {"axis": element.axes[0]} if len(element.axes) == 1 else {"axes": element.axes}
 
 
 def _each(joint: Joint, key: str) -> float | list[float] | None:

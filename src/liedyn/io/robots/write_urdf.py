@@ -230,17 +230,18 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
             yield replace(part, type="prismatic", axes=(_floats(v),))
             origin = Pose()
             continue
-        at, pitch = np.cross(w, v), float(w @ v)
+        at, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
+        if np.linalg.norm(at) <= rounding:                                # the axis passes through the origin
+            at = np.zeros(3)
         bounded = np.isfinite(figures.lower) or np.isfinite(figures.upper)
         yield replace(part, type="revolute" if bounded else "continuous", axes=(_floats(w),), origin=_moved(origin, at))
-        if abs(pitch) > _UNIT * max(1.0, float(np.linalg.norm(v))):
+        if abs(pitch) > rounding:
             out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
-                                             "one "
-                                         "coordinate more, bound by a coupling"))
+                                             "one coordinate more, bound by a coupling"))
             yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (_floats(w),),
                         coordinates=(Coordinate(),), mimic=Mimic(name, pitch))
         origin = Pose(translation=_floats(-at))
-    if any(origin.translation) and joint.type == "screws":            # back from the last axis to the frame of the child
+    if any(origin.translation):                                       # back from the last axis to the frame of the child
         yield Joint(f"{joint.name}.frame", "fixed", joint.parent, joint.child, origin)
 
 
