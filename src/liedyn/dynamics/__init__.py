@@ -1,1 +1,1 @@
-"""The public functions: check, broadcast, allocate, call a kernel."""
+"""Public functions of dynamics: they check and broadcast arguments, allocate results and call kernels."""

@@ -1,13 +1,13 @@
 """The equations of motion in closed form, as dense block matrices: Park, Bobrow and Ploen 1995 (PBP) §4, Ploen (PL) §3-5.
 
-Plain NumPy, one state, to read and to check by; the compiled functions compute the same quantities much faster. Block i is
-a rigid body: the links that move together, or a massless body between two screws of a joint. Its frame is that of the child link
-of its joint, `links[i]`, and screws are those of the robot file in that frame. A massless body has the frame that the child link
+Plain NumPy for one state, as a readable reference; the compiled functions compute the same quantities much faster. Block i is a
+rigid body: links that move together, or a massless body between two screws of a joint. Its frame is that of the child link of its
+joint, `links[i]`, and its screws are those of the robot file in that frame. A massless body has the frame that the child link
 would have without the screws that follow. Other links of a block are fixed to it (`model.link_body == i + 1`). Columns belong to
 the coordinates of v.
 
-Both papers treat chains of one-degree-of-freedom joints. Here i - 1 becomes the parent of i, "k <= l" becomes "k is l
-or above it", and a joint of several coordinates has several columns in its block; its own pose takes the place of e^{A x}.
+Both papers treat chains of one-degree-of-freedom joints. Here i - 1 becomes the parent of i, "k <= l" becomes "k is l or an
+ancestor of l", and a joint of several coordinates has several columns in its block; its pose replaces e^{A x}.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from liedyn.model.spatial import (
 
 # Kinematics by products of exponentials, space form and body form: Park, Bobrow and Ploen 1995 (PBP) §2, §4 -------------
 
-# The part of `closed_form` that knows no inertia; see there for blocks and columns.
+# Kinematics, without inertia. The head of this module defines blocks and columns.
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductOfExponentials(Immutable):
@@ -53,7 +53,7 @@ class ProductOfExponentials(Immutable):
 
     @classmethod
     def from_state(cls, model: Model, q: Array, **more: Any) -> Self:
-        """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
+        """Return the object for q (nq,), which must be finite with unit quaternions. more: fields of a derived class."""
         tree = tree_views.py_func(model.index, model.constants)
         blocks = [block for joint in model.joints for block in _blocks(model, joint, q)]
         links, screws, offset, motion = zip(*blocks, strict=True) if blocks else ((),) * 4
@@ -68,7 +68,7 @@ class ProductOfExponentials(Immutable):
 
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
-        """Blocks from the ground to block i, which is the last."""
+        """Return the blocks from the ground to block i, which is the last."""
         path = []
         while i >= 0:
             path.insert(0, i)
@@ -82,7 +82,7 @@ class ProductOfExponentials(Immutable):
 
     @read_only_property
     def above(self) -> Mask:
-        """(N, N) bool: whether block i is block j or above it."""
+        """(N, N) bool: whether block i is block j or its ancestor."""
         out = np.zeros((len(self.parent),) * 2, dtype=bool)
         for j in range(len(self.parent)):
             out[self.path(j), j] = True
@@ -100,7 +100,7 @@ class ProductOfExponentials(Immutable):
         return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
 
     def body_screws(self, i: int) -> Array:
-        """(6, nv) B_k = Ad_{M_i^-1} A_k: the joints' screws at home, seen from body i; zero where not above it (PBP (14))."""
+        """Return (6, nv) B_k = Ad_{M_i^-1} A_k: screws at home, in body i; zero for joints that do not move it (PBP (14))."""
         return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
 
     @read_only_property
@@ -114,7 +114,7 @@ class ProductOfExponentials(Immutable):
         return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
 
     def pose_by_body_screws(self, i: int) -> Array:
-        """(4, 4) the same as M_i e^{B_1 x_1} … e^{B_i x_i} (PBP (14))."""
+        """Return (4, 4) the pose of body i as M_i e^{B_1 x_1} … e^{B_i x_i} (PBP (14))."""
         M = self.home[i]
         return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
 
@@ -128,8 +128,10 @@ class ProductOfExponentials(Immutable):
 
     # Ad and its derivatives -------------------------------------------------------------------------------------
     def Ad(self, j: int, i: int | None) -> Array:
-        """(6, 6) Ad_j^i (PBP (37), (42), Definition 2): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as
-        for i > j."""
+        """Return (6, 6) Ad_j^i of e^{-A_j x_j} … e^{-A_i x_i} (PBP (37), (42), Definition 2).
+
+        i = None is the block below the path, which gives the unit matrix, as i > j does.
+        """
         if i is None:
             return np.eye(6)
         path = self.path(j)
@@ -138,24 +140,26 @@ class ProductOfExponentials(Immutable):
         return adjoint(inverse(product(self.exponentials[path[path.index(i):]])))
 
     def below(self, j: int, k: int) -> int | None:
-        """The block "k + 1" on the way from k to j; None where k is j."""
+        """Return the block "k + 1" on the path from k to j; None if k is j."""
         path = self.path(j)
         return None if k == j else path[path.index(k) + 1]
 
     def Ad_derivative(self, j: int, i: int, k: int) -> Array:
-        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53), Proposition 1).
+        """Return (6, 6) the derivative of Ad_j^i with respect to coordinate k of v (PBP (53), Proposition 1).
 
-        PBP write Ad_j^k([Ad_{k-1}^i(B), A_k]); here Ad_j^{k+1}([Ad_k^i(B), A_k]), the same for a single screw, which its own
-        exponential leaves in place, and right for joints of several coordinates too."""
+        PBP write Ad_j^k([Ad_{k-1}^i(B), A_k]). Here it is Ad_j^{k+1}([Ad_k^i(B), A_k]), which is equal for a single screw, since
+        its exponential does not change it, and also correct for joints of several coordinates.
+        """
         K = self.block_of[k]
         if not (self.above[i, K] and self.above[K, j]):
             return np.zeros((6, 6))
         return -self.Ad(j, self.below(j, K)) @ bracket(self.space_screws[:, k]) @ self.Ad(K, i)
 
     def Ad_second_derivative(self, j: int, i: int, k: int, m: int) -> Array:
-        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54), Proposition 2): by k first, then by m.
+        """Return (6, 6) the derivative of `Ad_derivative` (j, i, k) with respect to coordinate m of v (PBP (54), Proposition 2).
 
-        The order matters between coordinates of one ball or free joint only, whose tangent fields do not commute."""
+        The order of k and m matters only between coordinates of one ball or free joint, whose tangent fields do not commute.
+        """
         K, A = self.block_of[k], bracket(self.space_screws[:, k])
         if not (self.above[i, K] and self.above[K, j]):
             return np.zeros((6, 6))
@@ -165,7 +169,7 @@ class ProductOfExponentials(Immutable):
 
 
 def child_links(model: Model) -> Integers:
-    """(N,) the child link of the joint that a block belongs to, by its index; -1 for blocks between the screws of a joint."""
+    """Return (N,) the index of the child link of each block's joint; -1 for blocks between the screws of a joint."""
     found = np.full(model.n_bodies - 1, -1)
     for joint in model.joints:
         found[joint.body - 1] = model.link_index(joint.child)
@@ -173,7 +177,7 @@ def child_links(model: Model) -> Integers:
 
 
 def _blocks(model: Model, joint: ModelJoint, q: Array):
-    """Link, screws, offset and motion of each block of a joint, whose frames are those of its child link."""
+    """Return link, screws, offset and motion of each block of a joint, in frames of the child link."""
     home, x = _parent_frame(model, joint) @ joint.home, q[joint.q]
     if joint.screws is None:
         T = np.eye(4)
@@ -188,7 +192,7 @@ def _blocks(model: Model, joint: ModelJoint, q: Array):
 
 
 def _parent_frame(model: Model, joint: ModelJoint) -> Array:
-    """(4, 4) pose of the parent link in the frame of its block; on the ground in the world."""
+    """Return (4, 4) the pose of the parent link in the frame of its block; on the ground, in the world."""
     if joint.parent not in model.link_names:
         return np.eye(4)
     k = model.link_index(joint.parent)
@@ -199,6 +203,7 @@ def _parent_frame(model: Model, joint: ModelJoint) -> Array:
 
 
 def product(poses) -> np.ndarray:
+    """Return the product of poses (4, 4)."""
     out = np.eye(4)
     for T in poses:
         out = out @ T
@@ -252,14 +257,13 @@ class ClosedForm(ProductOfExponentials):
     columns   slices of v: the coordinates of block i
     screws    (6, k_i) S_i of block i in its frame: the axis of the robot file
     offset    (N, 4, 4) pose of the block in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL (14))
-    motion    (N, 4, 4) the joint's own motion, exp(S_i q_i) where it is a screw
+    motion    (N, 4, 4) motion of the joint, exp(S_i q_i) for a screw
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
 
-    Everything else is computed when asked for: kinematics `poses`, `space_screws`, `body_jacobians`, … (most of it in
-    `ProductOfExponentials`); factors `A`, `L`, `D`,
-    `Q` of PBP and `S`, `G`, `Gamma`, `J`, `P0` of Ploen; `mass_matrix`, `mass_matrix_derivative`, `christoffel_symbols`,
-    `coriolis_matrix(v)`, `gravity_force`.
+    All other attributes are computed at their first use: kinematics `poses`, `space_screws`, `body_jacobians`, … (most of them in
+    `ProductOfExponentials`); factors `A`, `L`, `D`, `Q` of PBP and `S`, `G`, `Gamma`, `J`, `P0` of Ploen; `mass_matrix`,
+    `mass_matrix_derivative`, `christoffel_symbols`, `coriolis_matrix(v)`, `gravity_force`.
     """
 
     rigid: Array
@@ -311,7 +315,7 @@ class ClosedForm(ProductOfExponentials):
 
     @read_only_property
     def steps(self) -> Array:
-        """(N, 6, 6) Ad of f_{parent,i}^-1: twists of the parent seen from body i."""
+        """(N, 6, 6) Ad of f_{parent,i}^-1, which transforms twists of the parent to the frame of body i."""
         return adjoint(inverse(self.offset @ self.motion))
 
     @read_only_property
@@ -330,7 +334,7 @@ class ClosedForm(ProductOfExponentials):
 
     @read_only_property
     def G(self) -> Array:
-        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49); PL (19))."""
+        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to its descendants (PBP (49); PL (19))."""
         out = np.eye(6 * len(self.parent))
         for i, p in enumerate(self.parent):
             if p >= 0:
@@ -365,10 +369,11 @@ class ClosedForm(ProductOfExponentials):
 
     # velocity terms ---------------------------------------------------------------------------------------------
     def coriolis_matrix(self, v: ArrayLike) -> Array:
-        """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (35)-(37), Proposition 2).
+        """Return (nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (35)-(37), Proposition 2).
 
-        With ad*_V J in place of C~ it would not be skew (PL (25), (29)). C~ depends on the point that it is written about: here
-        one on the axis of the joint, as in `liedyn.coriolis_matrix`."""
+        With ad*_V J in place of C~ it would not be skew (PL (25), (29)). C~ depends on a reference point: here a point on the
+        axis of the joint, as in `liedyn.coriolis_matrix`.
+        """
         G_S = self.G @ self.S
         twists = (G_S @ self._velocity(v)).reshape(-1, 6)
         C = skew_forms(self.rigid, twists, self.screws)
@@ -379,9 +384,9 @@ class ClosedForm(ProductOfExponentials):
         """(nv, nv, nv) [i, j, k] = Gamma_ijk of PBP (55)-(57), without the rotors' (see `liedyn.christoffel_symbols`).
 
         With <ab|c> = sum_l <[Ad_l^{a+1}(A_a), Ad_l^{b+1}(A_b)], Ad_l^{c+1}(A_c)>_l over all bodies l below the three, the
-        three cases are one, since [X, Y] = -[Y, X]: Gamma_ijk = (<ki|j> + <kj|i> + <ij|k>)/2 for i above j. Computed in the frame
-        of body l (columns of G S, inertia J), which leaves the brackets as they are: about the world's origin, far robots would
-        lose digits with the square of the distance."""
+        three cases are one, since [X, Y] = -[Y, X]: Gamma_ijk = (<ki|j> + <kj|i> + <ij|k>)/2 for i above j. All is computed in
+        the frame of body l (columns of G S, inertia J), in which brackets have the same form. About the world's origin, digits
+        would be lost with the square of the distance of a robot."""
         nv = len(self.armature)
         triple = np.zeros((nv, nv, nv))
         for l, columns in enumerate((self.G @ self.S).reshape(len(self.parent), 6, nv)):
@@ -420,7 +425,7 @@ class ClosedForm(ProductOfExponentials):
 
 
 def as_single_state(name: str, x, *shape: int) -> Array:
-    """x as an array of this shape, or a ShapeError or ConfigurationError."""
+    """Return x as an array of this shape; raise ShapeError or ConfigurationError."""
     x = as_array(x, name, shape)
     if x.shape != shape:
         raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected {shape}")
@@ -457,7 +462,7 @@ def block(i) -> slice: return slice(6 * i, 6 * i + 6)
 
 
 def block_diagonal(blocks) -> np.ndarray:
-    """(6N, 6N) of N blocks (6, 6)."""
+    """Return (6N, 6N) with N blocks (6, 6) on the diagonal."""
     out = np.zeros((6 * len(blocks),) * 2)
     for i, x in enumerate(blocks):
         out[block(i), block(i)] = x

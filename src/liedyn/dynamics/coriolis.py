@@ -19,7 +19,7 @@ from liedyn.kernels.coriolis import (
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, inertia_matrix
 
-_METHODS = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
+_METHODS = {"recursive": 1.0, "christoffel": 0.0}          # skew forms of `kernels.coriolis`
 
 
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Coriolis = "recursive",
@@ -183,7 +183,7 @@ def _christoffels(model, q, what):
 
 # Riemannian curvature of the mass matrix (PBP (66)): in plain NumPy, one state ------------------------------------------
 
-_PARALLEL = 1e-14        # of |u|^2 |w|^2 in the metric of M: the square of a parallelogram that is rounding
+_PARALLEL = 1e-14        # of |u|^2 |w|^2 in the metric of M: a smaller squared area of their parallelogram is rounding
 
 
 def curvature_tensor(model: Model, q: ArrayLike) -> Array:
@@ -304,13 +304,14 @@ def scalar_curvature(model: Model, q: ArrayLike) -> float:
 
 
 def christoffel_derivative(f):
-    """(nv, nv, nv, nv) [i, j, k, m] = derivative of Gamma_ijk by coordinate m, of a `ClosedForm`, without rotors.
+    """Return (nv, nv, nv, nv) [i, j, k, m] = dGamma_ijk/dq_m of a `ClosedForm`, without rotors.
 
-    Gamma_ijk is a sum over bodies of t(S_i, S_j, S_k), trilinear in the columns seen from the body, for i above j; and a column
-    changes by [S_i, S_m] where m is strictly below i (PBP (53))."""
+    Gamma_ijk is a sum over bodies of t(S_i, S_j, S_k), trilinear in the screws in the frame of the body, for i above j. A screw
+    changes by [S_i, S_m] if m is strictly below i (PBP (53)).
+    """
     nv, out = len(f.armature), np.zeros((len(f.armature),) * 4)
     strictly = f.above & ~np.eye(len(f.above), dtype=bool)
-    jacobians = (f.G @ f.S).reshape(len(f.parent), 6, nv)         # step by step: not by way of the world's origin
+    jacobians = (f.G @ f.S).reshape(len(f.parent), 6, nv)         # from body to body, not through the world's origin
     for l, (I, J) in enumerate(zip(f.rigid, jacobians, strict=True)):
         k = np.flatnonzero(f.above[f.block_of, l])
         X, t, at = J[:, k], trilinear(inertia_matrix(I)), f.block_of[k]
@@ -332,7 +333,10 @@ def trilinear(I):
 
 
 def field_brackets(f):
-    """(nv, nv, nv) c with [Xi, Xj] = sum_m c_ijm Xm: not zero within a ball or free joint only, whose screws are unit twists."""
+    """Return (nv, nv, nv) c with [Xi, Xj] = sum_m c_ijm Xm.
+
+    The brackets are nonzero only within a ball or free joint, whose screws are unit twists.
+    """
     c = np.zeros((len(f.armature),) * 3)
     for S, at in zip(f.screws, f.columns, strict=True):
         if S.shape[1] > 1:

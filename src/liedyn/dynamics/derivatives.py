@@ -1,4 +1,4 @@
-"""Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
+"""Derivatives of inverse, forward and hybrid dynamics with respect to q, v and the inputs."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from liedyn.kernels.manifold import differences_derivatives, manifold_derivative
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_workspace_size
 from liedyn.model.model import Model
 
-# What `dynamics.derivatives` gives --------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------------
 
 class InverseDerivatives(NamedTuple):
     """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.

@@ -1,4 +1,4 @@
-"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives by parameters of the model."""
+"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives with respect to parameters of the model."""
 from __future__ import annotations
 
 import math
@@ -226,7 +226,7 @@ _NONE = np.empty((1, 1, 0))
 
 # arguments --------------------------------------------------------------------------------------------------------
 class _DirectionalInputs(NamedTuple):
-    """State and directions as the kernels take them: K directions of each of N states, or N directions of one."""
+    """State and directions as the kernels need them: K directions of each of N states, or N directions of one state."""
 
     one: bool
     lead: tuple[int, ...]
@@ -234,7 +234,7 @@ class _DirectionalInputs(NamedTuple):
     count: int                       # N
     n_directions: int                      # K
     motion: np.ndarray               # (K or 1, N or 1, …)
-    df_ext: np.ndarray               # the same; no columns where there is none
+    df_ext: np.ndarray               # the same; without columns if there is none
     changes: np.ndarray
 
 
@@ -244,7 +244,7 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInpu
     dF = wrenches(model, df_ext, "df_ext")
     if dF is not None and not np.isfinite(dF).all():
         raise ConfigurationError("df_ext contains NaN or infinite values")
-    if f_ext is not None and twists is not None:                        # a moved link carries its wrench along
+    if f_ext is not None and twists is not None:                        # a wrench moves with its link
         dF = _wrench_derivative(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
     rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
     for name, x in rates.items():
@@ -255,7 +255,7 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInpu
     count = math.prod(lead)
 
     def spread(x, last):
-        """(1, N, …): one row where it is the same for all."""
+        """Return (1, N, …), with one row if it is the same for all."""
         return (_broadcast_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
 
     motion = np.zeros((1, count if any(x.ndim > 1 for x in rates.values()) else 1, len(moved) * model.nv))
@@ -269,12 +269,12 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInpu
 
 
 def _size(one: bool, count: int) -> tuple[int, int]:
-    """N and K; of one state without directions N is 1, for the state itself."""
+    """Return N and K. For one state without directions N is 1, the state itself."""
     return (max(count, 1), min(count, 1)) if one else (count, 1)
 
 
 def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -> _DirectionalInputs:
-    """The same state with one direction for each row of rates (K, …), and no other."""
+    """Return the same state with one direction for each row of parameter rates (K, …), and no other directions."""
     size = tangent_sizes(model)[0]
     changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], inputs.df_ext
     if inputs.state["f_ext"].size and twists.any():
@@ -288,7 +288,7 @@ def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -
 
 
 def _parameter_tangents(model, parameters):
-    """Rates (…, changes_size) of what the kernels read, and twists (…, n_links, 6) of link frames in their bodies, or None."""
+    """Return rates (…, parameter_tangent_size) of the kernels' arrays, and twists (…, n_links, 6) of link frames or None."""
     if not parameters and (parameters is None or isinstance(parameters, dict)):
         return None, None
     if not isinstance(parameters, dict):
@@ -307,20 +307,22 @@ def _parameter_tangents(model, parameters):
 
 
 def _wrench_derivative(x: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
+    """Return -ad*_x F: the change of a link's wrench in the frame of the body, for the twist x of the link (K1 (60))."""
     return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
                           axis=-1)
 
 
 def _broadcast_rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
-    """(count, …), C-contiguous and writeable, as entries ask."""
+    """Return (count, …), C-contiguous and writeable, as entry points need it."""
     shape = lead + x.shape[x.ndim - own:]
     return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
 
 
 def _remove_leading_axes(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
-    """What `handle_failed_states` gives; the first `count` results of one state have no leading axes, whatever its directions
-    have."""
+    """Return the results with the axes that `handle_failed_states` expects.
+
+    The first `count` results of one state have no leading axes, whatever axes its directions have.
+    """
     wrenches = [(F, 1) for F in f_ext.values()] if isinstance(f_ext, Mapping) else [] if f_ext is None else [(f_ext, 2)]
     if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
         return results
@@ -334,7 +336,7 @@ def _restore_leading_axes(x: np.ndarray, inputs: _DirectionalInputs) -> np.ndarr
 
 # kernels ----------------------------------------------------------------------------------------------------------
 def _inverse(model, inputs: _DirectionalInputs, passive):
-    """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
+    """Return tau (N, nv) or (1, nv), and dtau (K, N, nv)."""
     tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.count, model.nv))
     code = run(inverse_directions, model, inverse_directions_workspace_size(*model.sizes), (),
                (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.count)
@@ -343,7 +345,7 @@ def _inverse(model, inputs: _DirectionalInputs, passive):
 
 
 def _hybrid(model, inputs: _DirectionalInputs, prescribed: np.ndarray, passive):
-    """a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
+    """Return a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
     q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
     out = np.empty((inputs.n_directions, inputs.count, 2 * model.nv))

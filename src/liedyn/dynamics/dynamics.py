@@ -1,4 +1,4 @@
-"""Inverse dynamics and what follows from it: gravity, bias and constraint forces."""
+"""Inverse, forward and hybrid dynamics, forces of gravity, bias and constraints, mass matrix."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_workspace_s
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, symmetric_matrix
 
-# What the dynamics of the open tree says to a robot whose loops and couplings it would leave out ------------------------
+# Robots with loops and couplings, which functions of the open tree would ignore -----------------------------------------
 
 def raise_for_constraints(model, function: str, instead: str | None = None) -> None:
-    """ModelError for a robot with constraints (`model.nc`), with the function that obeys them."""
+    """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
     names = [one.name for one in model.constraints]
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
@@ -378,7 +378,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
 
 
 def no_prescribed_mask(model) -> np.ndarray:
-    """Mask of no prescribed coordinate."""
+    """Return the mask without prescribed coordinates."""
     try:
         return model._cache["none"]
     except KeyError:
@@ -386,7 +386,7 @@ def no_prescribed_mask(model) -> np.ndarray:
 
 
 def _evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
-    """a: NONE where nothing is prescribed; out: then for the accelerations."""
+    """Return a and tau. a: NONE if nothing is prescribed; then out is for the accelerations."""
     given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
     return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_workspace_size, given, (model.nv,), prescribed, (prescribed,),
                      (bool(passive),), out)
@@ -464,16 +464,16 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
                     prescribed=no_prescribed_mask(model), out=out)
 
 
-# Newton's and Euler's equations of each link alone, in plain NumPy: what its motion and gravity ask for ------------
+# Newton's and Euler's equations of each link, in plain NumPy ------------------------------------------------------------
 
-# Kernels merge links that are welded together. Here each link stands alone, so that the wrench in a weld, the rate of the
-# momentum and the zero-moment point follow by sums.
+# Kernels merge links that are welded together. Here links are separate, so that the wrench in a weld, the rate of the momentum
+# and the zero-moment point follow by sums.
 
 def newton_euler_residual(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
-    """Wrench (N, n_links, 6) [m; f] [N m | N] that must act on each link besides its weight, in the "world" frame.
+    """Return the wrench (N, n_links, 6) [m; f] [N m | N] that must act on each link in addition to its weight.
 
     World axes, about the world's origin. With r the centre of mass: f = mass (ddr - g), m = d/dt (I w) + r x f. Without
-    `gravity`, the rate of the link's momentum.
+    `gravity`: the rate of the link's momentum.
 
     q : (N, nq) array; v, a : (N, nv) arrays. Raises ShapeError, ConfigurationError.
     """
@@ -492,5 +492,5 @@ def newton_euler_residual(model: Model, q, v, a, *, gravity: bool = True) -> np.
 
 
 def moving_links(model: Model) -> np.ndarray:
-    """(n_links,) bool: links that are not welded to the ground."""
+    """Return (n_links,) bool: links that are not welded to the ground."""
     return np.asarray(model.link_body) > 0

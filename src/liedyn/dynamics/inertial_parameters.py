@@ -21,7 +21,7 @@ from liedyn.model.spatial import inertia_from_link
 
 LINK_PARAMETERS = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 JOINT_PARAMETERS = ("armature", "damping", "friction", "stiffness", "offset")
-# in the order of the kernel's plan
+# in the order of the kernel's layout
 _COORDINATE_PARAMETERS = ("armature", "damping", "friction", "stiffness", "preload", "offset")
 _LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
 _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
@@ -29,9 +29,9 @@ _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"),
 
 
 class InertialParameters(NamedTuple):
-    """What tau is linear in: values (P,), names and units.
+    """Parameters in which tau is linear: values (P,), names and units.
 
-    Ten of each link: mass.<link>, its first moment h = m c (hx, hy, hz) and its second moment about the link's origin
+    Ten for each link: mass.<link>, its first moment h = m c (hx, hy, hz) and its second moment about the link's origin
     (Ixx, Ixy, Ixz, Iyy, Iyz, Izz; not about the centre of mass), in the link's frame; then armature.<coordinate>, …
     """
 
@@ -47,7 +47,7 @@ class InertialParameters(NamedTuple):
 
 
 class EnergyRegressor(NamedTuple):
-    """Rows (..., P): kinetic and potential energy are their products with the parameters."""
+    """Rows (..., P) whose products with the parameters are the kinetic and the potential energy."""
 
     kinetic: Array
     potential: Array
@@ -185,7 +185,7 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
 
 
 def _energy_momentum_rows(model, q, v, passive, joints) -> np.ndarray:
-    """Rows (…, 8, P) of kinetic energy, potential energy and momentum."""
+    """Return rows (…, 8, P) of kinetic energy, potential energy and momentum."""
     columns, plan = _column_plan(model, passive, joints)
     return evaluate(model, ("sums", *_cache_key(passive, joints)), energy_momentum_regressors, _memory(8 * columns),
                     {"q": q, "v": v}, (8, columns), static_arguments=(plan,))
@@ -197,14 +197,14 @@ def _memory(results: int):
 
 # which parameters -------------------------------------------------------------------------------------------------
 def _links(model) -> list[int]:
-    """Links with columns: all that move, but for frames welded to others."""
+    """Return the links with columns: all that move, except frames that are welded to others."""
     children = {joint.child for joint in model.joints}
     return [k for k, link in enumerate(model.description.links) if model.link_body[k] > 0
             and (link.name in children or link.mass or any(link.inertia))]
 
 
 def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
-    """Kinds of joint parameters, in our order."""
+    """Return the kinds of joint parameters, in our order."""
     if joints is not None:
         for what in joints:
             if what not in JOINT_PARAMETERS:
@@ -215,15 +215,14 @@ def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
 
 
 def _joint_parameter_values(model) -> dict[str, np.ndarray]:
-    """Of each velocity coordinate, by kind."""
+    """Return the values of each velocity coordinate, by kind."""
     tree = tree_views.py_func(model.index, model.constants)
     return {what: getattr(tree, what) for what in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
                                                                       "offset": np.zeros(model.nv)}
 
 
 def _joint_parameters(model, kinds):
-    """(kind, coordinate, value) of each joint parameter, column by column. Springs and offsets are for 1-DoF
-    coordinates."""
+    """Return (kind, coordinate, value) of each joint parameter, column by column. Springs and offsets need 1-DoF coordinates."""
     parameters = _joint_parameter_values(model)
     straight = [k for joint in model.joints if joint.kind == ONE_DOF for k in range(joint.v.start, joint.v.stop)]
     for what in kinds:
@@ -237,7 +236,10 @@ def _cache_key(passive, joints) -> tuple:
 
 
 def _column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
-    """Number of columns P, and the plan of `recursions.regressor`; kept, since making it takes ten times as long as using it."""
+    """Return the number of columns P and the layout of `kernels.regressor`.
+
+    Cached: making it takes ten times as long as using it.
+    """
     key = "plan of the regressor", *_cache_key(passive, joints)
     try:
         return model._cache[key]
@@ -253,21 +255,21 @@ def _make_column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
 
 
-# Base parameters: the combinations of inertial parameters that forces depend on, named in the user's terms --------------
+# Base parameters: the combinations of inertial parameters that forces depend on -----------------------------------------
 
-# All of these judge the regressor in characteristic units of the robot (`scales`): masses, first moments and moments of inertia,
-# joint torques and joint forces are numbers of one kind there.
+# All thresholds apply to the regressor in characteristic units of the robot (`scales`), in which masses, first moments, moments
+# of inertia, joint torques and joint forces can be compared.
 TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
-WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
+WEAK = 1e-4           # of the same: a parameter with less acts only because a right angle of the robot file is not exact
 _MIN_RANK_GAP = 1e3   # minimum ratio between the last pivot of the rank and the first beyond it
-# of a normalized column: a distance from the columns already kept that does no harm to the condition
+# of a normalized column: with a larger distance from the columns already chosen, a column does not harm the condition
 _MIN_INDEPENDENT_NORM = 1e-2
 _ROUNDING = 1e-13           # of normalized columns: eps times the number of operations
-_INTEGER_TOLERANCE = 1e-12  # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
-_DISPLAY_THRESHOLD = 1e-5   # of the largest coefficient of a parameter: a regrouping leaves out terms with less
-_FRICTION_SPEEDS = 5.0      # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
-                           # could not be told from damping
-_SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
+_INTEGER_TOLERANCE = 1e-12  # of a coefficient: it is rounded to an integer that is nearer; to 0, relative to characteristic units
+_DISPLAY_THRESHOLD = 1e-5   # of the largest coefficient of a parameter: smaller terms of a regrouping are omitted
+_FRICTION_SPEEDS = 5.0      # random velocities of joints with friction, in speeds below which friction is smoothed: with smaller
+                            # velocities friction is like damping
+_SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # order of choice for a link
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,12 +396,15 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
 
 
 def _friction_coordinates(names: Sequence[str]) -> set[str]:
-    """Coordinates with a column of friction."""
+    """Return the coordinates with a column of friction."""
     return {owner for number, _, owner in (name.partition(".") for name in names) if number == "friction"}
 
 
 def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: set[str]) -> tuple[np.ndarray, ...]:
-    """Three times as many equations as parameters; angles all around, slides a characteristic length either way."""
+    """Return states that give three times as many equations as parameters.
+
+    Angles are between -pi and pi, displacements within one characteristic length.
+    """
     from liedyn.dynamics.kinematics import random_configuration
     rng = np.random.default_rng(seed)
     n = 20 + 3 * parameters // max(model.nv, 1)
@@ -432,7 +437,7 @@ def _rank(X: np.ndarray, tolerance: float) -> int:
 
 
 def _order(names: Sequence[str]) -> list[int]:
-    """In which order columns are offered: links from the ground on, within a link by _SELECTION_ORDER, joint parameters last."""
+    """Return the order of choice: links from the ground on, within a link by _SELECTION_ORDER, joint parameters last."""
     def rank(k: int) -> tuple[int, int, int]:
         number, _, owner = names[k].partition(".")
         if number not in LINK_PARAMETERS:
@@ -443,7 +448,7 @@ def _order(names: Sequence[str]) -> list[int]:
 
 
 def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
-    """Indices of `rank` independent columns: those offered first, but for ill-conditioned ones."""
+    """Return the indices of `rank` independent columns, the first ones of the order except ill-conditioned ones."""
     left, kept, waiting = X.copy(), [], []
     for j in order:
         if len(kept) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
@@ -458,7 +463,7 @@ def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
 
 
 def _project_out(left: np.ndarray, j: int, kept: list[int]) -> None:
-    """Take the direction of column j out of all columns, twice against rounding."""
+    """Remove the direction of column j from all columns, twice because of rounding."""
     x = left[:, j] / np.linalg.norm(left[:, j])
     for _ in range(2):
         left -= np.outer(x, x @ left)
@@ -466,9 +471,9 @@ def _project_out(left: np.ndarray, j: int, kept: list[int]) -> None:
 
 
 def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float, sizes: np.ndarray) -> np.ndarray:
-    """(b, columns): every column of Y from those kept, without what is rounding."""
+    """Return (b, columns): every column of Y as a combination of the chosen ones, without rounding."""
     C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
-    C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # a weak column was scaled up, its rounding too
+    C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # scaling a weak column also scaled its rounding
     C = C * norms / norms[kept][:, None]
     C[np.abs(C) < _INTEGER_TOLERANCE] = 0.0
     C = C * sizes[kept][:, None] / sizes

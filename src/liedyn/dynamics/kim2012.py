@@ -1,8 +1,8 @@
-"""Inverse, forward and hybrid dynamics and their derivatives by a scalar p as Kim 2012 (v1.01) prints them.
+"""Inverse, forward and hybrid dynamics and their derivatives with respect to a scalar p as printed by Kim 2012 (v1.01).
 
-Plain NumPy, one state, 6x6 matrices, to read next to the paper and to check other forms by: the kernels carry vectors where
-Tables 6 and 7 carry derivatives of articulated inertias. Names are the paper's; pX is dX/dp. A joint has its own S(q) (6, k) and
-rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
+Plain NumPy, one state, 6x6 matrices, to read next to the paper and as a reference: Tables 6 and 7 propagate derivatives of
+articulated inertias, the kernels propagate vectors instead. Names are the paper's; pX is dX/dp. A joint has S(q) (6, k) and
+its rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
 
 Source: K1 (64), Tables 2-7.
 """
@@ -47,9 +47,9 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
 
 @dataclass(eq=False)
 class Body:
-    """A body and the joint that carries it: what the tables know of it.
+    """A body and the joint that moves it, as input of the tables.
 
-    parent          place of the parent among the bodies, which stand parents first; -1: the ground
+    parent          index of the parent among the bodies, which come after their parents; -1: the ground
     at              slice of v: the joint's coordinates
     T               (4, 4) pose in the parent; h = T^-1 dT/dp (6,)
     S, dS           (6, k) the joint's screws in the body, and their rate; pS, pdS
@@ -75,7 +75,7 @@ class KimTables:
     """Tables 2 to 7 for bodies at a velocity v (nv,), pv = dv/dp.
 
     dV0                  (6,) acceleration of the ground, [0; -g]; pdV0
-    rotor, passive       (nv,) armature, and what springs, damping and friction add to tau; p_rotor, p_passive
+    rotor, passive       (nv,) armature, and forces of springs, damping and friction, which add to tau; p_rotor, p_passive
     """
 
     bodies: list[Body]
@@ -94,20 +94,20 @@ class KimTables:
 
     # values -----------------------------------------------------------------------------------------------------------
     def table_2(self, a: ArrayLike) -> Array:
-        """Inverse dynamics: tau of the accelerations a (nv,) (K1 Table 2)."""
+        """Return tau for accelerations a (nv,): inverse dynamics (K1 Table 2)."""
         return self.table_5(a, np.zeros(len(self.v)))[0]
 
     def table_3(self, tau: ArrayLike) -> Array:
-        """Forward dynamics: a of the joint forces tau (nv,) (K1 Table 3)."""
+        """Return a for joint forces tau (nv,): forward dynamics (K1 Table 3)."""
         return self.table_6(tau, np.zeros(len(self.v)))[0]
 
     def table_4(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike) -> tuple[Array, Array]:
-        """Hybrid dynamics: a and tau, complete. prescribed (nv,): where a is read, and not tau (K1 Table 4)."""
+        """Return all of a and tau: hybrid dynamics (K1 Table 4). prescribed (nv,): a is given, not tau."""
         return self.table_7(a, tau, prescribed, np.zeros(len(self.v)), np.zeros(len(self.v)))[:2]
 
     # derivatives ------------------------------------------------------------------------------------------------------
     def table_5(self, a: ArrayLike, pa: ArrayLike) -> tuple[Array, Array]:
-        """Derivative of inverse dynamics: tau, dtau/dp (K1 Table 5)."""
+        """Return tau and dtau/dp: derivative of inverse dynamics (K1 Table 5)."""
         a, pa = np.asarray(a, dtype=float), np.asarray(pa, dtype=float)
         links = self._velocity_pass()
         for b in links:                                                                                 # forward
@@ -124,14 +124,16 @@ class KimTables:
         return tau, p_tau
 
     def table_6(self, tau: ArrayLike, p_tau: ArrayLike) -> tuple[Array, Array]:
-        """Derivative of forward dynamics: a, da/dp (K1 Table 6)."""
+        """Return a and da/dp: derivative of forward dynamics (K1 Table 6)."""
         none = np.zeros(len(self.v))
         return self.table_7(none, tau, none > 0, none, p_tau)[::2]
 
     def table_7(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, pa: ArrayLike,
                 p_tau: ArrayLike) -> tuple[Array, Array, Array, Array]:
-        """Derivative of hybrid dynamics (K1 Table 7): a, tau, da/dp, dtau/dp, complete. The rows for joints that are not
-        prescribed are those of Table 6, and the values are those of Table 4."""
+        """Return all of a, tau, da/dp and dtau/dp: derivative of hybrid dynamics (K1 Table 7).
+
+        The rows for joints that are not prescribed are those of Table 6, and the values are those of Table 4.
+        """
         a, tau, pa, p_tau = (np.array(x, dtype=float) for x in (a, tau, pa, p_tau))
         given, links = np.asarray(prescribed, dtype=bool), self._velocity_pass()
         for b in links:
@@ -166,7 +168,7 @@ class KimTables:
         return a, tau, pa, p_tau
 
     def _velocity_pass(self) -> list[_BodyState]:
-        """The first recursion of each table: V, eta = ad_V S v + dS v, B = -ad*_V I V - F_ext, and their derivatives."""
+        """Return the first recursion of each table: V, eta = ad_V S v + dS v, B = -ad*_V I V - F_ext, and their derivatives."""
         links: list[_BodyState] = []
         ground = _BodyState(None, None, self.dV0, self.pdV0)
         for body in self.bodies:
@@ -186,14 +188,14 @@ class KimTables:
 
 
 def _eliminate_prescribed(b: _BodyState, x: Array, px: Array) -> None:
-    """Pi, beta of a joint whose acceleration x is given."""
+    """Write Pi and beta of a joint with given acceleration x."""
     b.Pi, b.pPi = b.AI, b.pAI
     b.beta = b.AB + b.AI @ (b.eta + b.S @ x)
     b.p_beta = b.pAB + b.pAI @ (b.eta + b.S @ x) + b.AI @ (b.p_eta + b.pS @ x + b.S @ px)
 
 
 def _eliminate_free(b: _BodyState, tau: Array, p_tau: Array, rotor: Array, p_rotor: Array) -> None:
-    """Psi, Pi, beta of a joint whose force tau is given."""
+    """Write Psi, Pi and beta of a joint with given force tau."""
     b.tau, b.p_tau = tau, p_tau
     U = b.AI @ b.S
     b.Psi = np.linalg.inv(b.S.T @ U + rotor)
@@ -210,8 +212,7 @@ def _eliminate_free(b: _BodyState, tau: Array, p_tau: Array, rotor: Array, p_rot
 
 
 class _BodyState:
-    """A body and what a table finds of it, by the paper's names; `parent_body`: the parent. Of the ground: at rest, without
-    inertia."""
+    """A body and its quantities in a table, by the paper's names. The ground is at rest and without inertia."""
 
     def __init__(self, body: Body | None, parent_body: _BodyState | None, dV=None, pdV=None):
         if body is not None:
@@ -224,7 +225,7 @@ class _BodyState:
 
 # from a model -----------------------------------------------------------------------------------------------------------
 def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
-    """The joint, its child link and what is fixed to that, in the child's frame."""
+    """Return the body of a joint: its child link and links fixed to that, in the child's frame."""
     pose, S, dS = joint_motion(model, joint.name, q, v)
     pS, pdS = np.zeros((6, len(v))), np.zeros((6, len(v)))
     if joint.screws is not None:
@@ -243,7 +244,7 @@ def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
 
 
 def _parent(model: Model, joint: ModelJoint) -> tuple[int, Array]:
-    """Place of the parent body, and the pose of the parent link in it."""
+    """Return the index of the parent body, and the pose of the parent link in it."""
     if joint.parent not in model.link_names:
         return -1, np.eye(4)
     k = model.link_index(joint.parent)

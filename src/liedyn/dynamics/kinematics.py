@@ -179,15 +179,16 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
 
 
 def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Poses (N, n_links, 4, 4), twists and accelerations (N, n_links, 6), both "local", of all links at q (N, nq), v, a (N, nv).
+    """Return poses (N, n_links, 4, 4), twists and accelerations (N, n_links, 6), both "local", of all links.
 
-    Raises ShapeError, ConfigurationError."""
+    q (N, nq), v, a (N, nv). Raises ShapeError, ConfigurationError.
+    """
     T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
     return pose_from_array(T), V, dV
 
 
 def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:
-    """Poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
+    """Return poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
     unused = (NONE,) * (3 - len(given))
     found = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, given,
                      *((len(model.link_names), size) for size in sizes), static_arguments=(level,), options=unused, after=unused)
@@ -395,7 +396,7 @@ def _totals(model, q, v, passive: bool = True) -> np.ndarray:
     return evaluate(model, ("totals", passive), totals, energy_workspace_size, {"q": q, "v": v}, (11,), options=(passive,))
 
 
-# Moving on the configuration manifold; random configurations; a joint's own functions -----------------------------------
+# Operations on the configuration manifold; random configurations; functions of single joints ----------------------------
 
 def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """``q0 (+) dv``: each joint moves with its part of dv as a constant body twist for unit time.
@@ -551,12 +552,12 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
     return joint.home @ T, S, np.zeros_like(S)
 
 
-# tangent numbers --------------------------------------------------------------------------------------------------------
+# Tangent coordinates ----------------------------------------------------------------------------------------------------
 
-# Derivatives and rates by the numbers of a configuration, quaternions among them, and by tangent coordinates: x of q (+) x.
+# Derivatives with respect to the numbers of a configuration (with quaternions) and to tangent coordinates x of q (+) x.
 
 def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
+    """Return (…, nq) derivatives with respect to the numbers of q for tangent ones w (…, nv); zero across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
         out[..., joint.q] = w[..., joint.v] if joint.kind == ONE_DOF else _matvec(
@@ -565,7 +566,7 @@ def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """(…, nv) tangent derivatives from those by the numbers of q, (…, nq)."""
+    """Return (…, nv) tangent derivatives for derivatives (…, nq) with respect to the numbers of q."""
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
         out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
@@ -573,7 +574,7 @@ def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-    """(…, nv) tangent rates of q whose numbers have the rates dq (…, nq)."""
+    """Return (…, nv) tangent rates of q for the rates dq (…, nq) of its numbers."""
     out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
     for joint in model.joints:
         out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
@@ -581,8 +582,10 @@ def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
 
 
 def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
-    """(…, nq, nv) of a joint: d(q (+) x)/dx at x = 0; those of the quaternion times `turns`: 4 times they are its pseudoinverse,
-    transposed."""
+    """Return (…, nq, nv) d(q (+) x)/dx at x = 0 of a joint, with the rows of its quaternion times `turns`.
+
+    With turns = 4 the rows of a quaternion are the transpose of their pseudoinverse.
+    """
     if joint.kind == ONE_DOF:
         return np.broadcast_to(np.eye(q.shape[-1]), (*q.shape, q.shape[-1]))
     u = q[..., -4:]
@@ -600,10 +603,13 @@ def _matvec(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (A @ x[..., None])[..., 0]
 
 
-# Orientations over time, as files and pages hold them -------------------------------------------------------------------
+# Orientations over time for files -----------------------------------------------------------------------------------------
 
 def continuous_quaternions(R: np.ndarray) -> np.ndarray:
-    """(N, ..., 4) unit quaternions x y z w of rotations (N, ..., 3, 3), without jumps of sign from row to row; first w >= 0."""
+    """Return (N, ..., 4) unit quaternions x y z w of rotations (N, ..., 3, 3).
+
+    Their signs do not jump between rows; w >= 0 in the first.
+    """
     from scipy.spatial.transform import Rotation
 
     if not R.size:

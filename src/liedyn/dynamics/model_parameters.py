@@ -145,7 +145,7 @@ class _TangentTable:
         return self._at(self.I + 10 * self.model.link_body[k], moments)
 
     def _screws(self, joint: ModelJoint):
-        """The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
+        """Yield changes of screws. The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
         several, first = len(joint.screws) > 1, self.S + 6 * joint.first_body
         to_body = [adjoint(inverse(screw_frame(screw)[0])) for screw in joint.screws]
         for k, X in enumerate(to_body):

@@ -99,7 +99,7 @@ def _disabled_plan(function: str, longest: int) -> Plan:
 
 def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0,
                       **_) -> Plan:
-    """Of constrained motion: two generated functions, and one dense solver for all robots between them."""
+    """Return the plan of constrained motion: two generated functions, and one dense solver for all robots between them."""
     check_has_constraints(model)
     if prescribed is None and function == "constrained_hybrid_dynamics":
         raise UsageError(f"{function} needs prescribed=")
@@ -126,7 +126,7 @@ def _function(name: str):
 
 
 def _arguments(function, model, options) -> list:
-    """States at rest for what is asked by position."""
+    """Return states at rest for positional arguments."""
     states = {"q": model.neutral(), "q0": model.neutral(), "q1": model.neutral()}
     states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
     found = []

@@ -1,7 +1,7 @@
-"""Characteristic length, mass and time of a robot: with them, numbers of different units are compared (ranks, norms, tolerances).
+"""Characteristic length, mass and time of a robot, with which numbers of different units are compared (ranks, norms, tolerances).
 
-They follow from the bodies, the joints and the size of gravity alone. So they change with the units of the robot as a length,
-a mass and a time do, and do not depend on where the robot stands or how the world is oriented.
+They depend on the bodies, the joints and the magnitude of gravity only. So they scale with the units of the robot, and do not
+depend on the place of the robot or the orientation of the world.
 """
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from liedyn.model.model import Model
 
 
 class Scales(NamedTuple):
-    """length [m], mass [kg], time [s]: products of their powers are the characteristic size of any other quantity."""
+    """length [m], mass [kg], time [s]: products of their powers are characteristic sizes of all other quantities."""
 
     length: float
     mass: float
     time: float
 
     def unit_scale(self, unit: str) -> float:
-        """The size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2"; an angle has none."""
+        """Return the size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2".
+
+        Angles have no scale.
+        """
         over, _, under = unit.partition("/")
         return self._product(over) / self._product(under)
 
@@ -31,7 +34,7 @@ class Scales(NamedTuple):
         return np.array([self.unit_scale(unit) for unit in units])
 
     def force_scales(self, units) -> Array:
-        """Of the joint forces of coordinates with the units rad or m."""
+        """Return the sizes of joint forces of coordinates with the units rad or m."""
         return self.unit_scales("N m" if unit == "rad" else "N" for unit in units)
 
     def _product(self, unit: str) -> float:
@@ -48,12 +51,12 @@ class Scales(NamedTuple):
 
 
 def model_scales(model: Model) -> Scales:
-    """The scales of a model, computed once.
+    """Return the scales of a model, which are cached.
 
-    length   longest of: distances of axes that turn on one moving body, distances from such an axis to the mass centre of its
-             body, and radii of gyration; 1 m for a robot without any
-    mass     of all moving bodies; 1 kg where they have none
-    time     sqrt(length/g): of a pendulum of that length; without gravity that of the stiffest joint spring; 1 s without either
+    length   largest distance between axes of one moving body, distance of such an axis from the mass centre of its body, or
+             radius of gyration; 1 m for a robot without any
+    mass     of all moving bodies; 1 kg if they have none
+    time     sqrt(length/g), of a pendulum of that length; without gravity that of the stiffest joint spring; otherwise 1 s
     """
     try:
         return model._cache["scales"]
@@ -64,7 +67,7 @@ def model_scales(model: Model) -> Scales:
 def _scales(model: Model) -> Scales:
     tree = tree_views.py_func(model.index, model.constants)
     turns = (tree.kind != ONE_DOF) | (tree.S[::2] != 0.0)
-    turns[0] = False                                   # the ground: where the robot stands does not matter
+    turns[0] = False                                   # the ground: the place of the robot has no effect
     I, places = tree.I.reshape(-1, 10)[1:], tree.T0.reshape(-1, 12)[:, 9:]
     heavy = I[:, 0] > 0.0
     com = I[heavy, 1:4] / I[heavy, :1]

@@ -3,16 +3,16 @@ Franchi.
 
 Source: AGF (10)-(19), (31)-(40), Proposition 1, Lemma 1, Table 2.
 
-Plain NumPy, one state, dense block matrices to read and to check by, as `closed_form` is for the body form of Park, Bobrow,
-Ploen. Here all twists, screws, inertias and wrenches are along world axes about the world's origin, so that the matrix that sums
-up along the tree holds ones and zeros only:
+Plain NumPy for one state with dense block matrices, as a readable reference like `closed_form` for the body form of Park, Bobrow
+and Ploen. All twists, screws, inertias and wrenches are in world axes about the world's origin, so that the matrix of sums along
+the tree contains ones and zeros only:
 
     S = diag(S_i), S_i = Ad_{T_i} (screws of body i)     A = diag(ad_{V_i})        dS/dt = A S
     J = L S, L = (1 - P)^-1                              B = diag(Ad*_{T_i^-1} I_i Ad_{T_i^-1})      dB/dt = -A^T B - B A
     V = J v,  tau = J^T (d/dt(B V) - B G - W),           G = [0; g] of every body, W the external wrenches
 
-which gives M = J^T B J, C = J^T (B dJ - A^T B J), and so on. The text that we have of AGF has lost its formulas; these were
-derived anew, for joints of any kind: S_i has a column a coordinate.
+which gives M = J^T B J, C = J^T (B dJ - A^T B J), and so on. The available text of AGF has lost its formulas. These were derived
+again for joints of any kind: S_i has one column per coordinate.
 """
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ class SpatialClosedForm(Immutable):
     columns     slices of v: the coordinates of block i
     poses       (N, 4, 4) of the blocks in the world: of the links that `ClosedForm.links` names
     screws      (6, k_i) S_i: screws of block i, spatial, at this instant
-    constant    (nv,) bool: whether a coordinate's screw stays as it is, which a base in spatial coordinates has
+    constant    (nv,) bool: coordinates with a constant screw, those of a base in spatial coordinates
     rigid       (N, 10) mass, first and second moment of the body in its frame
     armature    (nv,), gravity (3,) m/s^2
-    link_block  (n_links,) block that carries a link, -1 for the ground
+    link_block  (n_links,) block of a link, -1 for the ground
 
     v, a, jerk (nv,): velocity and its component-wise derivatives. wrenches, wrench_rates (n_links, 6): spatial wrenches [m; f] on
     links, along world axes about the world's origin, and their component-wise rates.
 
-    Matrices of the body form `ClosedForm` (PL) and these go over into each other by `X` = diag(Ad_{T_i}):
+    Matrices of the body form `ClosedForm` (PL) are related to these by `X` = diag(Ad_{T_i}):
     S = X S_body, L = X G X^-1, J = X G S_body, B = X^-T J_body X^-1, and gravity -G = X G P0 dV_0.
     """
 

@@ -40,10 +40,10 @@ from liedyn.model.spatial import adjoint, bracket, inverse, pose_from_array, rot
 # Time derivatives of any order of link poses, twists and Jacobians, of the centre of mass and of momentum ---------------
 
 # The motion is given by q and ``v_derivatives`` (..., r + 1, nv): the velocity and its time derivatives v, a, jerk, … of order
-# 0 … r, component by component (for ball and free joints v is the body twist). They fix poses to order r + 1.
+# 0 … r, component by component (for ball and free joints v is the body twist). They determine poses up to order r + 1.
 #
-# Derivatives grow with their order k like w^k for angular rates w; the error stays at some 1e-15 of the largest number of its
-# order, to order 12 and beyond. Overflow of double precision (order 170 at the latest) is a ComputationError.
+# Derivatives grow with their order k like w^k for angular rates w; the error is some 1e-15 of the largest number of its order,
+# for order 12 and higher ones. Overflow of double precision (order 170 at the latest) is a ComputationError.
 
 def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
                           on_error: OnError = "raise") -> Array:
@@ -202,8 +202,10 @@ def _link_argument(model, link) -> int:
 
 
 def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arguments: tuple = (), after: tuple = ()):
-    """`evaluate` for v and its first r derivatives, m = r + 1 being the first argument of the entry. A shape (k, …) is that of
-    m + k derivatives of (…)."""
+    """Run `evaluate` for v and its first r derivatives; m = r + 1 is the first argument of the entry point.
+
+    A shape (k, …) is that of m + k derivatives of (…).
+    """
     v = as_array(v_derivatives, "v_derivatives", (model.nv,))
     if v.ndim < 2 or v.shape[-2] == 0:
         raise ShapeError(f"v_derivatives has the wrong shape; found {v.shape}, expected (…, r + 1, {model.nv}): the velocity and "
@@ -222,8 +224,8 @@ def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arg
 #
 #     V_s = Ad_T V,    F_s = Ad*_{T^-1} F,    d(Ad_T)/dt = Ad_T ad_V
 #
-# Derivatives are component by component, so those of V_s are not Ad_T of those of V from the second on. All is done on truncated
-# Taylor coefficients, where a product of functions is a Cauchy sum.
+# Derivatives are component by component, so those of V_s are not Ad_T of those of V from the second on. All computations use
+# truncated Taylor coefficients, in which a product of functions is a Cauchy sum.
 
 def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     """Spatial twist of a floating base and its derivatives, from those of its body twist.
@@ -270,7 +272,7 @@ def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     >>> ld.body_twists(base, [[0, 0, 2.0, 0, -2.0, 0]]).round(3)
     array([[0., 0., 2., 0., 0., 0.]])
     """
-    T, V, _ = _arguments(base, twists)          # of T^-1 the body twist is -V_s, and the spatial one -V
+    T, V, _ = _arguments(base, twists)          # T^-1 has the body twist -V_s and the spatial twist -V
     return _derivatives(_product(_transport(adjoint(inverse(T)), -V, V.shape[-2]), V))
 
 
@@ -321,9 +323,9 @@ def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Ar
     return _derivatives(_product(_transport(adjoint(T), V, F.shape[-2]).swapaxes(-1, -2), F))      # Ad*_T is Ad_T^T
 
 
-# series: x_k = x^(k)/k! on the axis before a matrix's or a vector's own ---------------------------------------------------
+# series: x_k = x^(k)/k! on the axis before those of a matrix or vector ------------------------------------------------------
 def _transport(X, V, count: int) -> np.ndarray:
-    """(..., count, 6, 6) series of Ad_T, from X = Ad_T at first: (k + 1) X_{k+1} = sum_j X_j ad_{V_{k-j}}."""
+    """Return (..., count, 6, 6) series of Ad_T from X = Ad_T at t = 0: (k + 1) X_{k+1} = sum_j X_j ad_{V_{k-j}}."""
     ad = bracket(V)
     out = np.zeros((*np.broadcast_shapes(X.shape[:-2], V.shape[:-2]), count, 6, 6))
     out[..., :1, :, :] = X[..., None, :, :]
@@ -333,13 +335,13 @@ def _transport(X, V, count: int) -> np.ndarray:
 
 
 def _dual(X) -> np.ndarray:
-    """Series of Ad*_{T^-1} from that of Ad_T: [[R, 0], [P, R]] -> [[R, P], [0, R]]."""
+    """Return the series of Ad*_{T^-1} from that of Ad_T: [[R, 0], [P, R]] -> [[R, P], [0, R]]."""
     R, P = X[..., :3, :3], X[..., 3:, :3]
     return np.block([[R, P], [np.zeros_like(R), R]])
 
 
 def _product(X, y) -> np.ndarray:
-    """(..., k, 6) Cauchy sums of the series X (..., k, 6, 6) and y (..., k, 6)."""
+    """Return (..., k, 6) Cauchy sums of the series X (..., k, 6, 6) and y (..., k, 6)."""
     lead, count = np.broadcast_shapes(X.shape[:-3], y.shape[:-2]), y.shape[-2]
     out = np.empty((*lead, count, 6))
     for k in range(count):
@@ -355,7 +357,7 @@ def _factorials(count: int) -> np.ndarray: return np.cumprod([1.0, *range(1, cou
 
 # arguments --------------------------------------------------------------------------------------------------------------
 def _arguments(base, twists, wrenches=None):
-    """Poses, and the series of twists and of wrenches (where there are none, the twists again)."""
+    """Return poses, and the series of twists and of wrenches (twists again if there are no wrenches)."""
     T, V = _pose(base), _taylor("twists", twists)
     F = V if wrenches is None else _taylor("wrenches", wrenches)
     common_leading_axes(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
@@ -375,7 +377,7 @@ def _taylor(name: str, x) -> np.ndarray:
 
 
 def _pose(base) -> np.ndarray:
-    """(..., 4, 4), from either form."""
+    """Return (..., 4, 4) from either form."""
     q = as_array(base, "base", ())
     if q.ndim and q.shape[-1] == 7:
         if not np.isfinite(q).all():
@@ -395,15 +397,13 @@ def _pose(base) -> np.ndarray:
     return q
 
 
-# higher order given -----------------------------------------------------------------------------------------------------
-
-# What higher-order dynamics is given: shapes, frames, spatial coordinates of a base, and errors that name what is wrong.
+# Arguments of higher-order dynamics: shapes, frames, spatial coordinates of a base --------------------------------------
 
 MAX_ORDER = 170      # order
 
 
 def derivative_rows(x, name: str, nv: int, min_rows: int) -> int:
-    """How many rows of derivatives x (…, rows, nv) has."""
+    """Return the number of rows of derivatives x (…, rows, nv)."""
     try:
         shape = np.shape(x)
     except ValueError:                                   # ragged lists
@@ -417,7 +417,7 @@ def derivative_rows(x, name: str, nv: int, min_rows: int) -> int:
 
 
 def spatial_base_joint(model, base_frame: str):
-    """The floating base's joint where its coordinates are spatial, else None."""
+    """Return the floating base's joint if its coordinates are spatial, else None."""
     if check_frame(base_frame, "base_frame", (LOCAL, WORLD)) == LOCAL:
         return None
     if model.base != "floating":
@@ -426,13 +426,13 @@ def spatial_base_joint(model, base_frame: str):
 
 
 def framed_wrenches(model, f_ext, frame: str, rows: int) -> tuple[np.ndarray | None, int]:
-    """External wrenches (…, rows, n_links, 6), and their frame as kernels know it."""
+    """Return external wrenches (…, rows, n_links, 6), and their frame as a number for the kernels."""
     which = KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
     return wrenches(model, f_ext, "f_ext_derivatives", (rows,)), which if f_ext is not None else KERNEL_FRAMES[LOCAL]
 
 
 def to_body_coordinates(pose, joint, x: np.ndarray) -> np.ndarray:
-    """Derivatives x (..., rows, nv) of v, from order 0 on, with the base's from spatial to body coordinates."""
+    """Return derivatives x (..., rows, nv) of v, from order 0 on, with those of the base in body coordinates."""
     lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v_derivatives", x[..., 0, 0], 0))
     out = np.broadcast_to(x, (*lead, *x.shape[-2:])).copy()
     out[..., joint.v] = body_twists(pose, out[..., joint.v])
@@ -440,7 +440,7 @@ def to_body_coordinates(pose, joint, x: np.ndarray) -> np.ndarray:
 
 
 def motion_to_body_coordinates(model, pose, joint, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """The same of v (..., nv) and the derivatives of a (..., rows, nv), as one array (..., rows + 1, nv)."""
+    """Return v (..., nv) and the derivatives of a (..., rows, nv) in body coordinates, as one array (..., rows + 1, nv)."""
     check_finite("v", v, model.v_names)
     check_finite("a_derivatives", a, model.v_names)
     lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v", v[..., 0], 0), ("tau_derivatives", tau[..., 0, 0], 0),
@@ -513,7 +513,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
         return handle_failed_states(higher_order_inverse_dynamics, locals())
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
-        try:                                  # one state, of which the line checks all
+        try:                                  # one state: generated code checks all arguments
             tau = model._cache["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
             if tau is not None:
                 return tau
@@ -589,7 +589,7 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
             pass
     rows = derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1)
     if rows == 1 and np.ndim(q) > 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:      # a tenth faster
-        with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
+        with suppress(ShapeError, ConfigurationError):                   # the code below raises them with the right names
             return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
     return _hybrid(model, ("higher_order_forward", rows, passive), q, v, NONE, tau_derivatives, no_prescribed_mask(model), rows,
                    f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
@@ -648,7 +648,7 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
 
 
 def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
-    """a: NONE where nothing is prescribed."""
+    """Return a and tau. a: NONE if nothing is prescribed."""
     nv, joint, body = model.nv, spatial_base_joint(model, base_frame), _NO_BODY
     F, which = framed_wrenches(model, f_ext, f_ext_frame, rows)
     v, tau = as_array(v, "v", (nv,)), np.where(prescribed, 0.0, as_array(tau, "tau_derivatives", (rows, nv)))
@@ -665,7 +665,7 @@ def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, pass
                                      lambda *sizes: higher_order_hybrid_workspace_size(*sizes, rows + 1),
                                      given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
                                      options=(which, body, passive))
-    if joint is not None:                                   # what was given comes back as it was, to the last digit
+    if joint is not None:                                   # inputs are returned bit for bit
         base = joint.v
         twists = np.concatenate([np.broadcast_to(motion[..., :1, base], (*all_a.shape[:-2], 1, 6)), all_a[..., base]], axis=-2)
         if prescribed[base].any():

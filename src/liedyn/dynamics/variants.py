@@ -1,4 +1,4 @@
-"""Robots of one structure with parameters of their own: one for each state of a batch, in one line."""
+"""Robots of one structure with different parameters: one robot for each state of a batch, in one call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
