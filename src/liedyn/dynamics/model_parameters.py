@@ -1,6 +1,6 @@
-"""The parameters of a model by name, and what a unit rate of each changes in the arrays of the kernels.
+"""Parameters of a model by name, and the change of the kernels' arrays for a unit rate of each.
 
-| name                               | parameter                                               | held while it changes           |
+| name                               | parameter                                               | constant meanwhile              |
 |------------------------------------|---------------------------------------------------------|---------------------------------|
 | mass.<link>                        | mass [kg]                                               | com; inertia about it           |
 | com.<link>.x y z                   | centre of mass in the link frame [m]                    | mass; inertia about it          |
@@ -40,7 +40,7 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 @dataclass(frozen=True, slots=True)
 class ParameterTangents:
-    """Where a unit rate of one parameter changes the arrays: `at`, by `values`, in [changes | twists of link frames]."""
+    """Changes of the arrays by a unit rate of one parameter: indices `at` and `values` in [tangent | twists of link frames]."""
 
     at: np.ndarray
     values: np.ndarray
@@ -70,7 +70,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
 
 
 def parameter_tangent(model: Model, name: str) -> ParameterTangents:
-    """NameLookupError for a name that the model does not have."""
+    """Return the changes of a parameter. Raises NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
         hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
@@ -79,7 +79,7 @@ def parameter_tangent(model: Model, name: str) -> ParameterTangents:
 
 
 def tangent_sizes(model: Model) -> tuple[int, int]:
-    """How many numbers the kernels' `changes` has (`kernels.directional_derivatives`), and the twists of link frames after it."""
+    """Return the sizes of the kernels' tangent (`kernels.directional_derivatives`) and of the twists of link frames after it."""
     return 6 + 22 * model.n_bodies + 5 * model.nv, 6 * len(model.link_names)
 
 
@@ -95,7 +95,7 @@ def _table(model: Model) -> dict[str, ParameterTangents]:
 
 
 class _TangentTable:
-    """The changes that a unit rate of each parameter makes, dense."""
+    """Dense table of the changes by a unit rate of each parameter."""
 
     def __init__(self, model: Model):
         n, nv = model.n_bodies, model.nv
@@ -104,12 +104,13 @@ class _TangentTable:
         self.T0, self.S, self.I, self.coordinates = 6, 6 + 6 * n, 6 + 12 * n, 6 + 22 * n
         self.links = self.coordinates + 5 * nv
         self.link = {name: k for k, name in enumerate(model.link_names)}
-        self.welded: dict[str, list[str]] = {}            # links that fixed joints put on a link
+        self.welded: dict[str, list[str]] = {}            # links that are fixed to a link
         for joint in model.description.joints:
             if joint.type == "fixed" and joint.parent in self.link:
                 self.welded.setdefault(joint.parent, []).append(joint.child)
 
     def all(self):
+        """Yield the changes of each parameter."""
         for link in self.model.description.links:
             yield from self._inertial(link)
         for joint in self.model.joints:
@@ -131,7 +132,7 @@ class _TangentTable:
         return dense
 
     def _inertial(self, link):
-        """Mass, first and second moment m, m c, I + m [c]^T [c], by the product rule."""
+        """Yield changes of mass, first and second moment m, m c, I + m [c]^T [c], by the product rule."""
         c, m = np.array(link.com, dtype=float), link.mass
         yield f"mass.{link.name}", self._rigid(link.name, 1.0, c, skew(c).T @ skew(c))
         for e, letter in zip(np.eye(3), "xyz", strict=True):
@@ -157,12 +158,13 @@ class _TangentTable:
             yield f"pitch.{joint.name}", self._at(first, np.concatenate([X @ dS for X, dS in zip(to_body, rates, strict=True)]))
 
     def _shift_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
-        """The joint's frame moves by the twist xi (in itself): its first body's T0 is … home Z."""
+        """Return the change if the joint's frame moves by the twist xi in its frame: T0 of its first body is … home Z."""
         Z = np.eye(4) if joint.screws is None else screw_frame(joint.screws[0])[0]
         return self._at(self.T0 + 6 * joint.first_body, adjoint(inverse(Z)) @ xi)
 
     def _shift_links(self, joint, xi: np.ndarray) -> np.ndarray:
-        """The child of a fixed joint moves by the twist xi (in itself), and with it what is welded or jointed to it."""
+        """Return the change if the child of a fixed joint, with everything fixed or jointed to it, moves by the twist xi in its
+        frame."""
         model, dense = self.model, np.zeros(self.total)
         X_child, waiting, moved = model.link_pose[self.link[joint.child]], [joint.child], {}
         while waiting:
