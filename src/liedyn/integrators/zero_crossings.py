@@ -187,6 +187,30 @@ def reverses_at_once(rate, curvature, bound):
     return (rate * curvature < 0.0) & is_below_rounding(rate, curvature, bound)
 
 
+# Which events happen: of one run or many, arrays of any shape -----------------------------------------------------------
+
+_MIN_VIOLATION = np.finfo(float).tiny  # of an event whose expression is zero, and less it, of a switch whose argument is
+
+
+def is_expected(sign, direction):
+    """Whether an event happens where its expression leaves the side `sign`: 1 or -1, else it is not known. direction: 1 rising,
+    -1 falling, 0 both; others neither."""
+    return (np.abs(sign) == 1.0) & ((direction == 0) | (direction == -sign))
+
+
+def violation(sign, value, armed=True, bound=0.0):
+    """How far the expression of an event is beyond its side: positive where it has crossed zero, else negative, never zero. Zero
+    itself is beyond where the event is armed; where it is disarmed, only what exceeds the rounding bound."""
+    beyond = -sign * value
+    beyond = np.where(armed, np.where(beyond == 0.0, _MIN_VIOLATION, beyond), beyond - bound)
+    return np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
+
+
+def crossed(sign, value, direction, armed=True, bound=0.0):
+    """Whether an event happens at this value of its expression."""
+    return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
+
+
 # switching --------------------------------------------------------------------------------------------------------------
 
 CHATTERING_COUNT, CHATTERING_SPAN = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
@@ -194,7 +218,6 @@ MAX_CROSSINGS = 1000                   # of one switch within a step
 CHATTERING_STEPS = 20_000              # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _PROBE_FRACTION = 1e-6                 # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _XTOL = 1e-14                          # of a step
-_MIN_VIOLATION = np.finfo(float).tiny  # of an excess: of an event that reads zero, and less it, of a switch that does
 _MAX_PROBES = 4                        # parts of a step at whose ends it is looked
 
 
@@ -229,10 +252,11 @@ class ZeroCrossings:
         """How far beyond its side the worst of them is, at the state looked at last; negative where all are within. Never zero:
         zero is passed where an event waits for it, and within elsewhere, for as long as it lasts."""
         x, s = self.value, self.sign
-        out = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        beyond = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        beyond = np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
         if len(self.events):
-            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _MIN_VIOLATION, out), out - self.bound)
-        return float(np.max(np.where(out == 0.0, -_MIN_VIOLATION, out)[self._is_active], initial=-np.inf))
+            beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound), beyond)
+        return float(np.max(beyond[self._is_active], initial=-np.inf))
 
     def arm(self, value) -> None:
         """Events whose readings exceed their rounding happen from now on where zero is reached."""
@@ -241,7 +265,7 @@ class ZeroCrossings:
     def _crossed(self) -> np.ndarray:
         """Switches that are beyond their sides at the readings now."""
         x, s = self.value, self.sign
-        beyond = np.where(self.event >= 0, np.where(self.armed, s * x <= 0.0, s * x < -self.bound), s * x < 0.0)
+        beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound) > 0.0, s * x < 0.0)
         return self._is_active & np.where(self.is_floor, (x < s) | (x >= s + 1), beyond)
 
     def _all_far(self, violation_after) -> bool:
@@ -367,7 +391,7 @@ class ZeroCrossings:
 
     def _is_expected(self) -> np.ndarray:
         """Events that happen where they pass to the other side."""
-        return (self.event >= 0) & ((self.direction == 0) | (self.direction == -self.sign))
+        return (self.event >= 0) & is_expected(self.sign, self.direction)
 
     def cross_switches(self, t: float, step: float, update_values) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.

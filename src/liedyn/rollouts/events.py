@@ -20,9 +20,11 @@ from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, B
 from liedyn.integrators.zero_crossings import (
     START_FACTOR,
     is_below_rounding,
+    is_expected,
     is_resolvable,
     is_returning,
     sign_after,
+    violation,
     zero_at_start,
 )
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
@@ -366,13 +368,12 @@ class _PartialSteps:
     def _has_crossed(self, k, event_values) -> np.ndarray:
         """(n, events): those that have reached zero, or are beyond it by more than rounding while they are disarmed, in the
         direction that they wait for."""
-        return self._distance_to_event(k, event_values) <= 0.0
+        return self._distance_to_event(k, event_values) < 0.0
 
     def _distance_to_event(self, k, event_values) -> np.ndarray:
-        """(n, events): how far from happening; infinite where an event is not waited for."""
+        """(n, events): how far from happening; negative beyond, infinite where an event is not expected."""
         signs, armed, bounds = self.signs[k], self.handler.armed[self.run_indices[k]], self.handler.bounds[self.run_indices[k]]
-        waits = (np.abs(signs) == 1.0) & ((self.directions == 0) | (self.directions == -signs))
-        return np.where(waits, signs * event_values + np.where(armed, 0.0, bounds), np.inf)
+        return np.where(is_expected(signs, self.directions), -violation(signs, event_values, armed, bounds), np.inf)
 
     def _set(self, k, t, q, v, auxiliary, event_values) -> None:
         self.t[k], self.q[k], self.v[k], self.auxiliary[k, 0] = t, q, v, auxiliary[:, 0]
@@ -386,8 +387,7 @@ class _PartialSteps:
         length = self.end[k] - self.t[k]
 
         def left(share):                                       # until the first event, negative beyond it
-            distance = self._distance_to_event(k, self.state_after(k, share * length)[3]).min(axis=1)
-            return np.where(distance == 0.0, -np.finfo(float).tiny, distance)
+            return self._distance_to_event(k, self.state_after(k, share * length)[3]).min(axis=1)
         share = find_crossings(left, self._rearming_fraction(k, length))
         q, v, auxiliary, event_values, codes = self.state_after(k, share * length)
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()
@@ -400,7 +400,7 @@ class _PartialSteps:
     def is_nearly_zero(self, k, event_values) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
         bounds, armed = self.handler.bounds[self.run_indices[k]], self.handler.armed[self.run_indices[k]]
-        near = (np.abs(event_values) <= bounds) & np.isfinite(self._distance_to_event(k, event_values))
+        near = (np.abs(event_values) <= bounds) & is_expected(self.signs[k], self.directions)
         if not near.any():
             return near
         signs, rate = self.signs[k], self._value_derivatives(k)[1]

@@ -35,7 +35,9 @@ from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluate_st
 from liedyn.integrators.solve import solve_segment
 from liedyn.integrators.zero_crossings import (
     START_FACTOR,
+    crossed,
     is_below_rounding,
+    is_expected,
     is_returning,
     reverses_at_once,
     rounding_bound,
@@ -85,7 +87,7 @@ def event_signs(problem, start, events, controller=None) -> np.ndarray:
 def triggered_events(before: np.ndarray, after: np.ndarray, events, directions) -> tuple[int, ...]:
     """Events whose sides have changed in the direction that they wait for."""
     return tuple(event for event, one, other in zip(events, before, after, strict=True)
-                 if one * other < 0.0 and directions[event] in (0, other))
+                 if other and crossed(one, other, directions[event]))
 
 
 # segments --------------------------------------------------------------------------------------------------------------
@@ -298,11 +300,12 @@ class HybridSimulation:
             if k < 0:
                 continue
             motion = self._signal_motion(int(k), start, derivatives=False)
-            waits, bound = self.problems.current.directions[e] in (0, -known[e]), max(motion.bound, self._overshoot(e, start))
-            if e not in found and waits and armed[e] and motion.value * known[e] < -bound:          # a signal jumps here
+            expected = is_expected(known[e], self.problems.current.directions[e])
+            bound = max(motion.bound, self._overshoot(e, start))
+            if e not in found and expected and armed[e] and motion.value * known[e] < -bound:          # a signal jumps here
                 found.add(e)
                 jumped.add(e)
-            elif e not in found and waits and abs(motion.value) <= bound:
+            elif e not in found and expected and abs(motion.value) <= bound:
                 way = self._signal_motion(int(k), start)
                 comes = way.rate * known[e] < 0.0 if armed[e] else is_returning(way.rate, known[e], way.bound, elapsed)
                 if comes and not reverses_at_once(way.rate, way.curvature, way.bound):
