@@ -25,7 +25,7 @@ from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, transla
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _ABOUT, _DIGEST_OF_ROWS = "about", "rows_sha256"
-_VERSION = f"{__version__}, 4"     # of liedyn, and of the layout of checkpoints
+_VERSION = f"{__version__}, 5"     # of liedyn, and of the layout of checkpoints
 _DIGEST = hashlib.sha256().digest_size
 _BLOCK = 1 << 20                   # bytes that are read at once
 

@@ -32,6 +32,7 @@ from liedyn.io.scenarios.scenario import EndRun, Event, Impact, RecordState, Set
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
+from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import expression_motion
 from liedyn.simulation.impacts import normal_velocity_rows, velocity_jumps
 from liedyn.simulation.name_binding import find_index, normalize_quaternions, v_to_q_indices, write_values
@@ -191,14 +192,14 @@ class RolloutEventHandler:
     """What the events of a rollout do to its runs.
 
     stopped_at     (N,) [s] where `stop` has ended a run, else NaN
-    last           (N, events) [s] when each happened last, else -inf
+    ledger         when each event of each run happened last
     armed, bounds  (N, watched events) whether reaching zero counts, and the rounding of readings: see `zero_crossings`
     """
 
     def __init__(self, events: Events, runs: RolloutInputs):
         self.events, self.runs = events, runs
         self.stopped_at = np.full(runs.count, np.nan)
-        self.last = np.full((runs.count, len(events.definitions)), -np.inf)
+        self.ledger = EventLedger(events.definitions, runs.count)
         self.armed = np.ones((runs.count, len(events.state_events)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.state_events)))
         self.step, self.is_started = 0.0, False                     # [s], whole
@@ -302,10 +303,9 @@ class RolloutEventHandler:
         self._found.append((run_indices, t, name, *before, *state_after))
 
     def is_enabled(self, event: int, run_indices, t) -> np.ndarray:
-        """Whether an event happens that could."""
-        asked, last = self.events.definitions[event], self.last[run_indices, event]
-        enabled = (t - last >= asked.debounce) & ~(asked.once & np.isfinite(last))
-        self.last[run_indices[enabled], event] = t[enabled]
+        """Whether an event happens that could; the ledger then says so."""
+        enabled = self.ledger.may_happen(self.events.definitions[event], t, run_indices)
+        self.ledger.record(self.events.definitions[event], t[enabled], run_indices[enabled])
         return enabled
 
 
@@ -440,8 +440,7 @@ class _PartialSteps:
         signs = np.where(carried, came, np.nan_to_num(
             sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bounds, rounding))))
         signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # what rests at its stop: on this side
-        last = self.handler.last[run_indices][:, self.event_indices]
-        over = np.array([event.once for event in self.events.state_events], dtype=bool) & np.isfinite(last)
+        over = np.stack([self.handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
         self.handler.armed[run_indices] = carried | ~zero
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
         still = (rate * curvature >= 0.0) & is_below_rounding(rate, curvature, bounds)

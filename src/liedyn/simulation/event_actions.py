@@ -116,7 +116,6 @@ _CLOSURE_TOLERANCE = 1e-6     # rad | lengths of the loop: what may be missing w
 class Actions:
     """Of one run. Each method of an action has (moment, action, t, event) and returns the moment after it.
 
-    short     of an event: its impacts in a row that came at once
     closed    stops at which coordinates rest from now on, since their impacts have accumulated
     stopped   whether an action has ended the run
     ending    whether impacts do not rebound, since too many have happened at this time
@@ -124,7 +123,6 @@ class Actions:
 
     def __init__(self, problems: SegmentProblems, hard: HardStops, events):
         self.problems, self.model, self._hard_stops = problems, problems.model, hard
-        self.short_flights: dict[str, int] = {}
         self.closed_stops: list[JointStop] = []
         self.stopped = self.without_rebound = False
         carrier_links = {action.link for event in events for action in event.actions if isinstance(action, Attach)}
@@ -159,7 +157,7 @@ class Actions:
         duration = self.problems.scenario.duration
         soon = follows_at_once(since, np.inf, 0.0, duration) or any(
             follows_at_once(since, before.v[k], before.q[i], duration) for k, i in struck)
-        self.short_flights[event.name] = self.short_flights.get(event.name, 0) + 1 if soon else 0
+        self.problems.ledger.count_short_flight(event, soon)
 
     def pop_closed_stops(self) -> tuple[JointStop, ...]:
         closed_stops, self.closed_stops = tuple(self.closed_stops), []
@@ -289,7 +287,7 @@ class Actions:
             return False
         came, leaves = self.expression(before), self.expression(after)
         if np.isnan(leaves.curvature):
-            return not self.left_zero or self.short_flights.get(event.name, 0) >= IMPACTS_BEFORE_REST
+            return not self.left_zero or self.problems.ledger.n_short_flights(event) >= IMPACTS_BEFORE_REST
         if abs(came.rate - leaves.rate) <= _RATE_TOLERANCE * max(abs(came.rate), abs(leaves.rate)) and (
                 (after.v != before.v).any() or not self._affects_expression(before, row, exempt)):
             return False                                       # the condition is elsewhere

@@ -49,6 +49,7 @@ from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
+from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
 from liedyn.simulation.impacts import SPEED_TOLERANCE, EventState, HardStops
 from liedyn.simulation.joint_stops import impact_name, release_name, stops_by_state
@@ -137,7 +138,6 @@ class HybridSimulation:
         self.final_state: SegmentStart | None = None                 # the state after the last event
         self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)       # ends of segments
         self.occurred_events: list[OccurredEvent] = []
-        self._finished_events: set[str] = set()
         self._disabled_until: dict[str, float] = {}      # until when events that came too soon after the last are not heard
         self._driven_into_stop = False      # whether a limit drives a body into the stop of the last event
         self._zero_values: dict[int, float] = {}                   # expressions of events that happen, before their actions
@@ -147,6 +147,10 @@ class HybridSimulation:
     @property
     def warnings(self) -> dict[str, str]:
         return self.problems.warnings
+
+    @property
+    def ledger(self) -> EventLedger:
+        return self.problems.ledger
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
         """Hands its segments to `rows`, and fills `occurred_events`."""
@@ -213,7 +217,7 @@ class HybridSimulation:
         An event that stops the run may guard it: such an event counts where nothing happened."""
         if self.actions.stopped:
             return []
-        visited_states, happened = {hybrid_state.phase for hybrid_state in self.visited_states}, self.problems.last_times
+        visited_states, happened = {hybrid_state.phase for hybrid_state in self.visited_states}, self.ledger.times_by_name()
         return [event.name for event in self.state_events if event.name not in happened
                 and (not event.phases or visited_states.intersection(event.phases))
                 and not (happened and any(isinstance(action, EndRun) for action in event.actions))]
@@ -384,14 +388,14 @@ class HybridSimulation:
                              "totals": asdict(self.total_statistics), "phase_began": problems.phase_began,
                              "stops": self._hard_stops.state_dict(),
                              "controller": self.controller and self.controller.state_dict(), "warnings": problems.warnings,
-                             "last": problems.last_times, "short": self.actions.short_flights,
-                             "done": sorted(self._finished_events), "deaf": self._disabled_until}}
+                             "ledger": self.ledger.state_dict(), "deaf": self._disabled_until}}
 
     def load_state_dict(self, about: dict) -> list[InitialValueProblem]:
         """Restore what `state_dict` returned. Returns the problem of each segment so far."""
         saved, problems = about["timeline"], self.problems
         stages, start, loops = [], _to_arrays(saved["start"]), saved["totals"]["loops"]
-        problems.last_times, problems.phase_began = saved["last"], saved["phase_began"]
+        self.ledger.load_state_dict(saved["ledger"])
+        problems.phase_began = saved["phase_began"]
         for plain in saved["modes"]:
             problems.enter(problems.state_from_list(plain))
             stages.append(problems.current)
@@ -403,11 +407,11 @@ class HybridSimulation:
         self.occurred_events += [OccurredEvent(**_to_arrays(one)) for one in saved["occurrences"]]
         self.total_statistics = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
                                                                 "warnings": tuple(saved["totals"]["warnings"])})
-        problems.warnings, self.actions.short_flights = saved["warnings"], saved["short"]
+        problems.warnings = saved["warnings"]
         self._hard_stops.load_state_dict(saved["stops"])
         if self.controller:
             self.controller.load_state_dict(saved["controller"])
-        self._finished_events, self._disabled_until = set(saved["done"]), saved["deaf"]
+        self._disabled_until = saved["deaf"]
         return stages
 
     # events -------------------------------------------------------------------------------------------------------------
@@ -416,10 +420,9 @@ class HybridSimulation:
         waiting, first = deque(sorted(events, key=self.scenario.events.index)), len(self.occurred_events)
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
-            last = self.problems.last_times.get(event.name, -math.inf)
-            if event.debounce and start.t - last < event.debounce and event.when:
-                self._disabled_until[event.name] = last + event.debounce
-            if self._is_over(event) or (event.debounce and start.t - last < event.debounce):
+            if event.when and self.ledger.is_too_soon(event, start.t):
+                self._disabled_until[event.name] = float(self.ledger.last_time(event)) + event.debounce
+            if not self.ledger.may_happen(event, start.t, phase=self.problems.hybrid_state.phase):
                 continue
             before, pressed = self._force_signs(start), self._pending_impacts(start)
             self.actions.without_rebound = len(self.occurred_events) - first >= _MAX_EVENTS
@@ -463,12 +466,12 @@ class HybridSimulation:
 
     def _is_over(self, event: Event) -> bool:
         """For good, or in this phase."""
-        return event.name in self._finished_events or bool(event.phases and self.problems.hybrid_state.phase not in event.phases)
+        return bool(self.ledger.is_over(event, phase=self.problems.hybrid_state.phase))
 
     def _apply_event(self, start: SegmentStart, event: Event) -> SegmentStart:
         problems, before = self.problems, self._event_state(start)
-        since, former_stops = start.t - problems.last_times.get(event.name, -math.inf), problems.hybrid_state.resting
-        problems.last_times[event.name] = start.t
+        since, former_stops = start.t - float(self.ledger.last_time(event)), problems.hybrid_state.resting
+        self.ledger.record(event, start.t)
         problems.change(resting=())
         state = self.actions.apply_actions(before, event, start.t, *self._expression_function(event, start), former_stops)
         if event.name in problems.current.clocks:
@@ -491,8 +494,6 @@ class HybridSimulation:
         struck = [stop for stop in self._pushed_stops(state) if stop not in former_stops]
         self._driven_into_stop = bool(turned and e in self._pending_impacts(replace(start, q=state.q, v=state.v)))
         self.actions.count_short_flights(event, since, before)
-        if event.once:
-            self._finished_events.add(event.name)
         if self._starts_at_rest(event, before, state):
             return replace(start, q=state.q, v=state.v)
         self.actions.warn_impacts_ended([stop for stop in closed_stops if stop in problems.hybrid_state.resting], event, start.t)

@@ -12,6 +12,7 @@ from liedyn.io.scenarios.scenario import PHASE_START, Attach, Constant, Phase, P
 from liedyn.model.link_tree import combine_bodies
 from liedyn.model.model import build
 from liedyn.model.spatial import symmetric_matrix
+from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.joint_stops import JointStop, limit_stops
 from liedyn.simulation.name_binding import phase_rules, unknown_name_error
@@ -77,8 +78,9 @@ class HybridState:
 class SegmentProblems:
     """Of one run, and the present one. first: the problem of the scenario as it begins.
 
-    last_times, phase_began   when each event happened last, and when the present phase began [s]
-    warnings                  for the user, by their cause
+    ledger        when each event happened last
+    phase_began   when the present phase began [s]
+    warnings      for the user, by their cause
     """
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
@@ -89,7 +91,7 @@ class SegmentProblems:
         # with its warnings
         self._problems: dict[HybridState, tuple[InitialValueProblem, tuple[str, ...]]] = {self.hybrid_state: (first, ())}
         self._contacts = first.contacts
-        self.last_times: dict[str, float] = {}
+        self.ledger = EventLedger(scenario.events)
         self.phase_began = 0.0
         self.warnings: dict[str, str] = {}
         for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
@@ -117,7 +119,8 @@ class SegmentProblems:
         for text in warnings:
             self.warnings.setdefault(text, text)
         if problem.clocks:
-            self._problems[hybrid_state] = problem.restarted_at({PHASE_START: self.phase_began} | self.last_times), warnings
+            start_times = {PHASE_START: self.phase_began} | self.ledger.times_by_name()
+            self._problems[hybrid_state] = problem.restarted_at(start_times), warnings
 
     def problem_with_stops(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
         """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
