@@ -112,6 +112,19 @@ def may_cross_at_kink(x, y, z):
     return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
 
 
+def sign_after_step(sign, value):
+    """The sign of an event's expression after a step: another where it was not known, or where the expression has crossed zero
+    without an event."""
+    new = where_less(value, 0.0, -1.0, where_less(0.0, value, 1.0, 0.0))
+    return where_less(sign * value, 0.0, new, where_less(absolute(sign), 0.5, new, sign))
+
+
+def event_code(sign, value, direction: int, otherwise):
+    """AT_EVENT where an event happens in a step, by the rule of `zero_crossings.crossed` for events that are armed."""
+    expected = where_less(direction * sign, 0.0, float(AT_EVENT), otherwise) if direction else float(AT_EVENT)
+    return where_less(sign * value, _ZERO_THRESHOLD, where_less(0.5, absolute(sign), expected, otherwise), otherwise)
+
+
 class StepTracing(RhsTracing):
     """signals: at each of the times of a step; shared: inputs that all runs share."""
 
@@ -162,23 +175,20 @@ class StepTracing(RhsTracing):
 
     def revert_on_event(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
-        sides, event_values, count = [], self.event_values(after["q"], after["v"]), len(self.directions)
-        happens = unread = float(RUNNING)
-        known_sides, pairs, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
-        history, suspicions = [], []
-        for x, side, direction, before, when, is_nonsmooth in zip(
-                event_values, known_sides, self.directions, pairs.reshape(-1, 2), suspected, self.is_nonsmooth, strict=True):
-            sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
-            passed, known = side * x, absolute(side)
-            sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
-            there = where_less(direction * side, 0.0, float(AT_EVENT), happens) if direction else float(AT_EVENT)
-            happens = where_less(passed, _ZERO_THRESHOLD, where_less(0.5, known, there, happens), happens)
-            unread = where_less(absolute(x), np.inf, unread, float(NONFINITE_EVENT_VALUE))
-            history += [before[1], x]
-            three = side * before[0], side * before[1], passed
-            twice = may_cross_twice(*three) + (may_cross_at_kink(*three) if is_nonsmooth else 0.0)
-            suspicions.append(where_less(0.0, twice, where_less(0.0, when, when, self.times[-1]), when))
-        code, after["work"] = _first_error(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
+        event_values, count, now = self.event_values(after["q"], after["v"]), len(self.directions), self.times[-1]
+        signs, history, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
+        event, not_finite = float(RUNNING), float(RUNNING)
+        new_signs, new_history, new_suspected = [], [], []
+        for value, sign, direction, (earlier, last), since, is_nonsmooth in zip(
+                event_values, signs, self.directions, history.reshape(-1, 2), suspected, self.is_nonsmooth, strict=True):
+            new_signs.append(sign_after_step(sign, value))
+            event = event_code(sign, value, direction, event)
+            not_finite = where_less(absolute(value), np.inf, not_finite, float(NONFINITE_EVENT_VALUE))
+            new_history += [last, value]
+            values = sign * earlier, sign * last, sign * value
+            twice = may_cross_twice(*values) + (may_cross_at_kink(*values) if is_nonsmooth else 0.0)
+            new_suspected.append(where_less(0.0, twice, where_less(0.0, since, since, now), since))
+        code, after["work"] = _first_error(code, not_finite, event), [*after["work"], *new_signs, *new_history, *new_suspected]
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.inputs[name], strict=True)]
                       for name, values in after.items()}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -209,6 +210,37 @@ def violation(sign, value, armed=True, bound=0.0):
 def crossed(sign, value, direction, armed=True, bound=0.0):
     """Whether an event happens at this value of its expression."""
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
+
+
+class EventSigns(NamedTuple):
+    """Of event expressions: the side of zero that each is on (1, -1; others: not known), whether its event is armed, and the
+    bound within which it counts as zero while it is not."""
+
+    sign: np.ndarray
+    armed: np.ndarray
+    bound: np.ndarray
+
+
+def signs_after_event(before: EventSigns, value, rate, curvature, rounding, fired,
+                      at_start: bool = False) -> tuple[EventSigns, np.ndarray]:
+    """The signs from now on, after events have changed the state, and which expressions leave zero: their signs follow from their
+    motion, 0 where they stay at zero. Others keep their sign while they are within their bound, or have that of their value.
+
+    before     bound: where the event is armed and its expression has not jumped, zero
+    value      of the expressions, with rate and curvature: NaN where not known, or where the value is beyond its bound
+    rounding   of the values
+    fired      events that have just happened, and whose expressions have not jumped since
+    at_start   whether a run begins: zero then includes what rounding may have left at the end of another run
+    """
+    size, bound = np.abs(value), np.maximum(rounding, before.bound)
+    begins = np.where(size <= START_FACTOR * bound, START_FACTOR * bound, bound) if at_start else bound
+    zero = fired | zero_at_start(value, rate, curvature, bound, begins)
+    passed = fired | (before.armed & (before.sign * value <= 0.0))         # another event waits for its other side
+    stays = zero & ~passed & (np.abs(before.sign) == 1.0)
+    leaves = zero & ~stays
+    bound = np.where(leaves, np.maximum(begins, 2.0 * size), begins)       # as far beyond as it was found
+    sign = sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bound, rounding))
+    return EventSigns(np.where(stays, before.sign, sign), np.where(stays, before.armed, ~zero), bound), leaves
 
 
 # switching --------------------------------------------------------------------------------------------------------------

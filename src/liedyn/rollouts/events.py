@@ -18,14 +18,13 @@ from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
 from liedyn.integrators.zero_crossings import (
-    START_FACTOR,
+    EventSigns,
     is_below_rounding,
     is_expected,
     is_resolvable,
     is_returning,
-    sign_after,
+    signs_after_event,
     violation,
-    zero_at_start,
 )
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
 from liedyn.io.scenarios.scenario import EndRun, Event, Impact, RecordState, Set
@@ -425,31 +424,27 @@ class _PartialSteps:
     def update_signs(self, k, fired=None, values_before=0.0) -> None:
         """Sides from now on; fired (n, events): those that have just happened, with readings `values_before` before their
         actions."""
-        run_indices, came = self.run_indices[k], self.signs[k].copy()
-        fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
+        run_indices, handler = self.run_indices[k], self.handler
+        before = EventSigns(self.signs[k].copy(), handler.armed[run_indices], self._overshoot(run_indices))
+        fired = np.zeros(before.sign.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._value_derivatives(k)
-        rounding = np.maximum(self._rounding(k), self._overshoot(run_indices))
-        bounds = rounding if self.handler.is_started else START_FACTOR * rounding          # as `Timeline` does
+        rounding = self._rounding(k)
+        bounds = np.maximum(rounding, before.bound)
         found = np.maximum(bounds + _JUMP_FACTOR * _XTOL * self.length[k][:, None] * np.abs(rate), self.zero_tolerance[k])
         fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= found)      # nor jumped over zero, or since
-        zero = fired | zero_at_start(value, rate, curvature, rounding, bounds)
-        # as far as found
-        bounds = self.handler.bounds[run_indices] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)
-        passed = fired | (self.handler.armed[run_indices] & (came * value <= 0.0))      # another event waits for its other side
-        carried = zero & ~passed & (np.abs(came) == 1.0)
-        signs = np.where(carried, came, np.nan_to_num(
-            sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bounds, rounding))))
+        (signs, armed, bounds), _ = signs_after_event(before, value, rate, curvature, rounding, fired, not handler.is_started)
         signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # what rests at its stop: on this side
-        over = np.stack([self.handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
-        self.handler.armed[run_indices] = carried | ~zero
+        over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
+        handler.armed[run_indices], handler.bounds[run_indices] = armed, bounds
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
+        came = before.sign
         still = (rate * curvature >= 0.0) & is_below_rounding(rate, curvature, bounds)
         turned = (came * rate >= 0.0) | (signs == came) | still
-        duration = max(self.runs.steps, _MIN_DURATION_STEPS) * self.handler.step
+        duration = max(self.runs.steps, _MIN_DURATION_STEPS) * handler.step
         short = turned & (still | ~is_resolvable(rate, curvature, bounds, duration))
         # an impact that changes its own reading, by no more than rounding, although it continues towards zero
         small = ~turned & (came * (value - values_before) > bounds / _PROJECTION_FRACTION)
-        ends = fired & self.impacts & zero & (short | small)
+        ends = fired & self.impacts & (short | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = ZENO
 

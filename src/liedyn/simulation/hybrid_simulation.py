@@ -35,14 +35,14 @@ from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluate_st
 from liedyn.integrators.solve import solve_segment
 from liedyn.integrators.zero_crossings import (
     START_FACTOR,
+    EventSigns,
     crossed,
     is_below_rounding,
     is_expected,
     is_returning,
     reverses_at_once,
     rounding_bound,
-    sign_after,
-    zero_at_start,
+    signs_after_event,
 )
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
@@ -130,6 +130,8 @@ class HybridSimulation:
         self.actions = Actions(self.problems, self._hard_stops, scenario.events)
         self._hard_stops.check_start(first)
         self.state_events, self._force_events = [event for event in scenario.events if event.when], events_reading_forces(first)
+        self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
+        self._directions = np.array([event.direction for event in self.state_events])
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.visited_states: list[HybridState] = []                   # of the segments
         self.total_statistics = Statistics(warnings=())
@@ -241,57 +243,54 @@ class HybridSimulation:
             self.controller.update(problem, start.t, start.q, y)
 
     def _with_signs(self, start: SegmentStart) -> SegmentStart:
-        """With the sign of each event's expression from here on, see `zero_crossings`."""
-        problem, count = self.problems.current, len(self.state_events)
+        """With the sign of each event's expression from here on, see `zero_crossings.signs_after_event`."""
+        count = len(self.state_events)
         if not count:
             return replace(start, signs=None, armed=None, bounds=None)
-        carried = np.full(count, np.nan) if start.signs is None else start.signs[:count]
-        signs, armed, bounds = carried.copy(), np.ones(count, dtype=bool), np.zeros(count)
-        for e, k in enumerate(problem.schedule.watch[:count]):
-            fired = e in start.fired
-            if k < 0:                                          # a contact: it has begun or ended
-                signs[e], armed[e] = -carried[e] if fired else carried[e], not fired
-                bounds[e] = rounding_bound(np.abs(link_poses(problem.model.spanning_tree(),
-                                                             start.q)[..., :3, 3]).max(initial=1.0))
+        before = EventSigns(np.full(count, np.nan), np.ones(count, dtype=bool), np.zeros(count))
+        if start.signs is not None:
+            bounds = np.array([self._overshoot(e, start) for e in range(count)])
+            before = EventSigns(start.signs[:count], start.armed[:count], bounds)
+        happened, jumped = (np.isin(np.arange(count), found) for found in (start.fired, start.jump_events))
+        value, rate, curvature, rounding, contacts = self._expression_motions(start, before.bound, happened, jumped)
+        with np.errstate(invalid="ignore"):                    # times since what has not happened are infinite
+            fired = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
+        after, leaves = signs_after_event(before, value, rate, curvature, rounding, fired, start.signs is None)
+        at_rest = np.where(self._has_impact, np.where(self._directions == 0, before.sign, -self._directions), -before.sign)
+        unknown = np.isnan(rate) | (np.isnan(curvature) & ~self._has_impact)             # the integrator looks ahead
+        signs = np.where(leaves & (after.sign == 0.0), at_rest, after.sign)
+        signs = np.where(leaves & unknown, STAYS_AT_ZERO * np.where(happened, -before.sign, np.nan), signs)
+        if start.switch_signs is not None:                     # to the former side, by a projection
+            signs = np.where(jumped & (np.abs(value) > after.bound), -before.sign, signs)
+        # a contact has begun or ended
+        signs = np.where(contacts, np.where(happened, -before.sign, before.sign), signs)
+        armed, bounds = np.where(contacts, ~happened, after.armed), np.where(contacts, rounding, after.bound)
+        return replace(start, signs=signs, armed=armed, bounds=bounds)
+
+    def _expression_motions(self, start: SegmentStart, bounds, happened, jumped):
+        """Of each event's expression the value, rate, curvature (both NaN where the value is beyond its bound), and rounding; and
+        which events wait for contacts instead."""
+        problem, count = self.problems.current, len(self.state_events)
+        value, rounding, (rate, curvature) = np.zeros(count), np.zeros(count), np.full((2, count), np.nan)
+        signals, factor = problem.schedule.watch[:count], START_FACTOR if start.signs is None else 1.0
+        for e, k in enumerate(signals):
+            if k < 0:
+                rounding[e] = rounding_bound(np.abs(link_poses(problem.model.spanning_tree(),
+                                                               start.q)[..., :3, 3]).max(initial=1.0))
                 continue
             # beyond the jump
-            after = replace(start, t=float(np.nextafter(start.t, np.inf))) if e in start.jump_events else start
-            motion = self._signal_motion(int(k), after, derivatives=False)
-            bounds[e] = max(motion.bound, self._overshoot(e, start))
-            zero = abs(motion.value) <= bounds[e]
-            if start.signs is None and abs(motion.value) <= START_FACTOR * motion.bound:
-                motion = self._signal_motion(int(k), start)
-                bounds[e] = START_FACTOR * motion.bound
-                zero = zero_at_start(motion.value, motion.rate, motion.curvature, motion.bound, bounds[e])
-            fired = fired and abs(motion.value - self._zero_values.get(e, np.inf)) <= motion.bound       # it has not jumped since
-            was_armed = start.armed is None or start.armed[e]
-            passed = fired or (was_armed and carried[e] * motion.value <= 0.0)           # another event waits for its other side
-            if not fired and not zero:
-                back = e in start.jump_events and start.switch_signs is not None          # to the former side, by a projection
-                signs[e] = -carried[e] if back else np.sign(motion.value)
-            elif passed or np.isnan(carried[e]):
-                bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
-                motion = self._signal_motion(int(k), after)
-                sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                unknown = np.isnan(motion.curvature) and not self.state_events[e].has_impact
-                if unknown or np.isnan(motion.rate):           # the integrator looks ahead
-                    sign = STAYS_AT_ZERO * (-carried[e] if e in start.fired else np.nan)
-                elif sign == 0.0:                              # it stays at zero
-                    sign = self._sign_at_rest(e, carried[e], -carried[e] if passed else np.nan)
-                signs[e], armed[e] = sign, False
-            else:
-                armed[e] = was_armed                           # still within its rounding
-        return replace(start, signs=signs, armed=armed, bounds=bounds)
+            state = replace(start, t=float(np.nextafter(start.t, np.inf))) if jumped[e] else start
+            motion = self._signal_motion(int(k), state, derivatives=False)
+            value[e], rounding[e] = motion.value, motion.bound
+            if happened[e] or abs(motion.value) <= factor * max(motion.bound, bounds[e]):
+                motion = self._signal_motion(int(k), state)
+                rate[e], curvature[e] = motion.rate, motion.curvature
+        return value, rate, curvature, rounding, np.asarray(signals) < 0
 
     def _overshoot(self, e: int, start: SegmentStart) -> float:
         """How far beyond zero an event was found that has not exceeded its rounding since; and the rounding of one that has
         reached zero at a break, where its terms may be as small."""
         return 0.0 if start.bounds is None or (start.armed[e] and e not in start.jump_events) else float(start.bounds[e])
-
-    def _sign_at_rest(self, e: int, previous_sign: float, default: float) -> float:
-        """The side of an expression that stays at zero: of an impact, that from which it comes."""
-        event = self.state_events[e]
-        return -event.direction or previous_sign if event.has_impact else default
 
     def _add_reached_events(self, start: SegmentStart, known: np.ndarray | None, armed: np.ndarray | None,
                             elapsed: float) -> SegmentStart:
