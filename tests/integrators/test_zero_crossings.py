@@ -6,7 +6,7 @@ import pytest
 
 from liedyn.codegen.batch_step import event_code
 from liedyn.integrators.problem import NO_DIRECTION
-from liedyn.integrators.zero_crossings import EventSigns, crossed, is_expected, signs_after_event, violation
+from liedyn.integrators.zero_crossings import EventSigns, comes_to_rest, crossed, is_expected, signs_after_event, violation
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 
 BOUND = 1e-14
@@ -69,3 +69,15 @@ def test_a_run_begins_at_zero_within_the_rounding_of_another_run():
     assert after.sign == -1.0 and after.armed and not leaves
     after, leaves = signs_after_event(unknown, -4 * BOUND, -2.0, 0.0, BOUND, False, at_start=True)
     assert after.sign == -1.0 and not after.armed and leaves and after.bound == 8 * BOUND
+
+
+@pytest.mark.parametrize("turned, rate, curvature, rests", [
+    (True, 1.0, -9.81, False),                                 # a bounce
+    (True, 1e-9, -9.81, True),                                 # a bounce that is lower than the rounding
+    (False, -1.0, 0.0, False),                                 # it passes
+    (False, -1e-9, -9.81, True),                               # it lies there, and is pressed on
+    (False, -1e-9, 9.81, True),
+    (True, 0.0, 0.0, True),
+    (True, 1.0, 2.0, False)])                                  # it leaves for good
+def test_what_comes_to_rest_after_an_impact(turned, rate, curvature, rests):
+    assert comes_to_rest(turned, rate, curvature, 1e-14, 10.0) == rests

@@ -212,6 +212,14 @@ def crossed(sign, value, direction, armed=True, bound=0.0):
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
 
 
+def comes_to_rest(turned, rate, curvature, bound, duration):
+    """Whether an expression stays at zero after an impact: nothing moves it on, or it is back within what a run of this duration
+    can resolve. turned: whether the impact has reversed its rate."""
+    below = is_below_rounding(rate, curvature, bound)
+    still = below & (rate * curvature >= 0.0)
+    return (turned | below) & (still | ~is_resolvable(rate, curvature, bound, duration))
+
+
 class EventSigns(NamedTuple):
     """Of event expressions: the side of zero that each is on (1, -1; others: not known), whether its event is armed, and the
     bound within which it counts as zero while it is not."""

@@ -19,9 +19,9 @@ from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
 from liedyn.integrators.zero_crossings import (
     EventSigns,
+    comes_to_rest,
     is_below_rounding,
     is_expected,
-    is_resolvable,
     is_returning,
     signs_after_event,
     violation,
@@ -437,14 +437,13 @@ class _PartialSteps:
         over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
         handler.armed[run_indices], handler.bounds[run_indices] = armed, bounds
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
-        came = before.sign
-        still = (rate * curvature >= 0.0) & is_below_rounding(rate, curvature, bounds)
-        turned = (came * rate >= 0.0) | (signs == came) | still
         duration = max(self.runs.steps, _MIN_DURATION_STEPS) * handler.step
-        short = turned & (still | ~is_resolvable(rate, curvature, bounds, duration))
+        came, turned = before.sign, before.sign * rate >= 0.0
+        rests = comes_to_rest(turned, rate, curvature, bounds, duration)
         # an impact that changes its own reading, by no more than rounding, although it continues towards zero
-        small = ~turned & (came * (value - values_before) > bounds / _PROJECTION_FRACTION)
-        ends = fired & self.impacts & (short | small)
+        small = came * (value - values_before) > bounds / _PROJECTION_FRACTION
+        small &= ~(turned | is_below_rounding(rate, curvature, bounds))
+        ends = fired & self.impacts & (rests | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = ZENO
 

@@ -13,7 +13,7 @@ from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
-from liedyn.integrators.zero_crossings import is_below_rounding, is_resolvable
+from liedyn.integrators.zero_crossings import comes_to_rest, is_below_rounding
 from liedyn.io.scenarios.scenario import Attach, Detach, EndRun, EnterPhase, Event, Impact, Lock, RecordState, Rule, Set
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.spatial import symmetric_matrix
@@ -292,10 +292,8 @@ class Actions:
                 (after.v != before.v).any() or not self._affects_expression(before, row, exempt)):
             return False                                       # the condition is elsewhere
         duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
-        none = is_below_rounding(leaves.rate, leaves.curvature, bound)
-        still, turned = none and leaves.rate * leaves.curvature >= 0.0, came.rate * leaves.rate <= 0.0
-        turned |= none or is_below_rounding(came.rate, leaves.curvature, bound)
-        return bool(turned and (still or not is_resolvable(leaves.rate, leaves.curvature, bound, duration)))
+        turned = came.rate * leaves.rate <= 0.0 or is_below_rounding(came.rate, leaves.curvature, bound)
+        return bool(comes_to_rest(turned, leaves.rate, leaves.curvature, bound, duration))
 
     def _warn_stop_passed(self, before: EventState, after: EventState, t: float, event: Event) -> None:
         """An impact that changes the rate of its expression, but not its sign: a stop that moves passes the joint."""
