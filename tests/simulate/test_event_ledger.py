@@ -1,7 +1,8 @@
 """Which events may happen again: of one run, and of several at once."""
 import numpy as np
 
-from liedyn.io.scenarios.scenario import EndRun, Event
+from liedyn.io.scenarios.action_schema import EndRun
+from liedyn.io.scenarios.scenario import Event
 from liedyn.simulation.event_ledger import EventLedger
 
 EVENTS = (Event("always", (EndRun(),)), Event("once", (EndRun(),), once=True), Event("slow", (EndRun(),), debounce=0.5),

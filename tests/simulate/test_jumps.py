@@ -7,7 +7,8 @@ import pytest
 
 import liedyn as ld
 from complex_step import Reference
-from liedyn.io.scenarios.scenario import Attach, Constant, EnterPhase, Event, Impact, Lock, Phase, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.action_schema import Attach, EnterPhase, Impact, Lock
+from liedyn.io.scenarios.scenario import Constant, Event, Phase, Prescribe, Rule, Scenario
 from liedyn.model.spatial import skew, symmetric_matrix
 from liedyn.simulation.event_actions import Actions
 from liedyn.simulation.impacts import EventState, HardStops

@@ -71,6 +71,10 @@ class Choice:
     options: Sequence[str]
     hints: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    def extend(self, word: str) -> None:
+        """Add a word, for all who hold this choice."""
+        object.__setattr__(self, "options", (*self.options, word))
+
     def read(self, node: Node) -> str:
         if node.kind == "text" and node.value in self.hints:
             raise node.wrong("one of " + ", ".join(self.options), hint=self.hints[node.value])
@@ -181,6 +185,11 @@ class Schema:
 
     def __post_init__(self):
         object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
+
+    def extend(self, key: Field) -> None:
+        """Add a key, for all who hold this mapping."""
+        object.__setattr__(self, "keys", (*self.keys, key))
+        self._by_name[key.name] = key
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)

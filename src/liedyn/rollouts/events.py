@@ -26,8 +26,9 @@ from liedyn.integrators.zero_crossings import (
     signs_after_event,
     violation,
 )
+from liedyn.io.scenarios.action_schema import EndRun, Impact, RecordState, Set
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
-from liedyn.io.scenarios.scenario import EndRun, Event, Impact, RecordState, Set
+from liedyn.io.scenarios.scenario import Event
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key

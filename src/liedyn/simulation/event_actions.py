@@ -14,7 +14,8 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import comes_to_rest, is_below_rounding
-from liedyn.io.scenarios.scenario import Attach, Detach, EndRun, EnterPhase, Event, Impact, Lock, RecordState, Rule, Set
+from liedyn.io.scenarios.action_schema import Attach, Detach, EndRun, EnterPhase, Impact, Lock, RecordState, Set
+from liedyn.io.scenarios.scenario import Event, Rule
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite

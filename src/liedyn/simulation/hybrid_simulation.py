@@ -44,8 +44,9 @@ from liedyn.integrators.zero_crossings import (
     rounding_bound,
     signs_after_event,
 )
+from liedyn.io.scenarios.action_schema import EndRun, Impact, Set
 from liedyn.io.scenarios.event_schema import late_warnings
-from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
+from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions

@@ -16,7 +16,8 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.errors import ComputationError, Interrupted, LiedynError, NameLookupError, ScenarioError, ShapeError, UsageError, warn
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.integrators.problem import Statistics
-from liedyn.io.scenarios.scenario import Attach, Prescribe, Scenario
+from liedyn.io.scenarios.action_schema import Attach
+from liedyn.io.scenarios.scenario import Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides

@@ -8,7 +8,8 @@ import numpy as np
 from liedyn.errors import ModelError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
-from liedyn.io.scenarios.scenario import PHASE_START, Attach, Constant, Phase, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.action_schema import Attach
+from liedyn.io.scenarios.scenario import PHASE_START, Constant, Phase, Prescribe, Rule, Scenario
 from liedyn.model.link_tree import combine_bodies
 from liedyn.model.model import build
 from liedyn.model.spatial import symmetric_matrix

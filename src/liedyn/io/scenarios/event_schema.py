@@ -1,37 +1,18 @@
 """`phases` and `events` of a scenario: their keys, from YAML and back."""
 from __future__ import annotations
 
-import math
 import re
 
 from liedyn.errors import nearest
-from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, Vector, one_or_more, only
-from liedyn.io.robots.robot_schema import LINK, inertia
-from liedyn.io.scenarios.scenario import (
-    PHASE_START,
-    Action,
-    Attach,
-    Detach,
-    EndRun,
-    EnterPhase,
-    Event,
-    Expression,
-    Impact,
-    Lock,
-    Phase,
-    RecordState,
-    Set,
-    TouchEvent,
-)
-from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, drive_to_dict, numbers_to_list, rules_to_dict
+from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, only
+from liedyn.io.scenarios.action_schema import ACTION, NAMES, WORDS, EnterPhase, action_to_dict, read_actions
+from liedyn.io.scenarios.scenario import PHASE_START, Event, Expression, Phase, TouchEvent
+from liedyn.io.scenarios.signal_schema import DRIVES, by_name, drive_to_dict, rules_to_dict
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import MAX_INPUT
 
 DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
-AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 MOST_TIMES = 1_000_000                           # of an event with `every`: all are kept in memory
 TIMED, OF_WHEN = ("at", "every", "when"), ("value", "direction", "debounce")
-_NAMES = one_or_more(Text(), "names", "names")
 WAYS = {"touch": 1, "lift": -1}                # of the depth, where no direction is given
 _CALL = re.compile(r"\s*(touch|lift)\s*\((.*)\)\s*", re.DOTALL)
 _FORM = "touch(link), lift(link), touch(link, plane) or touch(link, link)"
@@ -122,100 +103,15 @@ def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
     return Expression(text, node.place), TouchEvent(link, other, WAYS[word])
 
 
-def _actions(node: Node) -> tuple[Action, ...]:
-    """A list of mappings, one mapping, or the word stop: in the order that they are written in."""
-    actions: list[Action | None] = []
-    for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
-        if one.kind == "text":
-            if one.value in ACTION and one.value not in WORDS.options:
-                raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
-            actions.append(_MADE[WORDS.read(one)](True, one.place))
-        else:
-            given = one.mapping(ACTION)
-            actions += [_MADE[key](ACTION.value(given, key), child.place) for key, child in given.items()]
-    found = tuple(action for action in actions if action)
-    if not found:
-        raise node.problem("an event without an action", expected=", ".join(ACTION))
-    return found
-
-
-# actions of the values of their keys; None of `record: false`
-_MADE = {
-    "phase": EnterPhase, "detach": Detach,
-    "set": lambda found, place: found, "impact": lambda found, place: found, "attach": lambda found, place: found,
-    "lock": lambda names, place: Lock(names, True, place),
-    "unlock": lambda names, place: Lock(names, False, place),
-    "record": lambda yes, place: RecordState(place) if yes else None,
-    "stop": lambda yes, place: EndRun(place) if yes else None,
-}
-
-
-def _set(node: Node) -> Set:
-    values = SET.values(node)
-    if not values:
-        raise node.problem("set needs q or v", expected="q: {joint: position}, v: {joint: velocity}")
-    return Set(**values, place=node.place)
-
-
-def _impact(node: Node) -> Impact:
-    given = node.mapping(IMPACT)
-    if ("joint" in given) == ("link" in given):
-        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in given else "neither")
-    for key in ("point", "normal"):
-        if key in given and "joint" in given:
-            raise given[key].problem(f"{key} belongs to the impact of a link", expected="link")
-    values = {"restitution": 0.0} | IMPACT.values(node)
-    return Impact(coordinate=values.pop("joint", None), **values, place=node.place)
-
-
-def _direction(node: Node) -> tuple[float, float, float]:
-    if node.kind == "text":
-        return AXES[node.choice(AXES)]
-    vector = node.vector(3, MAX_INPUT)
-    length = math.hypot(*vector)
-    if length == 0.0:
-        raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
-    return tuple(x / length for x in vector)
-
-
 # keys ---------------------------------------------------------------------------------------------------------------
 
 PHASE = Schema("phase", (
     Field("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
         "others the top level holds", example={"elbow": {"torque": 0}}),
-    Field("open", _NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
+    Field("open", NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
     Field("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
         example=True)))
 
-SET = Schema("set", (
-    Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
-    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
-IMPACT = Schema("impact", (
-    Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
-    Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
-    Field("point", Vector(3, MAX_INPUT), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
-    Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
-        "impulse in world axes", "z", example="z"),
-    Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
-    one_of=(("joint", "link"),), how=_impact)
-ATTACH = Schema("attach", (
-    Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
-        example="lower"),
-    Field("mass", Number(above=0, most=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
-    Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
-    Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
-    how=lambda node: Attach(**ATTACH.values(node), place=node.place))
-ACTION = Schema("action", (
-    Field("phase", Text(), "go to this phase", example="phase"),
-    Field("lock", _NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
-    Field("unlock", _NAMES, "joints, or patterns, that are held no longer", example="elbow"),
-    Field("set", SET, "positions and velocities of joints"),
-    Field("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
-    Field("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
-    Field("detach", Text(), "what is attached to this link continues to move freely", example="lower"),
-    Field("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
-    Field("stop", Boolean(), "the end of the run", example=True)))
-WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
 TOUCH = Schema("touch_event", (
     Field("touch", Text(), "link whose first contact begins", example="foot"),
     Field("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
@@ -230,9 +126,9 @@ EVENT = Schema("event", (
     Field("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
         example="rising"),
     Field("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
-    Field("phases", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
+    Field("phases", NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
     Field("once", Boolean(), "whether it happens only the first time", False, example=True),
-    Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", _actions),
+    Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", read_actions),
         "an action, or a list of actions in their order", required=True, missing="what happens: " + ", ".join(ACTION))),
     one_of=(TIMED,))
 
@@ -250,25 +146,4 @@ def event_to_dict(event: Event) -> dict:
     timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
         "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
         "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
-    return {**timed, "phases": event.phases or None, "once": event.once or None, "do": list(map(_action_to_dict, event.actions))}
-
-
-def _action_to_dict(action: Action) -> dict:
-    match action:
-        case EnterPhase():
-            return {"phase": action.phase}
-        case Lock():
-            return {"lock" if action.hold else "unlock": action.joints}
-        case Set():
-            return {"set": {key: rules_to_dict(rules, numbers_to_list) for key, rules in (("q", action.q), ("v", action.v))
-                            if rules}}
-        case Impact(coordinate=None):
-            return {"impact": {"link": action.link, "point": action.point, "normal": action.normal,
-                               "restitution": action.restitution}}
-        case Impact():
-            return {"impact": {"joint": action.coordinate, "restitution": action.restitution}}
-        case Attach():
-            return {"attach": {key: getattr(action, key) for key in ATTACH}}
-        case Detach():
-            return {"detach": action.link}
-    return {"record": True} if isinstance(action, RecordState) else {"stop": True}
+    return {**timed, "phases": event.phases or None, "once": event.once or None, "do": list(map(action_to_dict, event.actions))}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -455,79 +455,12 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class EnterPhase:
-    """To a phase."""
+class Action:
+    """What an event does: one of the actions of `action_schema`. is_impact: whether it turns back what its event measures, so
+    that an expression which stays at zero is on the side from which it came."""
 
-    phase: str
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """Joints, or patterns, come to rest by an impulse and are held (or no longer, `hold` False)."""
-
-    joints: tuple[str, ...]
-    hold: bool
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Set:
-    """Positions and velocities of joints."""
-
-    q: tuple[Rule, ...] = ()
-    v: tuple[Rule, ...] = ()
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Impact:
-    """The velocity of a joint's coordinate, or of a point of a link along a direction of the world, becomes -restitution times
-    what it was."""
-
-    restitution: float
-    coordinate: str | None = None
-    link: str | None = None
-    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """A rigid body to a link: mass [kg], com in the link's frame [m], inertia about it along link axes (xx, xy, xz, yy, yz, zz)
-    [kg m^2]. Before, it rests in the world."""
-
-    link: str
-    mass: float
-    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    inertia: tuple[float, ...] = (0.0,) * 6
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Detach:
-    """What is attached to a link continues to move freely, with the velocity that it has."""
-
-    link: str
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordState:
-    """Nothing but a row of the result and a line of events.csv."""
-
-    place: Place = field(default=Place(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class EndRun:
-    """The end of the run."""
-
-    place: Place = field(default=Place(), compare=False)
-
-
-Action = EnterPhase | Lock | Set | Impact | Attach | Detach | RecordState | EndRun
+    is_impact: ClassVar[bool] = False
+    place: Place = field(default=Place(), compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,4 +499,4 @@ class Event:
 
     @property
     def has_impact(self) -> bool:
-        return any(isinstance(action, Impact) for action in self.actions)
+        return any(action.is_impact for action in self.actions)

@@ -1,0 +1,218 @@
+"""The actions of events: what each is, its key in files, from YAML and back. What an action does is a function of
+`simulation.event_actions`."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from liedyn.errors import Place
+from liedyn.io.file_schema import Boolean, Choice, Field, Number, OneOf, Schema, Text, Vector, one_or_more
+from liedyn.io.robots.robot_schema import LINK, inertia
+from liedyn.io.scenarios.scenario import Action, Rule
+from liedyn.io.scenarios.signal_schema import NUMBERS, by_name, numbers_to_list, rules_to_dict
+from liedyn.io.yaml_nodes import Node
+from liedyn.model.description import MAX_INPUT
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+NAMES = one_or_more(Text(), "names", "names")
+
+
+# what they are ------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class EnterPhase(Action):
+    """To a phase."""
+
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock(Action):
+    """Joints, or patterns, come to rest by an impulse and are held (or no longer, `hold` False)."""
+
+    joints: tuple[str, ...]
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Set(Action):
+    """Positions and velocities of joints."""
+
+    q: tuple[Rule, ...] = ()
+    v: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Impact(Action):
+    """The velocity of a joint's coordinate, or of a point of a link along a direction of the world, becomes -restitution times
+    what it was."""
+
+    is_impact: ClassVar[bool] = True
+    restitution: float
+    coordinate: str | None = None
+    link: str | None = None
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Attach(Action):
+    """A rigid body to a link: mass [kg], com in the link's frame [m], inertia about it along link axes (xx, xy, xz, yy, yz, zz)
+    [kg m^2]. Before, it rests in the world."""
+
+    link: str
+    mass: float
+    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    inertia: tuple[float, ...] = (0.0,) * 6
+
+
+@dataclass(frozen=True, slots=True)
+class Detach(Action):
+    """What is attached to a link continues to move freely, with the velocity that it has."""
+
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordState(Action):
+    """Nothing but a row of the result and a line of events.csv."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun(Action):
+    """The end of the run."""
+
+
+# values of their keys -----------------------------------------------------------------------------------------------
+
+def _set(node: Node) -> Set:
+    values = SET.values(node)
+    if not values:
+        raise node.problem("set needs q or v", expected="q: {joint: position}, v: {joint: velocity}")
+    return Set(**values, place=node.place)
+
+
+def _impact(node: Node) -> Impact:
+    given = node.mapping(IMPACT)
+    if ("joint" in given) == ("link" in given):
+        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in given else "neither")
+    for key in ("point", "normal"):
+        if key in given and "joint" in given:
+            raise given[key].problem(f"{key} belongs to the impact of a link", expected="link")
+    values = {"restitution": 0.0} | IMPACT.values(node)
+    return Impact(coordinate=values.pop("joint", None), **values, place=node.place)
+
+
+def _direction(node: Node) -> tuple[float, float, float]:
+    if node.kind == "text":
+        return AXES[node.choice(AXES)]
+    vector = node.vector(3, MAX_INPUT)
+    length = math.hypot(*vector)
+    if length == 0.0:
+        raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
+    return tuple(x / length for x in vector)
+
+
+SET = Schema("set", (
+    Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
+IMPACT = Schema("impact", (
+    Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
+    Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
+    Field("point", Vector(3, MAX_INPUT), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
+        "impulse in world axes", "z", example="z"),
+    Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
+    one_of=(("joint", "link"),), how=_impact)
+ATTACH = Schema("attach", (
+    Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
+        example="lower"),
+    Field("mass", Number(above=0, most=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
+    how=lambda node: Attach(**ATTACH.values(node), place=node.place))
+
+
+# keys ---------------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class ActionKey:
+    """A key of the mapping of an action.
+
+    kind    class of the actions that it writes
+    key     with its value in files
+    make    (value, place) -> the action; None: there is nothing to do
+    plain   action -> the value in files; None: another key of this kind writes it
+    """
+
+    kind: type[Action]
+    key: Field
+    make: Callable[[Any, Place], Action | None]
+    plain: Callable[[Any], Any]
+
+
+def _impact_to_dict(action: Impact) -> dict:
+    target = {"link": action.link, "point": action.point, "normal": action.normal}
+    return (target if action.coordinate is None else {"joint": action.coordinate}) | {"restitution": action.restitution}
+
+
+def _set_to_dict(action: Set) -> dict:
+    return {key: rules_to_dict(rules, numbers_to_list) for key, rules in (("q", action.q), ("v", action.v)) if rules}
+
+
+ACTION_KEYS = [
+    ActionKey(EnterPhase, Field("phase", Text(), "go to this phase", example="phase"),
+              lambda phase, place: EnterPhase(phase, place=place), lambda action: action.phase),
+    ActionKey(Lock, Field("lock", NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
+              lambda names, place: Lock(names, True, place=place), lambda action: action.joints if action.hold else None),
+    ActionKey(Lock, Field("unlock", NAMES, "joints, or patterns, that are held no longer", example="elbow"),
+              lambda names, place: Lock(names, False, place=place), lambda action: None if action.hold else action.joints),
+    ActionKey(Set, Field("set", SET, "positions and velocities of joints"), lambda action, place: action, _set_to_dict),
+    ActionKey(Impact, Field("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
+              lambda action, place: action, _impact_to_dict),
+    ActionKey(Attach, Field("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
+              lambda action, place: action, lambda action: {key: getattr(action, key) for key in ATTACH}),
+    ActionKey(Detach, Field("detach", Text(), "what is attached to this link continues to move freely", example="lower"),
+              lambda link, place: Detach(link, place=place), lambda action: action.link),
+    ActionKey(RecordState, Field("record", Boolean(), "nothing else than a row of the result and a line of events.csv",
+                                 example=True),
+              lambda yes, place: RecordState(place=place) if yes else None, lambda action: True),
+    ActionKey(EndRun, Field("stop", Boolean(), "the end of the run", example=True),
+              lambda yes, place: EndRun(place=place) if yes else None, lambda action: True)]
+ACTION = Schema("action", tuple(one.key for one in ACTION_KEYS))
+WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
+
+
+def declare_action(key: ActionKey) -> None:
+    """Add a key to all events, besides those above."""
+    ACTION_KEYS.append(key)
+    ACTION.extend(key.key)
+    if isinstance(key.key.value, Boolean):
+        WORDS.extend(key.key.name)
+
+
+# from YAML and back -------------------------------------------------------------------------------------------------
+
+def read_actions(node: Node) -> tuple[Action, ...]:
+    """A list of mappings, one mapping, or the word stop: in the order that they are written in."""
+    make, actions = {one.key.name: one.make for one in ACTION_KEYS}, []
+    for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
+        if one.kind == "text":
+            if one.value in ACTION and one.value not in WORDS.options:
+                raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
+            actions.append(make[WORDS.read(one)](True, one.place))
+        else:
+            given = one.mapping(ACTION)
+            actions += [make[key](ACTION.value(given, key), child.place) for key, child in given.items()]
+    found = tuple(action for action in actions if action)
+    if not found:
+        raise node.problem("an event without an action", expected=", ".join(ACTION))
+    return found
+
+
+def action_to_dict(action: Action) -> dict:
+    """As in the file."""
+    values = ((one.key.name, one.plain(action)) for one in ACTION_KEYS if isinstance(action, one.kind))
+    return next({name: value} for name, value in values if value is not None)
