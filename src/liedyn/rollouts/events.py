@@ -12,11 +12,10 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.batching.calls import thread_workspace
-from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import clear_rounding
-from liedyn.errors import ScenarioError, UsageError
+from liedyn.errors import Place, ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import (
     EventSigns,
     comes_to_rest,
@@ -26,16 +25,17 @@ from liedyn.integrators.zero_crossings import (
     signs_after_event,
     violation,
 )
-from liedyn.io.scenarios.action_schema import EndRun, Impact, RecordState, Set
+from liedyn.io.scenarios.action_schema import Impact
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
 from liedyn.io.scenarios.scenario import Event
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
+from liedyn.simulation.event_actions import action_function
 from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import expression_motion
-from liedyn.simulation.impacts import normal_velocity_rows, velocity_jumps
-from liedyn.simulation.name_binding import find_index, normalize_quaternions, v_to_q_indices, write_values
+from liedyn.simulation.impacts import EventState
+from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
@@ -98,7 +98,7 @@ class Events:
         self.warnings = late_warnings(events, dt * steps * (1.0 + _STEP_TOLERANCE))
         self.timed: dict[int, list[int]] = {}
         for i, event in enumerate(events):
-            _check_event(event, model)
+            _check_event(event, model, events)
             for s in _event_steps(event, dt, steps):
                 self.timed.setdefault(s, []).append(i)
 
@@ -128,32 +128,17 @@ def _not_supported(event: Event, what: str) -> UsageError:
     return UsageError(f"event {event.name}: {what} is not possible in a rollout; use ld.simulate or `liedyn batch`")
 
 
-def _check_event(event: Event, model) -> None:
+def _check_event(event: Event, model, events: tuple[Event, ...]) -> None:
     """Names, and what changes more than the state."""
     if event.touch:
         raise _not_supported(event, "waiting for touch or lift")
     for action in event.actions:
-        if not isinstance(action, Set | Impact | RecordState | EndRun):
+        function = action_function(action)
+        if not function.in_rollouts:
             raise _not_supported(event, f"the action {type(action).__name__.lower()}")
-        if isinstance(action, Set):
-            if model.nc:
-                raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
-            _set_values(action, model)
-        if isinstance(action, Impact):
-            if action.coordinate:
-                find_index(action.coordinate, model.v_names, "joint", action.place)
-                if action.restitution == 0.0:
-                    raise _not_supported(event, "an impact with restitution 0, which locks the joint,")
-            else:
-                find_index(action.link, model.link_names, "link", action.place)
-
-
-def _set_values(action: Set, model) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities, NaN where none is given."""
-    q, v = np.full(model.nq, np.nan), np.full(model.nv, np.nan)
-    normalize_quaternions(q, write_values(q, action.q, model, model.q_index), model)
-    write_values(v, action.v, model, model.v_index)
-    return q, v
+        function.check(action, model, events)
+        if isinstance(action, Impact) and action.coordinate and action.restitution == 0.0:
+            raise _not_supported(event, "an impact with restitution 0, which locks the joint,")
 
 
 def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
@@ -552,47 +537,33 @@ class _PartialSteps:
         k = k[self.codes[k] == RUNNING]
         if not len(k):
             return
-        before = self.q[k], self.v[k]
-        for action in self.events.definitions[i].actions:
-            _ACTIONS[type(action)](self, action, k)
-        self.handler.record_event(i, self.run_indices[k], self.t[k], before, (self.q[k], self.v[k]))
-
-    def _stop(self, action: EndRun, k) -> None:
-        self.codes[k] = STOPPED
-        self.handler.stopped_at[self.run_indices[k]] = self.t[k]
-
-    def _do_nothing(self, action: RecordState, k) -> None:
-        pass
-
-    def _set_state(self, action: Set, k) -> None:
-        for x, values in zip((self.q, self.v), _set_values(action, self.runs.model), strict=True):
-            x[k] = np.where(np.isnan(values), x[k], values)
-
-    def _apply_impact(self, action: Impact, k) -> None:
-        """What is prescribed, and constraints, keep their velocities."""
-        prescribed = self.engine.problem.prescribed.copy()
-        with self.runs.with_run_robots(self.run_indices[k]) as model:
-            if action.coordinate:
-                row = np.zeros((len(k), model.nv))
-                row[:, model.v_names.index(action.coordinate)] = 1.0
-                prescribed[model.v_names.index(action.coordinate)] = False
-            else:
-                row = normal_velocity_rows(model.spanning_tree(), self.q[k], action.link, action.point, action.normal)
-            come = (row * self.v[k]).sum(axis=1)
-            kept = np.broadcast_to(np.eye(model.nv)[prescribed], (len(k), int(prescribed.sum()), model.nv))
-            if model.nc:
-                kept = np.concatenate([kept, clear_rounding(model, constraint_jacobian(model, self.q[k]))], axis=1)
-            rows = np.concatenate([row[:, None], kept], axis=1)
-            b = (rows @ self.v[k][..., None])[..., 0]
-            b[:, 0] = -action.restitution * come
-            found = velocity_jumps(model, self.q[k], self.v[k], rows, b)
-        hits = np.full(len(k), True) if action.coordinate else come < 0.0
-        self.v[k[hits]] = found.v[hits]
-        self.codes[k[hits & found.contradicted]] = INCONSISTENT_IMPACT
+        run_indices, event = self.run_indices[k], self.events.definitions[i]
+        context = _RolloutContext(event, self.t[k], self.engine.problem)
+        with self.runs.with_run_robots(run_indices) as model:
+            before = after = EventState(model, self.q[k], self.v[k], np.zeros((len(k), model.nv)))
+            for action in event.actions:
+                after = action_function(action).apply(context, after, action)
+        self.q[k], self.v[k] = after.q, after.v
+        contradicted, stopped = (np.broadcast_to(x, len(k)) for x in (after.contradicted, after.stopped))
+        self.codes[k[stopped]], self.handler.stopped_at[run_indices[stopped]] = STOPPED, self.t[k[stopped]]
+        self.codes[k[contradicted]] = INCONSISTENT_IMPACT
+        self.handler.record_event(i, run_indices, self.t[k], (before.q, before.v), (after.q, after.v))
 
 
-_ACTIONS = {EndRun: _PartialSteps._stop, RecordState: _PartialSteps._do_nothing, Set: _PartialSteps._set_state,
-            Impact: _PartialSteps._apply_impact}
+@dataclass(frozen=True, eq=False)
+class _RolloutContext:
+    """The `EventContext` of runs of a rollout: the state is all that changes."""
+
+    event: Event
+    t: np.ndarray
+    problem: InitialValueProblem
+    resting_stops: tuple = ()
+
+    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
+        return after
+
+    def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
+        return after
 
 
 def find_crossings(left, begin) -> np.ndarray:

@@ -540,8 +540,9 @@ class HybridSimulation:
 
     def _record_event(self, name: str, start: SegmentStart, before: EventState, after: EventState) -> SegmentStart:
         change, phase = sum(after.energies) - sum(before.energies), self.problems.hybrid_state.phase or ""
-        self.occurred_events.append(OccurredEvent(start.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return replace(start, q=after.q, v=after.v, supplied_energy=start.supplied_energy + after.work)
+        self.occurred_events.append(OccurredEvent(start.t, name, phase, after.v - before.v, after.impulse, float(after.lost),
+                                                  float(change)))
+        return replace(start, q=after.q, v=after.v, supplied_energy=start.supplied_energy + float(after.work))
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _apply_limits(self, start: SegmentStart, problem: InitialValueProblem | None = None) -> SegmentStart:

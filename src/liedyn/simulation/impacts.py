@@ -24,6 +24,7 @@ from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import is_resolvable, rounding_bound
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.model import Model
 from liedyn.simulation.joint_stops import JointStop
 
 _ENTRY_TOLERANCE = 1e-12         # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
@@ -112,25 +113,33 @@ def follows_at_once(since, speed, position, duration):
     return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
-# The state at the moment of an event, and how impulses change it (`velocity_jumps`)
-# ----------------------------------------------
+# The state at the moment of an event, and how impulses change it (`velocity_jumps`) -------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class EventState:
-    """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far; passive: whether springs act."""
+    """The states of one run, or of runs (…), while an event acts.
 
-    model: object
+    model          whose parameters differ from run to run where those of the runs do
+    q, v           (…, nq), (…, nv)
+    impulse        (…, nv) so far; work, lost: (…) supplied and lost energy so far
+    passive        whether springs act
+    contradicted   (…) whether impulses contradict each other; stopped: whether the run ends
+    """
+
+    model: Model
     q: np.ndarray
     v: np.ndarray
     impulse: np.ndarray
-    work: float = 0.0
-    lost: float = 0.0
+    work: float | np.ndarray = 0.0
+    lost: float | np.ndarray = 0.0
     passive: bool = True
+    contradicted: bool | np.ndarray = False
+    stopped: bool | np.ndarray = False
 
     @property
-    def energies(self) -> tuple[float, float]:
-        kinetic, potential = energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
-        return float(kinetic), float(potential)
+    def energies(self) -> tuple[np.ndarray, np.ndarray]:
+        """Kinetic and potential."""
+        return energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
 
     def with_work_since(self, before: EventState) -> EventState:
         """With the work that has changed the energy."""
@@ -138,28 +147,54 @@ class EventState:
 
 
 def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `exempt`, and
-    constraints but for those rows that are `closing`."""
+    """Rows (…, k, nv) of the velocity that stay, and their values (…, k): what `problem` prescribes but for the coordinates
+    `exempt`, and constraints but for those rows that are `closing`."""
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in exempt]
-    rows = np.eye(len(state.v))[prescribed]
+    rows = np.eye(state.v.shape[-1])[prescribed]
+    rows = np.broadcast_to(rows, (*state.v.shape[:-1], *rows.shape))
     if state.model.nc:
         A = clear_rounding(state.model, constraint_jacobian(state.model, state.q))
-        rows = np.vstack([rows, np.delete(A, closing, axis=0)])
-    return rows, rows @ state.v
+        rows = np.concatenate([rows, np.delete(A, closing, axis=-2)], axis=-2)
+    return rows, _matvec(rows, state.v)
 
 
-def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float]:
-    """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
+def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float | np.ndarray]:
+    """After impulses by which rows (…, k, nv) of the velocity become b (…, k), while `preserved_velocities` stay; and the work of
+    those along the rows. Where they contradict each other, raises ComputationError for one state, and marks those of many."""
     others, values = preserved_velocities(state, problem, exempt, closing)
-    found = velocity_jump(state.model, state.q, state.v, np.vstack([rows, others]), np.concatenate([b, values]))
-    after = replace(state, v=found.v, impulse=state.impulse + found.impulse, work=state.work + float(found.work.sum()))
-    return after, float(found.work[:len(rows)].sum())
+    jump = velocity_jump if state.v.ndim == 1 else velocity_jumps
+    found = jump(state.model, state.q, state.v, np.concatenate([rows, others], axis=-2), np.concatenate([b, values], axis=-1))
+    after = replace(state, v=found.v, impulse=state.impulse + found.impulse, work=state.work + found.work.sum(axis=-1),
+                    contradicted=state.contradicted | found.contradicted)
+    return after, found.work[..., :rows.shape[-2]].sum(axis=-1)
 
 
 def after_collision(state: EventState, problem, rows, b, exempt=(), closing=()) -> EventState:
     """The same where what the impulses along the rows take is lost."""
     after, work = after_impulses(state, problem, rows, b, exempt, closing)
     return replace(after, lost=after.lost - work)
+
+
+def after_impact(state: EventState, problem, row, restitution: float, exempt=(), pressed=()) -> EventState:
+    """After an impact by which a row (…, nv) of the velocity that is less than zero becomes -restitution times what it was. Of
+    one state, together with the impacts that keep coordinates outside of the stops `pressed`."""
+    approach = (row * state.v).sum(axis=-1)
+    struck = approach < 0.0
+    if not struck.any():
+        return state
+    if pressed:
+        rows, e = np.vstack([row, limit_normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
+        return after_impacts(state, problem, rows, e, exempt=exempt)
+    after = after_collision(state, problem, row[..., None, :], -restitution * approach[..., None], exempt)
+    return after if struck.all() else _where(struck, after, state)
+
+
+def _where(mask, one: EventState, other: EventState) -> EventState:
+    """One state where the mask (n,) holds, else the other."""
+    def choose(name: str) -> np.ndarray:
+        x, y = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+        return np.where(mask[:, None] if max(x.ndim, y.ndim) > 1 else mask, x, y)
+    return replace(one, **{name: choose(name) for name in ("q", "v", "impulse", "work", "lost", "contradicted", "stopped")})
 
 
 # Hard stops at limits of joints: impacts, rest, release -----------------------------------------------------------------
