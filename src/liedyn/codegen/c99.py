@@ -1,4 +1,4 @@
-"""From a tape to one C99 file and its header, which depend on <math.h> alone."""
+"""C99 code of a trace: a source file and a header that depend on <math.h> only."""
 from __future__ import annotations
 
 import re
@@ -13,7 +13,7 @@ from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
-_UNIT_AS_FLOAT = 1e-5                     # how far |quaternion|^2 may be from 1: norms known to seven digits, some roundings
+_UNIT_AS_FLOAT = 1e-5                     # largest difference between |quaternion|^2 and 1 with `float`: seven digits
 _SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
 _SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
@@ -40,12 +40,15 @@ class CFunction:
 
     @property
     def arrays(self) -> list[tuple[str, int]]:
-        """(name, count), results last."""
+        """Return (name, count), results last."""
         return sorted(((x.name, x.size) for x in self.trace.arrays), key=lambda x: x[0] in self.outputs)
 
     def test(self, inputs: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
-        """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name;
-        units: the characteristic units of what is expected."""
+        """Return a program that computes one state and returns 0 if the results are as expected.
+
+        inputs, expected  arrays by name
+        units             characteristic units of the expected arrays
+        """
         return "\n".join(self._test(inputs, expected, units)) + "\n"
 
     # texts ----------------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class CFunction:
         yield "}"
 
     def _bound(self, bound: float) -> float:
-        """Of `float`, whose quaternions have norm 1 to seven digits."""
+        """Return the bound for `float`, in which quaternions have norm 1 to seven digits."""
         if not self.single:
             return bound
         return _SMALLEST_FLOAT if bound == SMALLEST_NORMAL else max(bound, _UNIT_AS_FLOAT)
@@ -144,11 +147,11 @@ class CFunction:
 
 
 def identifier(text: str) -> str:
-    """The text as a name in C."""
+    """Return the text as a name in C."""
     plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "robot"
     return plain if not plain[0].isdigit() else f"robot_{plain}"
 
 
 def comment(text: str) -> str:
-    """The text inside a comment of C, which it cannot end."""
+    """Return the text for a comment of C, without the end of a comment."""
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in text).replace("*/", "* /")

@@ -1,4 +1,4 @@
-"""From a tape to LLVM: one function for as many states as a register holds, and what calls it: a loop over a batch, or Python."""
+"""LLVM text of a trace: a function for as many states as a register holds, and its callers, a loop over a batch or Python."""
 from __future__ import annotations
 
 import struct
@@ -10,13 +10,13 @@ from liedyn.codegen import python_call
 from liedyn.codegen.trace import Array, GeneratedProgram, Trace
 from liedyn.codegen.tracer import LIBM_ARITY, Operand, Tracer, operand
 
-# LLVM's text, written instruction after instruction, over vectors of `simd_width` states -------------------------------------
+# LLVM text, instruction by instruction, over vectors of `simd_width` states ---------------------------------------------------
 
 NUMBER = 8                 # bytes
 
 
 class Instructions:
-    """Of one function; T: the type of a vector."""
+    """Instructions of a function; T: the type of a vector."""
 
     def __init__(self, simd_width: int):
         self.simd_width, self.T = simd_width, vector(simd_width)
@@ -29,18 +29,18 @@ class Instructions:
         self.n_instructions += 1
 
     def let(self, text: str) -> str:
-        """The name of a value."""
+        """Append an instruction and return the name of its value."""
         self._n_values += 1
         self.add(f"%n{self._n_values} = {text}")
         return f"%n{self._n_values}"
 
     def flush(self) -> list[str]:
-        """What was written since the last time."""
+        """Return the instructions since the last call."""
         lines, self._lines = self._lines, []
         return lines
 
     def column(self, block: str, i: int) -> str:
-        """A pointer to number i of all states."""
+        """Return a pointer to number i of all states."""
         return self.let(f"getelementptr {self.T}, ptr %{block}, i64 {i}")
 
     def load(self, block: str, i: int) -> str:
@@ -50,7 +50,7 @@ class Instructions:
         self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}")
 
     def end_block(self, label: str) -> None:
-        """LLVM's time grows with the square of a block's length. %go is always true, which LLVM does not know."""
+        """End a block, since LLVM's time grows with the square of its length. %go is always true, which LLVM does not know."""
         self.add(f"br i1 %go, label %{label}, label %never")
         self.add(f"{label}:")
 
@@ -59,7 +59,7 @@ def vector(simd_width: int) -> str: return f"<{simd_width} x double>"
 
 
 def constants(kind: str, values) -> str:
-    """A vector of constants."""
+    """Return a vector of constants."""
     return "<" + ", ".join(f"{kind} {x}" for x in values) + ">"
 
 
@@ -67,16 +67,18 @@ def numbers(values) -> str:
     return constants("double", (f"0x{struct.pack('>d', x).hex().upper()}" for x in values))
 
 
-# rows -------------------------------------------------------------------------------------------------------------------
+# Rows of a batch --------------------------------------------------------------------------------------------------------
 
-# LLVM that carries rows of a batch into a block, number k of all states in one vector, and back: by square transpositions.
+# LLVM text that copies rows of a batch to a block, with number k of all states in one vector, and back: by square transpositions.
 
-_GROUPS_PER_BLOCK = 16               # transpositions to a block of code
+_GROUPS_PER_BLOCK = 16               # transpositions in a block of code
 
 
 def read_row(name: str, count: int, simd_width: int, shared: bool = False) -> list[str]:
-    """@read_NAME(array, i, last, block): rows i … i + width - 1 of an array (N, count) into a block (count, width). For rows
-    beyond the last, the last. shared: its only row instead of each."""
+    """Return @read_NAME(array, i, last, block), which copies rows of an array (N, count) to a block (count, width).
+
+    These are rows i … i + width - 1; beyond the last row, the last one. shared: the only row, for each state.
+    """
     rows = _RowTransposer(simd_width, shared)
     for first, size in _groups(count, simd_width):
         states = [rows.let(f"load {vector(size)}, ptr {rows.number(k, first)}, align {NUMBER}") for k in range(simd_width)]
@@ -87,8 +89,11 @@ def read_row(name: str, count: int, simd_width: int, shared: bool = False) -> li
 
 
 def write_row(name: str, row: list[int | float | None], simd_width: int) -> list[str]:
-    """@write_NAME(array, i, last, block): the way back. row: of what its numbers are made, each a column of the block, a
-    constant, or None for one that stays. For rows beyond the last, the last once more: `read` has given them its numbers."""
+    """Return @write_NAME(array, i, last, block), which copies a block to rows of an array.
+
+    row: for each number a column of the block, a constant, or None if it does not change. Beyond the last row, the last one is
+    written again, with the same numbers.
+    """
     rows = _RowTransposer(simd_width)
     for first, size in _groups(len(row), simd_width):
         group = row[first:first + size]
@@ -106,7 +111,7 @@ def write_row(name: str, row: list[int | float | None], simd_width: int) -> list
 
 
 def _groups(count: int, simd_width: int) -> Iterator[tuple[int, int]]:
-    """Where groups of numbers begin, and their size, a power of two; the last may overlap the one before."""
+    """Yield first indices and sizes of groups of numbers. Sizes are powers of two; the last group may overlap the one before."""
     at = 0
     while at < count:
         size = min(simd_width, 1 << (count - at - 1).bit_length())
@@ -116,7 +121,7 @@ def _groups(count: int, simd_width: int) -> Iterator[tuple[int, int]]:
 
 
 class _RowTransposer(Instructions):
-    """Of a function between `simd_width` rows of an array, from %row0 on, and a %block."""
+    """Writes a function that copies between `simd_width` rows of an array, from %row0 on, and a %block."""
 
     def __init__(self, simd_width: int, shared: bool = False):
         super().__init__(simd_width)
@@ -137,11 +142,12 @@ class _RowTransposer(Instructions):
         return parts[0]
 
     def part(self, x: str, first: int, size: int) -> str:
-        """Numbers first … first + size - 1 of a vector."""
+        """Return numbers first … first + size - 1 of a vector."""
         return x if size == self.simd_width else self._shuffle(x, x, range(first, first + size), self.simd_width)
 
     def transpose(self, x: list[str]) -> list[str]:
-        """Numbers k, k + n, … of n vectors form vectors: squares of 1, 2, … numbers next to the diagonal change places."""
+        """Return vectors of the numbers k, k + n, … of n vectors, by exchanging squares of 1, 2, … numbers next to the
+        diagonal."""
         x, simd_width, size = list(x), self.simd_width, 1
         while size < len(x):
             for i in (i for i in range(len(x)) if not i & size):
@@ -153,7 +159,7 @@ class _RowTransposer(Instructions):
         return x
 
     def _shuffle(self, a: str, b: str, places, size: int) -> str:
-        """size: of a and b."""
+        """Return a shuffle of a and b, each of so many numbers."""
         mask = ", ".join(f"i32 {k}" for k in places)
         return self.let(f"shufflevector {vector(size)} {a}, {vector(size)} {b}, <{len(places)} x i32> <{mask}>")
 
@@ -173,20 +179,22 @@ class _RowTransposer(Instructions):
                 "ret void", "never:", "ret void", "}"]
 
 
-# segments ---------------------------------------------------------------------------------------------------------------
+# Segments ---------------------------------------------------------------------------------------------------------------
 
-# A long line in segments. Code that is larger than the processor's cache comes from afar at every run: each segment
-# goes over a few blocks of states before the next, and leaves what later ones rest on.
+# Long traces are divided into segments. Code that is larger than the processor's cache would be loaded from memory for every
+# block of states. So each segment runs over a few blocks of states before the next, and stores numbers that later segments need.
 
 MAX_SEGMENT_OPERATIONS = 45_000           # operations, for 400 kB of code: a processor's cache holds 512 kB and more
 
 
 @dataclass(frozen=True)
 class TraceSegment:
-    """operations   places on the tape, in order; inputs first
-    loaded       operations of earlier segments, and where they were kept
-    kept         operations that later ones rest on, and where
-    bounds       those of the recording: of the last one
+    """A part of a trace.
+
+    operations  indices of operations, in order; inputs first
+    reloaded    operations of earlier segments, and where they are stored
+    spilled     operations that later segments need, and where they are stored
+    bounds      those of the trace, in the last segment
     """
 
     operations: list[int]
@@ -200,7 +208,10 @@ def single_segment(trace: Trace) -> TraceSegment:
 
 
 def segments(trace: Trace, late: bool = False) -> list[TraceSegment]:
-    """Of about the same length. late: the last one has all results at hand, since what is read must not be written earlier."""
+    """Return segments of about the same length.
+
+    late: the last segment has all results at hand, if inputs must not be overwritten earlier.
+    """
     ops = trace.ops
     computed = [k for k in trace.live_operations if ops.operations[k][0] != "input"]
     count = -(-len(computed) // MAX_SEGMENT_OPERATIONS)
@@ -208,7 +219,7 @@ def segments(trace: Trace, late: bool = False) -> list[TraceSegment]:
         return [single_segment(trace)]
     of = {k: place * count // len(computed) for place, k in enumerate(computed)}
     uses = [{x for k in computed if of[k] == s for x in ops.operand_indices(k)} for s in range(count)]
-    uses[0] |= {x.k for x in trace.finite}                 # inputs among them
+    uses[0] |= {x.k for x in trace.finite}                 # with inputs
     uses[-1] |= {x.k for pair in trace.bounds for x in pair if isinstance(x, Tracer)}
     if late:
         uses[-1] |= {x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)}
@@ -224,24 +235,25 @@ def segments(trace: Trace, late: bool = False) -> list[TraceSegment]:
     return found
 
 
-# llvm -------------------------------------------------------------------------------------------------------------------
+# Functions --------------------------------------------------------------------------------------------------------------
 
-# contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product. As compiled loops.
+# contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product. As in the generic
+# kernels.
 _FLAGS = "contract nsz arcp"
 OK, OUT_OF_BOUNDS = 0, 1
-# LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks), but makes
-# faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut. In blocks of 600 lines, forward derivatives of a
-# floating Talos (111,000 operations) took 52 us and 1.6 MB of code with AVX-512; in blocks of 1,200, 28 us and 0.96 MB.
+# LLVM's time grows with the square of a block's length (13 s for 20,000 operations, 1.7 s in blocks), but the code of one block
+# is faster on AVX-512 (by 10 to 20 %). Longer traces are divided. In blocks of 600 operations, forward derivatives of a floating
+# Talos (111,000 operations) took 52 us and 1.6 MB of code with AVX-512; in blocks of 1,200, 28 us and 0.96 MB.
 _MAX_SINGLE_BLOCK, _BLOCK_INSTRUCTIONS = 12_000, 1200
-_STATE_BLOCKS = 4                # of states, for each segment of a line in turn
+_STATE_BLOCKS = 4                # blocks of states that a segment runs over before the next
 
 
 def batch_text(trace: Trace, simd_width: int) -> str:
-    """LLVM of a function for batches.
+    """Return LLVM text of a function for batches.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns OK,
-    or OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
-    scratch: `workspace_size` numbers on a border of cache lines.
+    or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. scratch:
+    `workspace_size` numbers, aligned to cache lines.
     """
     read, slots, parts = _input_arrays(trace), _result_slots(trace), segments(trace)
     blocks = [*(x.name for x in read), "results", "spilled"]
@@ -261,13 +273,15 @@ def batch_text(trace: Trace, simd_width: int) -> str:
 
 
 def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
-    """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
-    arrays of these shapes (see `python_call`)."""
+    """Return LLVM text of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python for Python.
+
+    shapes: of the arrays that Python passes, see `python_call`.
+    """
     return "\n".join([pointers_text(trace), *python_call.wrapper_text("one", shapes, output_only(trace), has_results(trace))])
 
 
 def pointers_text(trace: Trace) -> str:
-    """@one alone, for compiled code that calls it."""
+    """Return @one alone, for compiled callers."""
     arguments = ", ".join(f"ptr %{array.name}" for array in trace.arrays)
     return "\n".join([
         *_declarations(1), *_libm_declarations(trace),
@@ -278,7 +292,7 @@ def pointers_text(trace: Trace) -> str:
 
 
 def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
-    """For a line that writes its arrays itself: where operations go, and constants."""
+    """Return where operations are written, and constants, for a function that writes its arrays directly."""
     outputs = [(operand(x), array.name, i) for array in trace.arrays for i, x in enumerate(array.new_values) if x is not None]
     stores: dict[int, list[tuple[str, int]]] = {}
     for x, *to in outputs:
@@ -294,7 +308,7 @@ def workspace_size(trace: Trace, simd_width: int) -> int:
 
 
 def _n_state_blocks(parts: int) -> int:
-    """Blocks of states that each segment goes over before the next."""
+    """Return the number of blocks of states that each segment runs over before the next."""
     return 1 if parts == 1 else _STATE_BLOCKS
 
 
@@ -308,18 +322,18 @@ def _input_arrays(trace: Trace) -> list[Array]:
 
 
 def output_only(trace: Trace) -> list[bool]:
-    """Whether an array only holds results, so that a new one will do."""
+    """Return for each array whether it contains only results, so that a new array can be used."""
     read = {array.name for array in _input_arrays(trace)}
     return [array.name not in read and all(x is not None for x in array.new_values) for array in trace.arrays]
 
 
 def has_results(trace: Trace) -> list[bool]:
-    """Whether an array holds results."""
+    """Return for each array whether it contains results."""
     return [bool(array.results) for array in trace.arrays]
 
 
 def _result_slots(trace: Trace) -> dict[int, int]:
-    """Operations that are results, and where in the block of results: each once, however many numbers it is."""
+    """Return operations that are results, each once, and their places in the block of results."""
     found = sorted({x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)})
     return {k: slot for slot, k in enumerate(found)}
 
@@ -333,12 +347,14 @@ def _libm_declarations(trace: Trace) -> list[str]:
     return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in LIBM_ARITY.items() if name in used]
 
 
-# one line -----------------------------------------------------------------------------------------------------------
+# one trace ----------------------------------------------------------------------------------------------------------
 def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width: int, blocks: list[str],
           stores: dict[int, list[tuple[str, int]]], late: list[tuple[Operand, str, int]] = ()) -> Iterator[str]:
-    """i1 @function(blocks): whether all of `simd_width` states are within bounds and finite. stores: where operations are
-    written, late: what is written at the end, and where: constants, after a block that is read and written has been read (inputs
-    come first)."""
+    """Yield i1 @function(blocks), which returns whether all of `simd_width` states are within bounds and finite.
+
+    stores  where operations are written
+    late    what is written at the end: constants, after a block that is both input and output was read (inputs come first)
+    """
     ops, writer = trace.ops, _TraceWriter(simd_width)
     verified = {x.k for x in trace.finite}
     yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
@@ -356,7 +372,7 @@ def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width:
             getattr(writer, name, writer.library if name in LIBM_ARITY else writer.arithmetic)(k, name, *rest)
         if k in verified:
             writer.check_finite(f"%t{k}")
-        for to in stores.get(k, ()):                     # as soon as it is known: it need not be held any longer
+        for to in stores.get(k, ()):                     # at once, which frees a register
             writer.store(f"%t{k}", *to)
         if cut:
             writer.end_long_block()
@@ -375,7 +391,7 @@ def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width:
 
 
 class _TraceWriter(Instructions):
-    """Of a line."""
+    """Writes the instructions of a trace."""
 
     def __init__(self, simd_width: int):
         super().__init__(simd_width)
@@ -396,20 +412,20 @@ class _TraceWriter(Instructions):
         return f"%t{x}" if isinstance(x, int) else numbers([x] * self.simd_width)
 
     def load_spilled(self, x: Operand, reloaded: dict[int, int]) -> None:
-        """What an earlier segment has left, where it is first asked for."""
+        """Load a number of an earlier segment at its first use."""
         if x in reloaded:
             self.add(f"%t{x} = {self.load('spilled', reloaded.pop(x))}")
 
-    # operations: what the tape calls them
+    # operations, by their names in the trace
     def arithmetic(self, k, name, a, b):
         self.add(f"%t{k} = {name} {_FLAGS} {self.T} {self.value(a)}, {self.value(b)}")
 
     def quotient(self, k, name, a, b):
-        """Rounded as IEEE 754 says: a product with the reciprocal is not."""
+        """Divide, rounded according to IEEE 754, unlike a product with the reciprocal."""
         self.add(f"%t{k} = fdiv {self.T} {self.value(a)}, {self.value(b)}")
 
     def library(self, k, name, *operands):
-        """A function of the C library, state by state."""
+        """Call a function of the C library, state by state."""
         found = "undef"
         for lane in range(self.simd_width):
             x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
@@ -432,8 +448,10 @@ class _TraceWriter(Instructions):
         self.add(f"%t{k} = select {self.B} {chosen}, {self.T} {self.value(yes)}, {self.T} {self.value(no)}")
 
     def quadrant_sine(self, k, name, turns, s, c):
-        """sin(r + n pi/2) from s = sin r, c = cos r and n in the last bits of `turns`: odd n exchange s and c, n of 2 and 3
-        change the sign."""
+        """Return sin(r + n pi/2) from s = sin r, c = cos r and n in the last bits of `turns`.
+
+        Odd n exchange s and c; n of 2 and 3 change the sign.
+        """
         self._quadrant_value(k, turns, s, c, 0)
 
     def quadrant_cosine(self, k, name, turns, s, c):
@@ -453,7 +471,7 @@ class _TraceWriter(Instructions):
 
     # checks: the sum of 0 * x is 0, or NaN
     def check_finite(self, x: str) -> None:
-        """In four sums: one waits for itself."""
+        """Add 0 * x to one of four sums: additions to the same sum would wait for each other."""
         none = self.let(f"fmul contract {self.T} {x}, {self.splat('double', '0.0')}")
         self.totals = [*self.totals[1:], self.let(f"fadd contract {self.T} {self.totals[0]}, {none}")]
 
@@ -470,11 +488,11 @@ class _TraceWriter(Instructions):
 
 # programs -----------------------------------------------------------------------------------------------------------
 def program_text(program: GeneratedProgram, simd_width: int) -> str:
-    """LLVM of a program.
+    """Return LLVM text of a program.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width, count,
-    width), but for those of one row for all, and scratch (`program_workspace_size` numbers) stand on borders of cache lines.
-    Returns OUT_OF_BOUNDS where the last line says so of some states, which holds up none, else OK.
+    width), except those with one row for all, and scratch (`program_workspace_size` numbers) are aligned to cache lines. Returns
+    OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
     """
     lines, text, arguments = program.traces, _declarations(simd_width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
     parts = [segments(trace, late=True) for trace in lines]
@@ -507,10 +525,10 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
 
 
 def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], simd_width: int) -> Iterator[str]:
-    """@lineNUMBER_0, 1, …: what the segments of a line write goes to the blocks that it reads."""
+    """Yield @lineNUMBER_0, 1, …: segments of a trace that write to the blocks that they read."""
     stores, late = _stores(trace)
     for k, part in enumerate(parts):
-        if len(parts) > 1:                         # all by the last of them: the others have read before
+        if len(parts) > 1:                         # only the last segment writes: the others have read before
             spilled = {x: [("spilled", slot)] for x, slot in part.spilled.items()}
             everything = [(x, *to) for x, places in stores.items() for to in places] + late if k == len(parts) - 1 else []
         else:
@@ -524,7 +542,7 @@ def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
 
 
 def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
-    """Columns of the blocks of a program that are none of its caller's arrays."""
+    """Return the columns of the blocks of a program that are not arrays of its caller."""
     sizes = {array.name: array.size for array in program.arrays if array.shared}
     given = {array.name for array in program.arrays}
     for trace, renamed in program.calls:
@@ -533,14 +551,14 @@ def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
 
 
 def _block_names(trace: Trace) -> list[str]:
-    """Of the blocks that a line reads or writes."""
+    """Return the names of the blocks that a trace reads or writes."""
     read = {x.name for x in _input_arrays(trace)}
     return [x.name for x in trace.arrays if x.name in read or x.results]
 
 
 # batches ------------------------------------------------------------------------------------------------------------
 def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width: int) -> list[str]:
-    """sizes: of the blocks, in columns; for each of `_n_state_blocks` blocks of states all of them are adjacent."""
+    """Return the loop over a batch. sizes: columns of the blocks; those of `_n_state_blocks` blocks of states are adjacent."""
     arrays, most, stride = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), sum(sizes.values())
 
     def step(k, body):

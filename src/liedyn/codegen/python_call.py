@@ -1,8 +1,8 @@
-"""From Python to machine code in one crossing: a function of CPython's own calling convention, in LLVM.
+"""Calls from Python to machine code with CPython's calling convention, in LLVM text.
 
-It leans on where CPython's and NumPy's binary interfaces keep an array's type, data, shape, kind and flags (stable since NumPy
-1.7), and on NumPy's table of C functions, which makes a result in half the time of `np.empty`. `is_supported` looks at an array
-and says whether all is where it is expected; where not, `make_callable` goes through ctypes.
+The text depends on the binary interfaces of CPython and NumPy: the places of an array's type, data, shape, kind and flags (stable
+since NumPy 1.7), and NumPy's table of C functions, which allocates a result in half the time of `np.empty`. `is_supported` checks
+these places on an array; if they differ, `make_callable` uses ctypes.
 """
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from functools import cache
 
 import numpy as np
 
-INVALID_ARGUMENTS = 2                                          # the arrays are not as they should be: nothing was computed
-_HEAD = object.__basicsize__                         # where PyArrayObject's own members begin, and where they are
+INVALID_ARGUMENTS = 2                                          # wrong type, shape or layout of arrays: nothing was computed
+_HEAD = object.__basicsize__                         # offset of the first member of PyArrayObject
 _TYPE, _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 40, 48))
 _READABLE = 0x1 | 0x100                                  # C-contiguous, aligned
 _WRITABLE = _READABLE | 0x400                             # … and writeable
 _FASTCALL = 0x80
 _NEW_ARRAY, _DOUBLE = 93, 12                         # PyArray_New in NumPy's table of functions, and the number of float64
-# What machine code is told of Python, in the order of `_context`.
+# Objects and functions of Python for machine code, in the order of `_context`.
 _CONTEXT_FIELDS = ("type", "descr", "new_int", "none", "new_array", "keep", "drop", "new_tuple", "put")
 
 
 def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]) -> list[str]:
-    """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes.
+    """Return ptr @python(self, arguments, count), which calls `name` with the data of arrays of these shapes.
 
-    With all arrays: returns what `name` returns, or INVALID_ARGUMENTS, as an int of Python. Without those that are `output_only`:
-    makes them and returns them, one array or a tuple; or None where an array is not valid or `name` does not return 0. Arrays
-    that are not `has_results` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a
-    batch of one state. self: `_context()`."""
+    With all arrays, it returns the result of `name`, or INVALID_ARGUMENTS, as a Python int. Without those that are `output_only`,
+    it creates and returns them, one array or a tuple; None if an array is not valid or `name` does not return 0. Arrays that are
+    not `has_results` may be read-only. Each array may have a leading axis of length 1, a batch of one state; results have it if
+    an argument does. self: `_context()`.
+    """
     given, new = ([k for k, one in enumerate(output_only) if one is wanted] for wanted in (False, True))
     asked = [_WRITABLE if one else _READABLE for one in has_results]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
@@ -53,8 +54,10 @@ def _call_text(code: str, name: str, way: str, shapes) -> list[str]:
 
 
 def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: list[int], refuse: str) -> list[str]:
-    """Arguments that must be arrays of these shapes, one block each; then it continues at `way`_good. %`way`_batch: whether one
-    that is read has the leading axis of a batch of one; all that are written must then have it."""
+    """Return checks that arguments are contiguous arrays of these shapes; then it continues at `way`_good.
+
+    %`way`_batch: whether an input has the leading axis of a batch of one; then all outputs must have it.
+    """
     out, batch, same = [], "false", "true"
     for place, k in enumerate(which):
         x, rank = f"{way}_{k}", len(shapes[k])
@@ -70,7 +73,7 @@ def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: li
                 f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_sizes", f"%{x}_x", _SHAPE, "ptr"),
                 *_field(f"{way}_data{k}", f"%{x}_x", _DATA, "ptr"),
                 f"%{x}_batch = icmp ne i32 %{x}_more, 0", f"%{x}_shape = getelementptr i64, ptr %{x}_sizes, i32 %{x}_more",
-                f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %known",            # a scalar has no sizes
+                f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %known",            # a scalar has no shape
                 *_field(f"{x}_first", f"%{x}_where", 0, "i64"), f"%{x}_one = icmp eq i64 %{x}_first, 1",
                 f"%{x}_lead = select i1 %{x}_batch, i1 %{x}_one, i1 true"]
         good = f"%{x}_lead"
@@ -92,7 +95,7 @@ def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: li
 
 
 def _allocations(which, shapes) -> list[str]:
-    """New arrays. One that cannot be made leaves its error with Python; those before it, of a process out of memory, are lost."""
+    """Return the allocation of new arrays. A failure raises in Python; the arrays before it are lost."""
     out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if which else []
     for place, k in enumerate(which):
         rank = len(shapes[k])
@@ -111,7 +114,7 @@ def _allocations(which, shapes) -> list[str]:
 
 
 def _return_new_arrays(which) -> list[str]:
-    """The new arrays, or none of them."""
+    """Return the code that returns the new arrays."""
     drops = [f"call void %drop(ptr %new{k})" for k in which]
     if len(which) == 1:
         return ["give:", f"ret ptr %new{which[0]}", "drop0:", *drops, "br label %nothing"]
@@ -130,13 +133,13 @@ class _MethodDef(ctypes.Structure):
 
 
 def make_callable(python: int, one: int, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]):
-    """What `wrapper_text` says, as a callable. python, one: addresses of these functions, for whose lifetime the caller cares."""
+    """Return `wrapper_text` as a callable. python, one: addresses of these functions; the caller keeps them alive."""
     if not is_supported():
         return _ctypes_callable(one, shapes, output_only, has_results)
     method = _MethodDef(b"generated", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
-    _METHODS.append(method)                          # CPython keeps its address for as long as the function lives
+    _METHODS.append(method)                          # CPython uses its address during the life of the function
     return new(ctypes.byref(method), _context(), None)
 
 
@@ -145,8 +148,7 @@ _METHODS: list[_MethodDef] = []
 
 @cache
 def _context() -> np.ndarray:
-    """Addresses of what `_CONTEXT_FIELDS` names: the type of arrays, their dtype float64, None, and functions of Python and
-    NumPy."""
+    """Return the addresses of `_CONTEXT_FIELDS`: type of arrays, dtype float64, None, and functions of Python and NumPy."""
     python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
               for name in ("PyLong_FromLong", "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem")}
     return np.array([id(np.ndarray), id(np.dtype(np.float64)), python["PyLong_FromLong"], id(None), _new_array(),
@@ -154,10 +156,10 @@ def _context() -> np.ndarray:
 
 
 def _new_array() -> int:
-    """Address of NumPy's PyArray_New."""
+    """Return the address of NumPy's PyArray_New."""
     try:
         from numpy._core import _multiarray_umath as core
-    except ImportError:                                        # its place before NumPy 2
+    except ImportError:                                        # before NumPy 2
         from numpy.core import _multiarray_umath as core
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -166,7 +168,7 @@ def _new_array() -> int:
 
 @cache
 def is_supported() -> bool:
-    """Whether an array's members are where `wrapper_text` looks for them, and NumPy makes arrays as it expects."""
+    """Return whether members of an array are where `wrapper_text` expects them, and NumPy allocates arrays as expected."""
     x = np.arange(6.0).reshape(2, 3)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False

@@ -1,4 +1,4 @@
-"""An entry of the kernels, traced for one robot: what it reads, writes and verifies."""
+"""Traces of kernels' entry points for one robot: their inputs, results and checks."""
 from __future__ import annotations
 
 import builtins
@@ -33,16 +33,17 @@ from liedyn.lie.simd import SINCOS_RANGE
 from liedyn.model.description import ONE_DOF
 from liedyn.numba_tools.numba_internals import split_workspace
 
-# shorter ----------------------------------------------------------------------------------------------------------------
+# Rewrites with fewer operations -----------------------------------------------------------------------------------------
 
-# Shorter ways that lines take in place of a kernel's. Their results differ by rounding; loops would gain nothing by them.
+# Functions that replace those of kernels in a trace. Their results differ by rounding. The generic kernels would not gain by
+# them.
 
-# coordinates from the ground on: forward dynamics by the mass matrix is 10 to 20% faster, from ten on slower
+# coordinates of a chain: up to here forward dynamics by the mass matrix is 10 to 20 % faster, from ten on slower
 SHORT_CHAIN = 8
 
 
 def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
-    """Of `kernels.hybrid_dynamics`. plain: see `codegen.trace`."""
+    """Replace `kernels.hybrid_dynamics.complete_motion`."""
     ops = next((x.ops for x in (*q, *v, *tau) if isinstance(x, Tracer)), None)
     if ops is None or ops.solved_unknowns is None or prescribed.all():
         return _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
@@ -50,7 +51,7 @@ def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passiv
 
 
 def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
-    """By the mass matrix where chains are short."""
+    """Compute hybrid dynamics by the mass matrix if chains are short."""
     if _longest_chain(tree) > SHORT_CHAIN:
         return traced_module("kernels.hybrid_dynamics").hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
     kinematics, other = traced_module("kernels.kinematics"), traced_module("kernels.hybrid_dynamics")
@@ -62,23 +63,25 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
 
 
 def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
-    """Accelerations a_v that solve ID(q, v, a)_v = tau_v, where v is torque-specified. With x = M_vv^-1 of the derivatives of a
-    cost by them, those by tau_v are x, those by q, v and what else ID rests on -x^T dID: half the operations of the way back
-    through the solution."""
+    """Return accelerations a_v that solve ID(q, v, a)_v = tau_v, where v is torque-specified.
+
+    Let x = M_vv^-1 (derivatives of a cost with respect to a_v). The derivatives with respect to tau_v are x; those with respect
+    to q, v and other inputs of ID are -x^T dID. This takes half the operations of a derivative of the solution's operations.
+    """
     free, given_tau = np.flatnonzero(~prescribed), tau.copy()
     deficit = -1.0
     if ops.known_accelerations is None:
         deficit = _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
     else:
         a[free] = ops.known_accelerations[free]
-    # each belongs to one solution, also where evaluations share a result
+    # copies: each unknown belongs to one solution, even if evaluations share a result
     a[free] = object_array([ops.copy(x) for x in a[free]])
     inverse, nv, n = traced_module("kernels.newton_euler"), len(v), tree.parent.size
     force, bodies = zeros(nv), inverse.newton_euler_workspace(zeros(newton_euler_workspace_size(n, nv)), n, nv)
     inverse.newton_euler(tree, tree.J, q, v, a, f_ext, passive, force, bodies)
     workspace.V[:] = bodies.V
     tau[prescribed] = force[prescribed]
-    still, at = tree._replace(dV0=zeros(6)), q.copy()                                      # the arrays are written to later
+    still, at = tree._replace(dV0=zeros(6)), q.copy()                                      # copies: the arrays change later
     given = _strip_negations([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
     ends = [*given, *a[free]]
 
@@ -94,23 +97,23 @@ def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau
 
 
 def _strip_negations(given) -> list[Tracer]:
-    """Of the recorded numbers x in place of -x, as operations read them, and each once: two numbers may be one operation."""
+    """Return each operation once, x in place of -x."""
     recorded = (-x if x.is_negation else x for x in given if isinstance(x, Tracer))
     return list({x.k: x for x in recorded}.values())
 
 
 def _longest_chain(tree) -> int:
-    """Coordinates between the ground and the end of a chain."""
+    """Return the number of coordinates between the ground and the end of the longest chain."""
     depth: list[int] = []
     for above in tree.above:
         depth.append(1 + (depth[above] if above >= 0 else 0))
     return max(depth, default=0)
 
 
-# Inertias of a screw turn about z before they are placed: this takes a third of the operations of a rotation, and places consist
-# of zeros and ones where axes are parallel or at right angles. 7 to 17% of forward dynamics.
+# The inertia beyond a screw is rotated about z and then placed in the parent. This takes a third of the operations of a general
+# rotation, and placements consist of zeros and ones if axes are parallel or orthogonal. It saves 7 to 17 % of forward dynamics.
 def inertia_to_parent(traced_module, tree, i, q, T, X):
-    """Of `joints.joint_model`."""
+    """Replace `joints.joint_model.inertia_to_parent`."""
     sym6_to_parent = traced_module("lie.inertia").sym6_to_parent
     if tree.kind[i] != ONE_DOF:
         return sym6_to_parent(T, X)
@@ -120,7 +123,7 @@ def inertia_to_parent(traced_module, tree, i, q, T, X):
 
 
 def rigid_to_parent(traced_module, tree, i, q, T, I):
-    """Of `joints.joint_model`."""
+    """Replace `joints.joint_model.rigid_to_parent`."""
     sym6_to_parent = traced_module("lie.inertia").rigid_to_parent
     if tree.kind[i] != ONE_DOF:
         return sym6_to_parent(T, I)
@@ -134,36 +137,38 @@ def _joint_sincos(tree, i, q):
 
 
 def _rotate_z_symmetric(s, c, A):
-    """R A R^T (xx, xy, xz, yy, yz, zz), where R turns about z. With k = s (xx - yy) + 2 c xy the rest follows from
-    c^2 + s^2 = 1."""
+    """Return R A R^T (xx, xy, xz, yy, yz, zz), where R rotates about z.
+
+    With k = s (xx - yy) + 2 c xy, the other entries follow from c^2 + s^2 = 1.
+    """
     k = s * (A[0] - A[3]) + 2.0 * c * A[1]
     return A[0] - s * k, c * k - A[1], c * A[2] - s * A[4], A[3] + s * k, s * A[2] + c * A[4], A[5]
 
 
 def _rotate_z(s, c, H):
-    """R H R^T, by rows: as of a symmetric one, with xy + yx in place of 2 xy."""
+    """Return R H R^T by rows, as for a symmetric matrix with xy + yx in place of 2 xy."""
     k = s * (H[0] - H[4]) + c * (H[1] + H[3])
     return (H[0] - s * k, c * k - H[3], c * H[2] - s * H[5], c * k - H[1], H[4] + s * k, s * H[2] + c * H[5],
             c * H[6] - s * H[7], s * H[6] + c * H[7], H[8])
 
 
 def rewrites(traced_module) -> dict[str, dict]:
-    """Functions by module and name, for `codegen.trace`."""
+    """Return the replacing functions by module and name."""
     return {"kernels.hybrid_dynamics": {"complete_motion": partial(complete_motion, traced_module)},
             "joints.joint_model": {f.__name__: partial(f, traced_module) for f in (inertia_to_parent, rigid_to_parent)}}
 
 
-# The kernels as plain Python functions: their sources, run with numbers that record in place of Numba's -----------------
+# The kernels as plain Python functions, run with tracers ----------------------------------------------------------------
 
-# A kernel is written over *numbers*; decorators and three modules decide which. Here `jit` decorates nothing, `lanes` and `views`
-# are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own:
-# nothing of them is compiled.
+# A kernel is written over *numbers*; decorators and three modules decide which. Here decorators return functions unchanged, the
+# modules of numbers and views are replaced by plain ones, and the sources of algebra, joints and kernels are executed again in
+# separate modules. Nothing of them is compiled.
 
-SIMD_WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
+SIMD_WIDTH = 8           # of `Lanes`: an entry point takes one step over the single state of a trace
 
 
 def traced_module(name: str) -> types.ModuleType:
-    """The module liedyn.`name` over recorded numbers."""
+    """Return the module liedyn.`name` over tracers."""
     return _substitute_modules()[name] if name in _substitute_modules() else _execute_module(name)
 
 
@@ -190,7 +195,7 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
 
 
 class _NumbaStub:
-    """Whatever compiled code asks for while a module is executed: a decorator that leaves functions as they are."""
+    """Replaces Numba while a module is executed: its decorators return functions unchanged."""
 
     def __getattr__(self, name): return self
     def __or__(self, other): return self
@@ -213,7 +218,7 @@ def _copy(values, to) -> None:
 
 
 def _pack(row, block) -> None:
-    if len(row) != len(block):                 # wrong shapes: loops say so
+    if len(row) != len(block):                 # wrong shapes: the generic kernels raise the error
         raise tracer.NotTraceableError
     block[:] = row
 
@@ -224,7 +229,7 @@ def _is_nonzero(x) -> bool:
 
 @cache
 def _substitute_modules() -> dict[str, types.ModuleType]:
-    """What takes the place of modules that know Numba."""
+    """Return the modules that replace those with Numba."""
     names = "numba_tools.decorators", "numba_tools.numba_internals", "lie.simd"
     decorators, views, lanes = (types.ModuleType(f"liedyn.{name}") for name in names)
     vars(decorators).update(dict.fromkeys(("array_at", "call_with_integers", "array_address"), _NUMBA_STUB))
@@ -240,7 +245,7 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
     return dict(zip(names, (decorators, views, lanes), strict=True))
 
 
-# functions that have a shorter way, and the few that have no plain source: they place numbers in memory, or are the C library's
+# functions with a rewrite, and the few without a plain source, which access memory or belong to the C library
 REWRITES = {
     **rewrites(traced_module),
     "lie.vectors": {"load_pose": tracer.load_pose},
@@ -255,14 +260,14 @@ REWRITES = {
 }
 
 
-# recording --------------------------------------------------------------------------------------------------------------
+# Traces -----------------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Array:
-    """An array of an entry: rows of `size` numbers, one a state.
+    """An array of an entry point: rows of `size` numbers, one per state.
 
-    written    the numbers that a state's row holds afterwards, None where it keeps its own
-    shared     one row for all states, which is read only
+    new_values  numbers of a state's row afterwards; None for those that do not change
+    shared      one row for all states, which is read only
     """
 
     name: str
@@ -277,11 +282,12 @@ class Array:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A function of one robot, recorded.
+    """The trace of a function for one robot.
 
-    arrays    of the entry, in its order; those without numbers are left out
-    bounds    (x, bound): where x < bound does not hold for a state, what is written is worthless and the line says so
-    finite    numbers that must be finite for a state, else the same
+    ops      its operations
+    arrays   of the entry point, in its order, without empty ones
+    bounds   (x, bound): if x < bound does not hold for a state, its results are meaningless and the code returns that
+    finite   numbers that must be finite for a state; otherwise the same
     """
 
     ops: Operations
@@ -291,7 +297,7 @@ class Trace:
 
     @cached_property
     def live_operations(self) -> list[int]:
-        """Operations, in order."""
+        """Return the operations on which results and checks depend, in order."""
         results = [x for array in self.arrays for x in array.results]
         return self.ops.live_operations([*results, *(x for x, _ in self.bounds), *self.finite])
 
@@ -302,10 +308,10 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class GeneratedProgram:
-    """Traces that are called consecutively for the same states: what is done several times is one piece of code.
+    """Traces that are called consecutively for the same states, so that repeated operations are one piece of code.
 
-    arrays    of the caller
-    calls     lines, and for their arrays that have another name in the program this name; others are passed on by the program
+    arrays  of the caller
+    calls   traces, each with new names of its arrays in the program; arrays of new names are passed on by the program
     """
 
     arrays: tuple[Array, ...]
@@ -313,7 +319,7 @@ class GeneratedProgram:
 
     @property
     def traces(self) -> list[Trace]:
-        """Each once."""
+        """Return each trace once."""
         return [trace for k, (trace, _) in enumerate(self.calls) if all(trace is not before for before, _ in self.calls[:k])]
 
     @property
@@ -326,19 +332,19 @@ def single_call(trace: Trace) -> GeneratedProgram:
 
 
 class BatchArray(NamedTuple):
-    """An array of states (N, …) among the arguments of an entry. shape: of one state."""
+    """An array of states (N, …) among the arguments of an entry point. shape: of one state."""
 
     shape: tuple[int, ...]
 
 
 class Specialization(NamedTuple):
-    """What a line is asked for: the arguments of an entry but for the numbers of its states.
+    """A function to be generated: the arguments of an entry point except the numbers of its states.
 
-    entry    module and name below liedyn
-    size     numbers of scratch for one state
-    before   what the entry takes between scratch and arrays of states
-    arrays   `BatchArray` for an array of states, else the argument
-    varying  places in the model's constants that differ from state to state: an array of the line, its last
+    entry_point  module and name below liedyn
+    size         numbers of scratch for one state
+    before       arguments between scratch and arrays of states
+    arrays       `BatchArray` for an array of states, else the argument
+    varying      indices of the model's constants that differ between states: the last array of the generated function
     """
 
     entry_point: str
@@ -349,7 +355,7 @@ class Specialization(NamedTuple):
 
     @property
     def content(self) -> tuple:
-        """What tells it from others."""
+        """Return the fields that identify the function."""
         return self.entry_point, tuple(map(_content, self.before)), self.arrays, self.varying
 
 
@@ -358,8 +364,8 @@ def _content(x):
 
 
 def make_trace(model, specialization: Specialization, libm: bool = False) -> Trace | None:
-    """None where the entry decides on numbers, which a line cannot. library: see `Operations`."""
-    if any(isinstance(x, BatchArray) and len(x.shape) != 1 for x in specialization.arrays):     # directions come before states
+    """Return the trace, or None if the entry point branches on numbers. libm: see `Operations`."""
+    if any(isinstance(x, BatchArray) and len(x.shape) != 1 for x in specialization.arrays):     # an axis of directions
         return None
     ops, (module, name) = Operations(libm), specialization.entry_point.rsplit(".", 1)
     try:
@@ -369,9 +375,9 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = traced_constants(ops, model, specialization.varying)
         code = function(model.index, constants, zeros(specialization.size), *specialization.before, *rows, 0, 1)
-    except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
+    except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants, NaN in kernels: the centre of no mass
         return None
-    if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
+    if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot without coordinates
         return None
     found = [Array(names[k], x.size, new_values(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
@@ -384,7 +390,7 @@ VARYING = "varying"
 
 
 def traced_constants(ops: Operations, model, varying: tuple[int, ...]) -> np.ndarray:
-    """Of the robot, those at the places `varying` inputs."""
+    """Return the constants of the robot; those at the indices `varying` are inputs."""
     if not varying:
         return model.constants
     constants = model.constants.astype(object)
@@ -399,12 +405,12 @@ def _row(ops, name, x):
 
 
 def new_values(before, after) -> tuple:
-    """What an array holds afterwards, None where it is as before."""
+    """Return the values of an array afterwards, None for those that do not change."""
     return tuple(None if x is y else y if isinstance(y, Tracer) else float(y) for x, y in zip(before, after, strict=True))
 
 
 def _merge_bounds(bounds) -> list:
-    """Of numbers with one bound the largest: one comparison."""
+    """Return one bound for the largest of the numbers with the same bound, which takes one comparison."""
     largest: dict[float, Tracer] = {}
     for x, bound in bounds:
         largest[bound] = maximum(x, largest[bound]) if bound in largest else x
@@ -412,7 +418,7 @@ def _merge_bounds(bounds) -> list:
 
 
 def angle_bounds(ops: Operations) -> list:
-    """Sine and cosine hold angles up to a size."""
+    """Return bounds of angles, for which sine and cosine are valid."""
     largest = 0.0
     for x in ops.angles:
         largest = maximum(absolute(x), largest)
@@ -420,8 +426,10 @@ def angle_bounds(ops: Operations) -> list:
 
 
 def split_trace(trace: Trace, late: set[int], array: str) -> list[Trace]:
-    """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the
-    first is left after the numbers of an array, its last."""
+    """Return a trace in two parts: operations that depend on none of the inputs `late` (operations), and the others.
+
+    The first part leaves the numbers that the second needs at the end of an array, its last one.
+    """
     ops, made, used = trace.ops, set(late), set()
     for k in trace.live_operations:
         rest = ops.operand_indices(k)

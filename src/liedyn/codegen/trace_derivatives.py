@@ -1,7 +1,7 @@
-"""The adjoint of a line, operation by operation: from derivatives of a cost by its results to those by its inputs.
+"""Derivatives of traces, operation by operation, in reverse and forward.
 
-Each operation y = f(a, b, …) hands its share back, a* += y* df/da, in the opposite order (reverse accumulation: Griewank and
-Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself is computed once more with it.
+In reverse, each operation y = f(a, b, …) adds its share a* += y* df/da, from the last operation to the first (Griewank and
+Walther, Evaluating Derivatives, 2008, ch. 3). Values that the shares need are computed again.
 """
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ Number = Tracer | float
 
 def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]],
             ends: Iterable[Number] = ()) -> Callable[[Number], Number]:
-    """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
-    results: pairs of a result and the derivative by it.
+    """Return a function from a number to the derivative of a cost with respect to it.
 
-    Raises NotTraceableError for an operation whose derivative is not known here."""
+    results  pairs of a result and the derivative with respect to it
+    ends     numbers in addition to inputs of the trace whose derivatives are needed; the derivative does not continue beyond them
+
+    Raises NotTraceableError for an operation with an unknown derivative.
+    """
     cotangents: dict[int, Number] = {}
-    waiting: list[int] = []                                     # operations with shares, the last one first
+    waiting: list[int] = []                                     # operations with shares, from the last to the first
     ended, solved_unknowns = {x.k for x in ends if isinstance(x, Tracer)}, ops.solved_unknowns or {}
 
     def accumulate(x: Number, cotangent: Number) -> None:
@@ -42,7 +45,7 @@ def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]],
             if k == next(x for x in reversed(places) if x in cotangents):         # the last: the others are below it
                 for x, cotangent in solved_unknowns[k].back([cotangents.get(x, 0.0) for x in places]):
                     accumulate(x, cotangent)
-        elif k in ops.sincos_pairs:                                  # sine or cosine of x: the pair differentiates itself
+        elif k in ops.sincos_pairs:                                  # sine or cosine of x: derivatives from the pair
             x, derivative = ops.sincos_pairs[k]
             accumulate(x, cotangents[k] * derivative)
         elif name != "input":
@@ -94,15 +97,13 @@ VJP_RULES = {
 }
 
 
-# tangent ----------------------------------------------------------------------------------------------------------------
-
-# The tangent of a line, operation by operation: from rates of its inputs to those of its results (forward accumulation:
-# Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
+# Tangent: from rates of the inputs to rates of the results (forward accumulation, ibid.) --------------------------------
 
 def tangent(ops: Operations, inputs: Iterable[tuple[Tracer, Number]], results: Sequence[Number]) -> list[Number]:
-    """Rates of the results. inputs: pairs of an input and its rate; those of others are zero.
+    """Return the rates of the results. inputs: pairs of an input and its rate; those of others are zero.
 
-    Raises NotTraceableError for an operation whose derivative is not known here."""
+    Raises NotTraceableError for an operation with an unknown derivative.
+    """
     rates: dict[int, Number] = {x.k: rate for x, rate in inputs}
 
     def rate_of(x) -> Number:
@@ -112,7 +113,7 @@ def tangent(ops: Operations, inputs: Iterable[tuple[Tracer, Number]], results: S
         name, *operands = ops.operations[k]
         if name == "input":
             continue
-        if k in ops.sincos_pairs:                                    # sine or cosine of x: the pair differentiates itself
+        if k in ops.sincos_pairs:                                    # sine or cosine of x: derivatives from the pair
             x, derivative = ops.sincos_pairs[k]
             rates[k] = rate_of(x.k) * derivative
         elif any(not isinstance(rate_of(x), float) or rate_of(x) != 0.0 for x in operands):
@@ -124,7 +125,7 @@ def _rate(ops: Operations, name: str, y: Tracer, operands: list, rates: list[Num
     a, *rest = (Tracer(ops, x) if isinstance(x, int) else x for x in operands)
     if name == "less":
         return where_less(a, rest[0], *rates[2:])
-    if name == "sqrt":                                          # at 0, where a force begins, what it is multiplied with is 0, too
+    if name == "sqrt":                                          # at 0, where a force begins, its factor is 0, too
         return where_less(0.0, y, rates[0] * 0.5 / y, 0.0)
     if name not in VJP_RULES:
         raise NotTraceableError

@@ -1,8 +1,8 @@
-"""A number that records: kernels run over it in plain Python and write down what they do with it.
+"""Numbers that list operations: kernels run over them in plain Python, which gives the trace of a function for one robot.
 
-Loops over bodies unroll, indices and branches on the robot vanish, and what is left is a *tape*: one straight list of operations
-for one robot. An operation stands on the tape once, however often kernels ask for it. Operations on constants are done at once,
-x + 0, x * 1 and x * 0 are none: inputs are checked to be finite, so that 0 * x is 0.
+Loops over bodies are unrolled, and indices and branches on the robot disappear; the result is a list of operations. Equal
+operations are listed once. Operations on constants are computed, and x + 0, x * 1 and x * 0 need no operation: inputs are checked
+to be finite, so that 0 * x is 0.
 """
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import numpy as np
 
 from liedyn.lie.simd import TWO_OVER_PI, reduced_sincos
 
-# Of a placement's entries: what rounding has left of 0, 1 and -1. Taking it for that changes a rotation by less than the rounding
-# of the numbers that it was made from.
+# Entries of a placement that are so near to 0, 1 or -1 are taken as these values. This changes a rotation by less than the
+# rounding of the numbers that it was made from.
 _ROUNDING = 1e-15
 _MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x in its last bits
-Operand = int | float           # the place of an operation on the tape, or a constant
+Operand = int | float           # the index of an operation of the trace, or a constant
 
 
 class NotTraceableError(Exception):
-    """A kernel asks what a recorded number is, on which a line cannot branch, or for a function that lines do not have."""
+    """A kernel branches on the value of a number, or calls a function that generated code does not have."""
 
 
 class Operations:
-    """Operations (name, operands …) in the order in which they were first asked for.
+    """Operations (name, operands …) in the order of their first use.
 
-    library   whether sine and cosine are operations, for whom has a library for them; else they are made of others
-    angles    of sines and cosines
-    turned    places of sines and cosines of lines: the angle of each, and its derivative by that
-    bounds    (x, bound): what kernels verify is x < bound
-    finite    numbers that kernels verify to be finite
-    solved    places of numbers that solve equations, and their `SolvedUnknowns`; None: nobody will ask for derivatives of these
-    known     (nv,) accelerations that are read in place of being solved for; None
+    libm                 whether sine and cosine are operations, of a C library; otherwise they consist of other operations
+    angles               of sines and cosines
+    sincos_pairs         indices of sines and cosines: the angle of each, and its derivative with respect to that
+    bounds               (x, bound): kernels check that x < bound
+    finite               numbers that kernels check to be finite
+    solved_unknowns      indices of numbers that solve equations, and their `SolvedUnknowns`; None if no derivatives are needed
+    known_accelerations  (nv,) accelerations that are read instead of being solved for; None
     """
 
     def __init__(self, libm: bool = False) -> None:
@@ -48,6 +48,7 @@ class Operations:
         self.known_accelerations: np.ndarray | None = None
 
     def emit(self, *operation) -> Tracer:
+        """Return the operation as a number; an equal operation is not listed again."""
         key = operation, tuple(map(type, operation))        # 5.0 is a number, 5 an operation; for a dictionary they are equal
         k = self._indices.get(key)
         if k is None:
@@ -56,16 +57,16 @@ class Operations:
         return Tracer(self, k)
 
     def copy(self, x) -> Tracer:
-        """The number x as an operation that is not shared with any other, as `emit` would."""
+        """Return the number x as an operation that is not shared with any other."""
         self.operations.append(("fadd", operand(x), -0.0))
         return Tracer(self, len(self.operations) - 1)
 
     def inputs(self, name: str, count: int) -> np.ndarray:
-        """(count,) numbers that a line reads from the array `name`."""
+        """Return (count,) numbers that generated code reads from the array `name`."""
         return object_array([self.emit("input", name, i) for i in range(count)])
 
     def live_operations(self, results) -> list[int]:
-        """Operations that the results rest on, in order."""
+        """Return the operations on which the results depend, in order."""
         found: set[int] = set()
         waiting = [x.k for x in results if isinstance(x, Tracer)]
         while waiting:
@@ -76,16 +77,17 @@ class Operations:
         return sorted(found)
 
     def operand_indices(self, k: int) -> list[int]:
-        """Operations that operation k takes."""
+        """Return the operations that are operands of operation k."""
         name, *operands = self.operations[k]
         return [] if name == "input" else [x for x in operands if isinstance(x, int)]
 
 
 class SolvedUnknowns:
-    """Numbers of a tape that solve equations: derivatives are found from the equations, not from the way to the solution.
+    """Numbers of a trace that solve equations. Their derivatives come from the equations, not from the operations of the
+    solution.
 
-    places          of these numbers
-    back(shares)    from derivatives of a cost by each of them: pairs of a number that the equations rest on, and that by it
+    places        indices of these numbers
+    back(shares)  from derivatives of a cost with respect to each of them: pairs of a number in the equations and its derivative
     """
 
     def __init__(self, unknowns, back):
@@ -93,7 +95,7 @@ class SolvedUnknowns:
 
 
 class Tracer:
-    """Operation k of a tape."""
+    """Operation k of a trace, as a number."""
 
     __slots__ = ("k", "ops")
 
@@ -125,7 +127,7 @@ def operand(x) -> Operand:
 
 
 def object_array(values) -> np.ndarray:
-    """(n,) array of numbers of any kind."""
+    """Return an (n,) array of numbers of any kind."""
     out = np.empty(len(values), object)
     out[:] = values
     return out
@@ -196,14 +198,17 @@ def _round_to_integer(x: float) -> float:
     return float(round(x)) if abs(x) < 2.0 and abs(x - round(x)) < _ROUNDING else x
 
 
-# what kernels import from `lanes` -----------------------------------------------------------------------------------
+# functions of `lie.simd` --------------------------------------------------------------------------------------------
 def load(array, k):
     x = array[k]
     return x if isinstance(x, Tracer) else float(x)
 
 
 def load_pose(array, i):
-    """As in `rows`. Only here a small number is rounding: an inertia or a gain may be as small."""
+    """Load a pose as `lie.vectors.load_pose` does.
+
+    Only in poses are small numbers rounding; an inertia or a gain may be small.
+    """
     x = [y if isinstance(y, Tracer) else _round_to_integer(y) for y in array[12 * i:12 * i + 12]]
     return tuple(x[:9]), tuple(x[9:])
 
@@ -217,7 +222,7 @@ def number_like(array, x):
 
 
 def where_less(x, y, yes, no):
-    """yes where x < y, else no (also where x or y is NaN)."""
+    """Return yes where x < y, else no (also where x or y is NaN)."""
     ops = next((z.ops for z in (x, y, yes, no) if isinstance(z, Tracer)), None)
     if ops is None or not (isinstance(x, Tracer) or isinstance(y, Tracer)):
         return yes if x < y else no
@@ -234,14 +239,14 @@ def sqrt(x): return x.ops.emit("sqrt", x.k) if isinstance(x, Tracer) else math.s
 
 
 def all_less(x, bound) -> bool:
-    return x < bound               # of a recorded number: NotTraceableError
+    return x < bound               # raises NotTraceableError for a tracer
 
 
 def not_traceable(*arguments):
     raise NotTraceableError
 
 
-# what kernels verify: bounds of the line -------------------------------------------------------------------------------
+# checks of kernels: bounds of the trace -----------------------------------------------------------------------------------
 def is_below(x, bound) -> bool:
     if not isinstance(x, Tracer):
         return x < bound
@@ -265,7 +270,7 @@ def _finite(x) -> bool:
 
 
 def sincos(x):
-    """Sine and cosine; the number of quarter turns is read from the last bits of a sum, which every processor does alike."""
+    """Return sine and cosine. The number of quarter turns is read from the last bits of a sum, equally on every processor."""
     if not isinstance(x, Tracer):
         return math.sin(x), math.cos(x)
     if x.ops.libm:
@@ -280,15 +285,16 @@ def sincos(x):
 
 # library ----------------------------------------------------------------------------------------------------------------
 
-# Functions of the C library over numbers that record, and over floats as NumPy has them: no exception, but NaN or infinity.
+# Functions of the C library over tracers, and over floats by NumPy: NaN or infinity instead of exceptions.
 
-# by the names that C and Python's `math` share, with the number of arguments
+# names that C and Python's `math` share, with their numbers of arguments
 _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power", "quotient": "divide"}
 LIBM_ARITY = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
              "floor": 1, "atan2": 2, "pow": 2}
 
 
 def libm_function(name: str):
+    """Return a function of the C library for tracers and floats."""
     of_floats = getattr(np, _NUMPY.get(name, name))
 
     def apply(*x):
@@ -303,5 +309,5 @@ def quotient(x, y):
 
 
 _quotient = libm_function("quotient")
-# in the place of `math`
+# replaces `math`
 c_math = types.SimpleNamespace(**{name: libm_function(name) for name in (*LIBM_ARITY, "sqrt")}, nan=np.nan)
