@@ -1,7 +1,11 @@
 """Words of the field: names that were replaced by standard terms do not come back, and phrases that are still left only become
 fewer."""
 import ast
+import builtins
+import io
+import keyword
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -53,3 +57,30 @@ def test_phrases_only_become_fewer(phrase):
     count = tuple(sum(len(re.findall(phrase, path.read_text(encoding="utf-8"), re.IGNORECASE)) for path in paths)
                   for paths in ([path for path in SOURCES if "src" in path.parts], PAGES))
     assert count == REMAINING[phrase], f"lower the number to {count}" if count < REMAINING[phrase] else f"more uses: {count}"
+
+
+# Names in back quotes that are not of this package: of other libraries, and parts of names of columns.
+OTHER_NAMES = {"findobj", "grad", "jit", "vmap", "refresh", "motion_name", "csv", "Condition", "threading", "RotationSpline"}
+
+
+def words_of(path: Path) -> set[str]:
+    """Identifiers of a source, and words of its short strings."""
+    strings = (node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+               if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 60)
+    return identifiers(path) | {word for text in strings for word in re.findall(r"\w+", text)} | set(path.with_suffix("").parts)
+
+
+def quoted_names(source: str) -> set[str]:
+    """Names in back quotes in docstrings and comments."""
+    texts = [token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT]
+    texts += [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source))
+              if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    return {name for text in texts for name in re.findall(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)", text)}
+
+
+def test_names_in_docstrings_and_comments_exist():
+    sources = [path for path in SOURCES if "src" in path.parts]
+    known = set().union(*map(words_of, sources)) | set(dir(builtins)) | set(keyword.kwlist) | OTHER_NAMES | {""}
+    unknown = {path: {name for name in quoted_names(path.read_text(encoding="utf-8")) if not known.issuperset(name.split("."))}
+               for path in sources}
+    assert not {path.relative_to(ROOT).as_posix(): names for path, names in unknown.items() if names}

@@ -1,7 +1,7 @@
 """Inverse, forward and hybrid dynamics with their time derivatives along the rows of a trajectory file.
 
-What the file lacks is derived by splines (`manifold_spline`), and carried through the dynamics twice more, by splines of another
-degree and with noise added: what the results then differ by is told as their error.
+What the file lacks is derived by splines (`numerical_differentiation`), and carried through the dynamics twice more, by splines
+of another degree and with noise added: what the results then differ by is told as their error.
 """
 from __future__ import annotations
 

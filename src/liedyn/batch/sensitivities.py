@@ -1,6 +1,6 @@
 """Derivatives of the outputs of a sweep by what varies, at one place of it.
 
-Of runs that are computed in one batch they are exact for the steps as these are computed (`step_rates`), of jobs along a
+Of runs that are computed in one batch they are exact for the steps as these are computed (`rates_of_simulation`), of jobs along a
 trajectory by the derivatives of the dynamics by parameters; outputs are differentiated as they are evaluated (`rates`). Else:
 central differences.
 """

@@ -36,7 +36,7 @@ MAX_CLOSURE_ERROR = 1e-5      # rad or lengths of the loop: what the last of the
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # the processor's instruction cache
 MIN_CALLED_OPERATIONS = 1000
-DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # codes in addition to those of `right_hand_side` and `by_parts`
+DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # in addition to codes of `right_hand_side`, `driver`
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class BatchStep:
 
     clock     (1, 4) length of the step, and its times
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
-    values    (N, k) numbers, for a run by itself `numbers`: as of a `Step`
+    values    (N, k) numbers, for a single run `numbers`
     q, v      (N, nq), (N, nv)
     work      (N, 1 + 4 events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more;
               then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be

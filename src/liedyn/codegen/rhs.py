@@ -320,8 +320,8 @@ class _ConstrainedTracing(_ScenarioTracing):
 # The derivative of the right-hand side of a simulation by its state, as a line: for implicit methods --------------------
 
 # The rates are recorded as for a `GeneratedRhs`, then their tangent along a direction of the state. Each direction is a state of
-# a batch, so a register holds as many as it has numbers. What the directions share, the state and what a `Line` holds, is read
-# once.
+# a batch, so a register holds as many as it has numbers. What the directions share, the state and the arrays of `GeneratedCall`,
+# is read once.
 
 _SHARED_INPUTS = "t", "q0", "y", "curves", "held", "numbers"         # as a `GeneratedRhs` takes them
 

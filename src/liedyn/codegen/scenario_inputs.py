@@ -24,7 +24,8 @@ _UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coeff
 
 
 class ConstraintTables(NamedTuple):
-    """What a line depends on under constraints: signals and turns as in `LoopPlant`, whether Baumgarte's stabilization acts."""
+    """What a line depends on under constraints: signals and turns as in `ConstrainedSystem`, whether Baumgarte's stabilization
+    acts."""
 
     signal: np.ndarray
     turn: np.ndarray

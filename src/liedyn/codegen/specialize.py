@@ -118,8 +118,8 @@ class GeneratedBatchFunction:
 
 
 class GeneratedFunction:
-    """The same for one state, or a batch of one. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the
-    arrays that only hold results it returns new ones, one or a tuple, or None."""
+    """The same for one state, or a batch of one. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.INVALID_ARGUMENTS`;
+    without the arrays that only hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: ObjectCode, shapes: list[tuple[int, ...]]):
         self._engine = load_engine(built.code)

@@ -62,7 +62,7 @@ class InitialValueProblem:
     sampled              laws of a sampled controller (`simulation.control.sampled_control`); or None
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
-                         state by the schedule's laws (`control_laws.feedback`); None: implicit methods take differences
+                         state by the schedule's laws (`control.law_derivatives`); None: implicit methods take differences
     signal_names, signal_locations   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
@@ -151,7 +151,7 @@ class InitialValueProblem:
 
     @cached_property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
-        """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
+        """The derivative of the right-hand side as a line, see `RhsJacobian`; None where there is none, and under constraints."""
         if self.constraints is not None or self.generated_rhs is None:
             return None
         return generated_rhs_jacobian(self.tables())

@@ -71,7 +71,7 @@ class RightHandSide:
         return self._call_or_fall_back(rates_compiled, arguments)
 
     def evaluate_stages(self, *arguments) -> int:
-        """(method, t, h, ceiling, state, stages, first, last, work): see `rates_of_stages`."""
+        """(method, t, h, ceiling, state, stages, first, last, work): see `stage_rates`."""
         return self._call_or_fall_back(stage_rates_compiled, arguments)
 
     def bring_back(self, *arguments) -> int:

@@ -66,7 +66,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
                   progress: Callable[[float], None] = lambda fraction: None, controller=None,
                   observer: RunObserver | None = None) -> Segment:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
-    controller: see `HeldTorques`, of a problem that is `sampled`.
+    controller: see `ZeroOrderHold`, of a problem that is `sampled`.
 
     Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """

@@ -2,10 +2,10 @@
 
 While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
 A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
-(Hairer, Norsett, Wanner, Solving ODEs I, II.6). An event keeps its sign from segment to segment (`Start.signs`), and has happened
-where the sign changes or zero is reached; while it is disarmed, only beyond its rounding. Where a switch goes to and fro at once
-(dry friction that sticks), no cut helps: it is let loose until the next break of the schedule, and changes sides only between
-steps.
+(Hairer, Norsett, Wanner, Solving ODEs I, II.6). An event keeps its sign from segment to segment (`SegmentStart.signs`), and has
+happened where the sign changes or zero is reached; while it is disarmed, only beyond its rounding. Where a switch goes to and fro
+at once (dry friction that sticks), no cut helps: it is let loose until the next break of the schedule, and changes sides only
+between steps.
 """
 from __future__ import annotations
 

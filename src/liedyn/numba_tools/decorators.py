@@ -1,4 +1,4 @@
-"""The decorators of all compiled code. What they compile is kept by `code_cache`."""
+"""The decorators of all compiled code. What they compile is cached by `compile_cache`."""
 from __future__ import annotations
 
 from functools import partial

@@ -1,20 +1,19 @@
-"""What leans on internals of Numba, in one place. Each piece has a plain fallback, which it takes by itself where it does not
-find what it needs, and always where LIEDYN_NUMBA_INTERNALS=off (unset or auto: no).
+"""Uses of internals of Numba. Each has a plain fallback, which is selected if an internal is missing, and always with
+LIEDYN_NUMBA_INTERNALS=off (unset or auto: no).
 
-| piece         | leans on (Numba 0.60 to 0.62)                                    | without it                               |
+| use           | internals (Numba 0.60 to 0.62)                                   | without it                               |
 |---------------|------------------------------------------------------------------|------------------------------------------|
-| `views`       | numba.np.arrayobj: `make_array`, `populate_array`                | slices, a function each: compiles longer |
-| `stack`       | the pass `NativeLowering`, `Lower.setup_function`, and llvmlite's | loops of eight states take 9% (AVX2) to  |
-|               | `attributes.alignstack`                                          | 29% (AVX-512) longer                     |
-| `dispatchers` | `_insert`, `_compile_for_args` of dispatchers, and the options   | 2.5 times as long to compile             |
+| views         | numba.np.arrayobj: `make_array`, `populate_array`                | slices compile longer                    |
+| stack         | the pass `NativeLowering`, `Lower.setup_function`, and llvmlite's | kernels on eight states take 9 % (AVX2)  |
+|               | `attributes.alignstack`                                          | to 29 % (AVX-512) longer                 |
+| dispatchers   | `_insert`, `_compile_for_args` of dispatchers, and the options   | 2.5 times as long to compile             |
 |               | `no_cpython_wrapper`, `no_cfunc_wrapper`; `JITCodeLibrary`'s     |                                          |
 |               | `_optimize_final_module`, `_finalize_final_module`, the pass     |                                          |
 |               | `FixupArgs`                                                      |                                          |
 
-More lean on internals and stand where they are used: `code_cache` on Numba's `NullCache` and `CompileResult`, `jit` on
-`_can_compile` and `add_overload` of dispatchers, `pointer_call` on `populate_array` and the names of C wrappers.
-`codegen.python_call`, which leans on the binary interfaces of CPython and NumPy, tests itself and goes through ctypes where
-they differ.
+Other modules use internals, too: `compile_cache` Numba's `NullCache` and `CompileResult`, `decorators` `_can_compile` and
+`add_overload` of dispatchers, `populate_array` and the names of C wrappers. `codegen.python_call` uses the binary interfaces of
+CPython and NumPy; it checks them and uses ctypes if they differ.
 """
 import os
 from functools import partial

@@ -273,7 +273,7 @@ def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
 
 
 class _HeldForces:
-    """Joint forces of one run, as `HeldTorques` wants them: row k of a series from k dt on."""
+    """Joint forces of one run, as `ZeroOrderHold` wants them: row k of a series from k dt on."""
 
     def __init__(self, series: np.ndarray, dt: float, first: int = 0):
         self.series, self.dt, self.k = series, dt, first

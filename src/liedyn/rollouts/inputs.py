@@ -133,7 +133,7 @@ class RolloutInputs:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
         self.warnings: list[str] = []                                      # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
-        self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs of `run_sequentially`
         self.singular_times: dict[int, float] = {}                            # when those passed a singular configuration
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
@@ -253,7 +253,7 @@ class RolloutInputs:
         return self.model.nv + (0 if self.contacts is None else self.contacts.contacts.material.size)
 
     def values(self) -> np.ndarray:
-        """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
+        """(N, k) numbers of each run, to be written to: as in `BatchStep.numbers`."""
         parts = [self.tau[:, 0]]
         if self.contacts is not None:
             bound = self.contacts.contacts

@@ -466,7 +466,7 @@ def _raise_not_closed(model, q, constraint_motion, size):
 
 def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
     """Of projections of the position, of those of the velocity, and of motion in which the coordinates `prescribed` (nv,) have
-    given accelerations, each in the order in which `constraint_solver` takes them. q (nq,): closed."""
+    given accelerations, each in the order in which `constraints.solver` takes them. q (nq,): closed."""
     none, found = np.zeros(model.nv, dtype=bool), []
     for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                               (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),

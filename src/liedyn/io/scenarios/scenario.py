@@ -165,7 +165,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A law that gives forces of joints, see `control` (elastic joints) and `laws` (rigid joints) in `simulation.control_laws`.
+    """A law that gives forces of joints, see `control` (elastic joints) and `laws` (rigid joints) in `simulation.control`.
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints

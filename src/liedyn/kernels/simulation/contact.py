@@ -48,7 +48,7 @@ class Contacts(NamedTuple):
     """m pairs of a sphere (of a link a) and what it touches."""
 
     link: np.ndarray       # (m,) int64: a
-    slot: np.ndarray       # (m,) int64: row of `MotionWork.wrench`
+    slot: np.ndarray       # (m,) int64: row of `MotionWorkspace.wrench`
     first: np.ndarray      # (m + 1,) int64: the part of `path` of each contact
     path: np.ndarray       # int64: bodies to that of a, from the ground or from below the last body that carries both links
     centre: np.ndarray     # (3m,) of the sphere, link frame

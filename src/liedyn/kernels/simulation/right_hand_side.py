@@ -268,12 +268,12 @@ def link_rotation(tree, link, q):
     return T[0]
 
 
-# Constraints within a simulation: motions of driven closures from signals, and what `by_parts` does at a state ----------
+# Constraints in a simulation: motions of driven closures from signals, operations of `constraints.driver` at a state -----
 
 class ConstrainedSystem(NamedTuple):
     """The constraints of a run."""
 
-    constraint_ws: np.ndarray          # see `constraint_ws`
+    constraint_ws: np.ndarray          # see `stages.ConstraintWorkspace`
     signal: np.ndarray        # (6 driven,) int64: x y z, roll pitch yaw of each driven closure
     turn: np.ndarray          # (9 driven,) rotation from the kernels' frame A to the file's
     constraint_motion: np.ndarray         # (24 driven,) of the desk: motion at the last evaluation
@@ -312,7 +312,7 @@ def solve_at_state(constraints, ws):
 
 @inline_kernel
 def constrained_hybrid(constraints, ws):
-    """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
+    """`hybrid` under the constraints; writes the multipliers too. Returns a code of `constraints.driver`."""
     d, code = solve_at_state(constraints, ws)
     copy_array(d.out_a, ws.a)
     copy_array(d.out_tau, ws.tau)

@@ -18,7 +18,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
     """Runs first … until - 1, each from its state in from_q, from_v, from_auxiliary at its step `first_step`, to that in q, v,
     work; these may be the same arrays where all begin at one step.
 
-    step, rows   addresses, see `WholeStep`; rows 0: accelerations and forces are not kept
+    step, rows   addresses, see `BatchStep`; rows 0: accelerations and forces are not kept
     wide         states to a register
     more         numbers of a, tau and wrench together; 0 without rows
     row          (S + 1,) which output stands before step s; -1: none
@@ -26,7 +26,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
     driven       places in `values` (N, k) that take `series` (1 or N, 1 or S, m), step after step
     last         (N,) steps of each run; ended (N,) where one went wrong, or stays since an event happens in the next step (code
                  EVENT), else -1; codes (N,) why
-    work         (N, 1 + events): supplied, then sides of events, see `WholeStep`
+    work         (N, 1 + events): supplied, then sides of events, see `BatchStep`
     out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R); those after the end of a run are left as they are
     rest_q       (nq,) where a run that has ended, or not yet begun, waits for the others
     scratch      (RUNS_PER_BLOCK (nq + nv + 1 + events + k + l + more + 1),) the runs that go together, in blocks of `simd_width`,

@@ -215,8 +215,8 @@ def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
 
 
 def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarray:
-    """(driven, 2 nv) derivative of joint forces where `elastic_law` or `task_law` acts, by extrapolated differences: good to ten
-    digits."""
+    """(driven, 2 nv) derivative of joint forces where `elastic_joint_law` or `task_space_law` acts, by extrapolated differences:
+    good to ten digits."""
     nv, rhs = problem.model.nv, RightHandSide(problem, problem.signals)
 
     def along(x):

@@ -158,8 +158,8 @@ def task_space_warnings(segments) -> list[str]:
 
 
 def smallest_mobility(model, task: Task, q) -> np.ndarray:
-    """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_law`), without those of directions in which no joint moves
-    the link: in a world where they do not turn."""
+    """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_space_law`), without those of directions in which no joint
+    moves the link: in a world where they do not turn."""
     A = _scaled_mobility(model, task, q)
     unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _MOBILITY_TOLERANCE if len(A) else np.zeros(0, dtype=bool)
     return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
