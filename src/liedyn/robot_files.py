@@ -3,15 +3,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from liedyn.arrays import ArrayLike, Base
 from liedyn.errors import CheckFailed, ModelError, Place, UsageError, warn
-from liedyn.io.robots.visual_shapes import LinkShape, shapes_of_urdf, shapes_of_yaml, urdf_root
-from liedyn.io.robots.write_urdf import Omission, Subset, as_urdf
+from liedyn.io.robots.robot_formats import (
+    FORMATS,
+    RobotFormat,
+    format_of_file,
+    formats_of_ending,
+    in_words,
+    written_endings,
+    written_formats,
+)
+from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape
+from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Robot
 from liedyn.model.model import Model, build
 
@@ -23,8 +32,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     Parameters
     ----------
     path : path
-        URDF, MJCF (ending .xml), or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it
-        names.
+        URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
+        loops.yaml), with the robot that it names.
     base, loops
         As for `load`.
     overrides : sequence of "key.path=value"
@@ -49,20 +58,12 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     if path.name.endswith("loops.yaml") and loops is None:
         from liedyn.io.robots.robot_yaml import robot_of_loops
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
-    kind = path.suffix.lower()
-    if kind in (".yaml", ".yml"):
-        from liedyn.io.robots.robot_yaml import read_robot_yaml as read
-    elif kind == ".mjcf" or (kind == ".xml" and _is_mjcf(path)):
-        from liedyn.io.robots.mjcf import read_mjcf as read
-    elif kind in (".urdf", ".xml", ".xacro"):
-        from liedyn.io.robots.urdf import read_urdf as read
-    else:
-        raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
-                         expected=".urdf, .yaml, .yml or .xml")
-    if overrides and kind not in (".yaml", ".yml"):
+    format = format_of_file(path)
+    if overrides and not format.has_keys:
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
-    robot = _with_constraints(read(path, overrides) if overrides else read(path), path, loops)
+    robot = format.read(path, overrides) if overrides else format.read(path)
+    robot = _with_constraints(robot, path, loops, format)
     if base not in (None, "fixed", "floating"):
         raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
     return dataclasses.replace(robot, base=base) if base else robot
@@ -128,12 +129,12 @@ def robot_warning_text(model: Model) -> list[str]:
             f"{'it' if one else 'them'}); the first: {model.warnings[0]}"]
 
 
-def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
+def _with_constraints(robot: Robot, path: Path, loops, format: RobotFormat) -> Robot:
     from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file
     warnings = ()
     if loops is not None:
         found = read_loops_file(loops)
-    elif path.suffix.lower() in (".yaml", ".yml"):
+    elif format.has_constraints:
         return robot
     else:
         found, warnings = loops_beside(path)
@@ -142,16 +143,7 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
     return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
 
 
-def _is_mjcf(path: Path) -> bool:
-    from liedyn.io.robots.xml_elements import root_tag
-    return root_tag(path) == "mujoco"
-
-
 # From a model to a file: finds the format by the file's ending ----------------------------------------------------------
-
-FORMATS = {".urdf": "urdf", ".yaml": "yaml", ".yml": "yaml"}
-_CALLED = {"urdf": "URDF", "yaml": "robot YAML"}
-
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
@@ -172,10 +164,10 @@ class Conversion:
 
     def check(self, *, lossy: bool = False, source: str | None = None) -> None:
         """ModelError where the robot of the text would move otherwise, or, with `lossy`, could not be computed."""
-        lost = [loss for loss in self.losses if loss.dynamics]
+        title, lost = FORMATS[self.format].title, [loss for loss in self.losses if loss.dynamics]
         if lost and not lossy:
             more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
-            raise ModelError(f"a {_CALLED[self.format]} cannot describe the dynamics of this robot: "
+            raise ModelError(f"a {title} cannot describe the dynamics of this robot: "
                              f"{'; '.join(map(str, lost[:3]))}{more}", place=Place(source),
                              hint="--lossy or lossy=True writes what remains, and lists all that is lost")
         if not lost:
@@ -183,7 +175,7 @@ class Conversion:
         try:
             build(self.robot)
         except ModelError as error:
-            raise ModelError(f"what a {_CALLED[self.format]} can describe of this robot cannot be computed: {error}") from None
+            raise ModelError(f"what a {title} can describe of this robot cannot be computed: {error}") from None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -239,33 +231,31 @@ def format_of(path: Path) -> str:
     """The format that the ending of a file to write names; UsageError for others."""
     if path.name.endswith("loops.yaml"):
         raise UsageError(f"{path} is the name of a loops file; expected another name for a robot")
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(FORMATS)}")
-    return found
+    formats_of_ending(path)
+    found = written_endings()
+    if path.suffix.lower() not in found:
+        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(found)}")
+    return found[path.suffix.lower()]
 
 
 def convert(model: Model | Robot, format: str, name: str | None = None) -> Conversion:
-    """The text of a robot in a format, "urdf" or "yaml", with what it cannot say; the robot is validated first.
+    """The text of a robot in a format such as "urdf", with what it cannot say; the robot is validated first.
 
     name: of the file; None: the text stands alone, so that a URDF cannot have loops and couplings."""
     robot = model if isinstance(model, Robot) else model.description
     build(robot)
-    from liedyn.io.robots.write_robot_yaml import loops_yaml, robot_yaml
-    from liedyn.io.robots.write_urdf import urdf
-    shapes, lost = _shapes(robot.source, format)
-    if format == "yaml":
-        subset = _as_yaml(robot)
-        return Conversion(format, robot_yaml(subset.robot), None, subset.robot, (), (*subset.losses, *lost))
-    subset, loops = as_urdf(robot), None
-    if robot.loops or robot.couplings:
+    if format not in written_formats():
+        raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
+    target, loops = FORMATS[format], None
+    shapes, lost = _shapes(robot.source, target)
+    subset, text = target.write(robot, shapes)
+    if (robot.loops or robot.couplings) and not target.has_constraints:
         if name is None:
-            subset.losses += [Omission(one.name, "the constraint is left out: it needs a loops file next to the URDF")
+            subset.losses += [Omission(one.name, f"the constraint is left out: it needs a loops file next to the {target.title}")
                               for one in (*robot.loops, *robot.couplings)]
         else:
             loops = loops_yaml(subset.robot, name)
             subset.rewritten.append(f"loops and couplings are in {loops_path_of(Path(name))}, which other programs do not read")
-    text = urdf(subset.robot, shapes)
     return Conversion(format, text, loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *lost))
 
 
@@ -281,7 +271,7 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     texts = {path: converted.text}
     if converted.loops is not None:
         texts[loops_path_of(path)] = converted.loops
-    elif converted.format == "urdf" and (found := found_beside(path)[0]) is not None:
+    elif not FORMATS[converted.format].has_constraints and (found := found_beside(path)[0]) is not None:
         count = len(found.loops) + len(found.couplings)
         raise UsageError(f"a loops file next to {path} would add {count} constraint(s) to the robot; move it, or use "
                          "another name")
@@ -293,37 +283,25 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     return tuple(texts)
 
 
-def _shapes(source: str | None, format: str):
+def _shapes(source: str | None, target: RobotFormat):
     """Primitives for drawing by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
     that is still there."""
     if source is None or not os.path.isfile(source):
         return {}, ()
-    count, of_yaml = count_shaped(source), Path(source).suffix.lower() in (".yaml", ".yml")
-    if count and format == "yaml":
+    format = format_of_file(Path(source))
+    shapes, count = format.link_shapes(Path(source), ())
+    if count and not target.writes_shapes:
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
-    elif count and not of_yaml:
+    elif count and not format.only_primitives:
         message = "meshes and collision shapes are left out; primitives are written for drawing"
     else:
-        return link_shapes(source), ()
-    return link_shapes(source), (Omission("shapes", message, dynamics=False),)
+        return shapes, ()
+    return shapes, (Omission("shapes", message, dynamics=False),)
 
 
 def yaml_of(model: Model) -> str:
     """The text of a robot YAML from which `load` builds the same model."""
-    from liedyn.io.robots.write_robot_yaml import robot_yaml
-    return robot_yaml(_as_yaml(model.description).robot)
-
-
-def _as_yaml(robot: Robot) -> Subset:
-    """A robot YAML says everything but a mimic of what does not exist or does not move."""
-    names, out = {joint.name for joint in robot.joints}, Subset(robot)
-    for joint in robot.joints:
-        if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):
-            message = f"its mimic of {joint.mimic.joint}, which has no effect, is left out"
-            out.losses.append(Omission(joint.name, message, dynamics=False))
-    lost = {loss.element for loss in out.losses}
-    out.robot = replace(robot, joints=tuple(replace(j, mimic=None) if j.name in lost else j for j in robot.joints))
-    return out
+    return robot_yaml(as_yaml(model.description).robot)
 
 
 # Shapes of a robot file of any format -----------------------------------------------------------------------------------
@@ -334,21 +312,9 @@ def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[s
     Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. Of
     an MJCF file, its geoms.
     """
-    if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return shapes_of_yaml(path)
-    root = urdf_root(path)
-    if root is None:
-        from liedyn.io.robots.mjcf import mjcf_shapes
-        return mjcf_shapes(path)
-    return shapes_of_urdf(root, visible)
+    return format_of_file(Path(path)).link_shapes(Path(path), visible)[0]
 
 
-def count_shaped(path: str | os.PathLike) -> int:
-    """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
-    if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return len(shapes_of_yaml(path))
-    root = urdf_root(path)
-    if root is None:
-        from liedyn.io.robots.mjcf import count_mjcf_shaped
-        return count_mjcf_shaped(path)
-    return sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))
+def link_meshes(path: str | os.PathLike, folders: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+    """Meshes by link, of a robot file that has been loaded without an error; `folders` are searched for their packages."""
+    return format_of_file(Path(path)).link_meshes(Path(path), folders)

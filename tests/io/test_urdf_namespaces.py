@@ -3,8 +3,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
-from liedyn.io.robots.visual_shapes import link_meshes
-from liedyn.robot_files import count_shaped, link_shapes
+from liedyn.io.robots.visual_shapes import shapes_of_urdf
+from liedyn.robot_files import link_meshes, link_shapes
 
 ROBOT = """<robot name="r"{declared}>
   <material name="red"><color rgba="1 0 0 1"/></material>
@@ -40,7 +40,7 @@ def test_namespaces_change_neither_dynamics_nor_shapes(tmp_path, plain, declared
     assert shapes == link_shapes(plain)
     assert shapes["arm"][0].sizes == (0.1, 0.1, 1.0) and shapes["arm"][0].colour == (1.0, 0.0, 0.0)
     assert [mesh.name for group in link_meshes(path).values() for mesh in group] == ["base.stl"]
-    assert count_shaped(path) == 2
+    assert shapes_of_urdf(path)[1] == 2
     ok("convert", path, "-o", tmp_path / "out.urdf")
     assert link_shapes(tmp_path / "out.urdf")["arm"][0].sizes == (0.1, 0.1, 1.0)
 

@@ -8,10 +8,10 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.robots.visual_shapes import link_meshes
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
+from liedyn.robot_files import link_meshes
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])

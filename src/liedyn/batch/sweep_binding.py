@@ -16,6 +16,7 @@ from liedyn.analysis.recorded_motion import robot_of
 from liedyn.analysis.trajectory_derivatives import value, with_parameters
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.io.robots.robot_formats import formats_of_ending
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.io.sweep_file import Distribution, Range, Sweep, SweepParameter
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
@@ -214,7 +215,7 @@ class SweepBinding:
         if name is not None and not one.is_number:
             found = next(x for x in one.values if not isinstance(x, float))
             raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
-        rest, is_yaml = one.of_robot, str(self.model.source).lower().endswith((".yaml", ".yml"))
+        rest, is_yaml = one.of_robot, any(format.has_keys for format in formats_of_ending(str(self.model.source)))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):
             return

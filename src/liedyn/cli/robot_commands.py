@@ -16,6 +16,7 @@ from liedyn.cli.options import (
     strict_option,
     text_output_option,
 )
+from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
@@ -71,9 +72,9 @@ def check(robots, base, loops, as_json, console):
 
 @click.command(short_help="Convert a robot file to URDF or robot YAML.")
 @robot_argument
-@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending .urdf, "
-              ".yaml or .yml; `-` for stdout.")
-@click.option("--to", "format", type=click.Choice(["urdf", "yaml"]), help="Format for `-o -`.")
+@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending "
+              f"{in_words(list(written_endings()))}; `-` for stdout.")
+@click.option("--to", "format", metavar=f"[{'|'.join(written_formats())}]", help="Format for `-o -`.")
 @click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
               "cannot describe is left out.")
 @with_console(base_option, loops_option, force_option, json_option)

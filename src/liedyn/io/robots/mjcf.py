@@ -250,21 +250,16 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
                  warnings=_findings(root, tree), source=os.fspath(path))
 
 
-def mjcf_shapes(path: str | os.PathLike) -> dict[str, tuple[LinkShape, ...]]:
+def mjcf_shapes(path: str | os.PathLike) -> tuple[dict[str, tuple[LinkShape, ...]], int]:
     """Primitives by link, of a file that has been read without an error: of the groups that MuJoCo's viewer shows; of a link
-    without, those of the others."""
+    without, those of the others. And how many links have geoms, meshes included."""
     tree, found = _bodies(read_mjcf_tree(path)), {}
     for name, geoms in tree.geoms.items():
         drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
         shapes = [(seen, one) for seen, one in drawn if one is not None]
         if shapes:
             found[name] = tuple(one for seen, one in shapes if seen) or tuple(one for _, one in shapes)
-    return found
-
-
-def count_mjcf_shaped(path: str | os.PathLike) -> int:
-    """How many links of a file that has been read without an error have geoms, meshes included."""
-    return sum(bool(geoms) for geoms in _bodies(read_mjcf_tree(path)).geoms.values())
+    return found, sum(map(bool, tree.geoms.values()))
 
 
 def _bodies(root: MjcfElement) -> BodyTree:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from liedyn.errors import ModelError
 from liedyn.io.robots.robot_schema import LINK, SHAPES
-from liedyn.io.robots.xml_elements import UrdfElement, read_urdf_tree, root_tag
+from liedyn.io.robots.xml_elements import UrdfElement, read_urdf_tree
 from liedyn.io.yaml_nodes import read_yaml
 from liedyn.model.description import Pose
 
@@ -32,22 +32,17 @@ link;
     colour: Colour | None = None
 
 
-def urdf_root(path: str | os.PathLike) -> UrdfElement | None:
-    """The <robot> of a URDF file; None for files of other formats. Raises ModelError as loading does."""
-    if Path(path).suffix.lower() in (".yaml", ".yml") or root_tag(path) == "mujoco":
-        return None
-    return read_urdf_tree(path)
-
-
-def shapes_of_urdf(root: UrdfElement, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
-    """The primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>."""
+def shapes_of_urdf(path: str | os.PathLike, visible: Container[str] = ()) -> tuple[dict[str, tuple[LinkShape, ...]], int]:
+    """The primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. And how many
+    links have shapes, meshes included."""
+    root = read_urdf_tree(path)
     materials, found = materials_of(root), {}
     for link in root.iterfind("link"):
         shapes = _primitives(link, "visual", materials)
         shapes = shapes or (() if link.get("name") in visible else _primitives(link, "collision", {}))
         if shapes:
             found[link.get("name")] = shapes
-    return found
+    return found, sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))
 
 
 def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
@@ -131,15 +126,13 @@ class LinkMesh:
     colour: Colour | None = None
 
 
-def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
-    """Meshes by link, of a robot file that has been loaded without an error; none of a file that is no URDF.
+def meshes_of_urdf(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+    """Meshes by link, of a URDF file that has been loaded without an error.
 
     `package://robot/part.stl` is robot/part.stl in one of the `roots` or in a folder above the file, or part.stl in one that is
     itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
     """
-    robot = urdf_root(path)
-    if robot is None:
-        return {}
+    robot = read_urdf_tree(path)
     materials = materials_of(robot)
     folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
     found = {}

@@ -4,9 +4,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from liedyn.errors import shown
 from liedyn.io.robots.robot_schema import MIMIC, written_limit
 from liedyn.io.yaml_values import number_text, plain, to_yaml
 from liedyn.model.description import (
@@ -225,3 +227,38 @@ def _frame(link: str, pose: Pose) -> str | dict:
 def _coupling(coupling: Coupling) -> dict:
     terms = {f"{joint}.{label}" if label else joint: factor for joint, label, factor in coupling.terms}
     return {"terms": terms, "offset": coupling.offset or None}
+
+
+# What a file format can say of a robot -----------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """What a file format cannot say of an element. dynamics: whether the robot moves otherwise without it."""
+
+    element: str
+    message: str
+    dynamics: bool = True
+
+    def __str__(self) -> str:
+        return f"{shown(self.element)}: {self.message}"
+
+
+@dataclass(slots=True)
+class Subset:
+    """robot: what remains; rewritten: what was put otherwise and means the same; losses: what the format cannot say."""
+
+    robot: Robot
+    rewritten: list[str] = field(default_factory=list)
+    losses: list[Omission] = field(default_factory=list)
+
+
+def as_yaml(robot: Robot) -> Subset:
+    """A robot YAML describes everything but a mimic of what does not exist or does not move."""
+    names, out = {joint.name for joint in robot.joints}, Subset(robot)
+    for joint in robot.joints:
+        if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):
+            message = f"its mimic of {joint.mimic.joint}, which has no effect, is left out"
+            out.losses.append(Omission(joint.name, message, dynamics=False))
+    lost = {loss.element for loss in out.losses}
+    out.robot = replace(robot, joints=tuple(replace(j, mimic=None) if j.name in lost else j for j in robot.joints))
+    return out

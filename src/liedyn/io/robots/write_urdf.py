@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.errors import shown
 from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import LinkShape
-from liedyn.io.robots.write_robot_yaml import rpy_of
+from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Link, Mimic, Pose, Robot
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.model import base_joint_name, joint_screws
@@ -119,27 +119,6 @@ def _number(x: float) -> str:
 
 _UNIT = 1e-12                        # a screw of this length or pitch besides 1 and 0 is one of rounding
 _DIRECT = ("fixed", "revolute", "continuous", "prismatic", "free")
-
-
-@dataclass(frozen=True, slots=True)
-class Omission:
-    """What a file format cannot say of an element. dynamics: whether the robot moves otherwise without it."""
-
-    element: str
-    message: str
-    dynamics: bool = True
-
-    def __str__(self) -> str:
-        return f"{shown(self.element)}: {self.message}"
-
-
-@dataclass(slots=True)
-class Subset:
-    """robot: what remains; rewritten: what was put otherwise and means the same; losses: what the format cannot say."""
-
-    robot: Robot
-    rewritten: list[str] = field(default_factory=list)
-    losses: list[Omission] = field(default_factory=list)
 
 
 def as_urdf(robot: Robot) -> Subset:

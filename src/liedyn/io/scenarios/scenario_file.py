@@ -23,6 +23,7 @@ from liedyn.io.file_schema import (
     default_of,
     kinds_with,
 )
+from liedyn.io.robots.robot_formats import TITLES, formats_of_ending
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
@@ -135,7 +136,7 @@ FORCE = Schema("external_force", (
     Field("until", Number(), "and before this one [s]", "the end", example=3.2, live=True)), how=_force)
 
 SCENARIO = Schema("scenario", (
-    Field("robot", File("robot file"), "path of a URDF, robot YAML or MJCF file", required=True,
+    Field("robot", File("robot file"), f"path of a {TITLES} file", required=True,
           missing="the path of a robot file",
         example="robot.yaml", live=True),
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
@@ -210,7 +211,7 @@ def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Override
     are relative to the current folder. `long` allows up to MOST_AT_ALL steps."""
     if isinstance(path, Mapping):
         return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
-    robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".mjcf", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
+    robot = any(not one.has_keys for one in formats_of_ending(path)) or is_robot(read_yaml(path, ScenarioError))
     return (scenario_of_robot if robot else read_scenario)(path, overrides, long)
 
 

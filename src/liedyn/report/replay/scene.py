@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import ComputationError, LiedynError, UsageError
-from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape, link_meshes
+from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape
 from liedyn.model.description import FREE, WORLD, Link
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
 from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
-from liedyn.robot_files import link_shapes
+from liedyn.robot_files import link_meshes, link_shapes
 
 GROUND = -1                             # the body of what does not move
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
