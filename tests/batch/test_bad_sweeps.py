@@ -56,7 +56,7 @@ BAD = [
     (vary("csv: {file: values.csv, column: b}"), r"values.csv:3: b: not a number; found 'x'"),
     (vary("csv: {file: others.csv, column: a}"), "others.csv:1: a: two columns have the same name"),
     (vary("csv: {file: others.csv, column: b}"), "others.csv:2: b: not a number; found '1_000'"),
-    (vary("csv: {file: others.csv, column: c}"), "others.csv:2: c: not a finite number; found 'nan'"),
+    (vary("csv: {file: others.csv, column: c}"), "others.csv:2: c: the value is not finite; found 'nan'"),
     (vary("csv: {file: others.csv, column: d}"), "others.csv:3: d: a value is missing"),
     (vary("csv: {file: empty.csv, column: a}"), "empty.csv: the file is empty"),
     ("parameters: [{key: '', list: [1]}]\n",

@@ -497,13 +497,14 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "message"), [("1,2\n3\n", "k.csv:2: a row of another length; found 1; expected 2 cells"),
-                                               ("q,v\n", "k.csv:1: cell 1: not a number"),
-                                               ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: a row of another length; found 3; "),
-                                               ("K,q.elbow\n", "the matrix is empty"),
-                                               ("K,q.elbow\nx,y\n", "k.csv:2: cell 2: not a number"),
-                                               ("1,inf\n", "k.csv:1: cell 2: not a finite"),
-                                               ("# 1\n", "k.csv: the matrix is empty"), ("", "the file is empty")])
+@pytest.mark.parametrize(("text", "message"), [
+    ("1,2\n3\n", "k.csv:2: the row has the wrong number of values; found '1 value'; expected 2"),
+    ("q,v\n", "k.csv:1: cell 1: not a number"),
+    ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: the row has the wrong number of values; found '3 values'; expected 2"),
+    ("K,q.elbow\n", "the matrix is empty"),
+    ("K,q.elbow\nx,y\n", "k.csv:2: cell 2: not a number"),
+    ("1,inf\n", "k.csv:1: cell 2: not a finite"),
+    ("# 1\n", "k.csv: the file contains comments only; expected rows of numbers"), ("", "the file is empty")])
 def test_bad_files_of_gains(of, tmp_path, text, message):
     (tmp_path / "k.csv").write_text(text)
     with pytest.raises(ScenarioError) as caught:

@@ -25,7 +25,7 @@ from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, UsageError, nearest
-from liedyn.io.trajectory_csv import LONGEST_LINE
+from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose

@@ -13,7 +13,8 @@ from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, UsageError, nearest
-from liedyn.io.trajectory_csv import LONGEST_LINE, MAY_BE_EMPTY
+from liedyn.io.csv_table import LONGEST_LINE
+from liedyn.io.trajectory_csv import MAY_BE_EMPTY
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import format_names, select_names
 

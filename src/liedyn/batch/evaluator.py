@@ -15,8 +15,8 @@ import numpy as np
 from liedyn.batch.output_expressions import BatchMotion, as_written, compile_output
 from liedyn.batch.sweep_binding import SweepBinding
 from liedyn.errors import LiedynError, ScenarioError, nearest
+from liedyn.io.csv_table import column_title
 from liedyn.io.sweep_file import Sweep
-from liedyn.io.trajectory_csv import column_title
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import matching_names
 

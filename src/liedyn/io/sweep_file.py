@@ -1,7 +1,6 @@
 """What a sweep is: a scenario or trajectory, what varies from run to run, what is kept of each run (`sweep_file` reads it)."""
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.io.csv_table import read_table
 from liedyn.io.file_schema import (
     Boolean,
     Choice,
@@ -28,7 +28,7 @@ from liedyn.io.file_schema import (
     default_of,
     one_or_more,
 )
-from liedyn.io.yaml_nodes import Node, number_in_cell, read_text, read_yaml
+from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override_texts
 
 COMBINATIONS, SAMPLINGS, SCALES = ("grid", "zip", "sample"), ("random", "latin_hypercube", "sobol"), ("absolute", "relative")
@@ -209,25 +209,20 @@ def _range(values: tuple[float, ...], node: Node) -> Range:
 
 
 def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
-    """The numbers of a column of a CSV whose first line that is no comment names the columns."""
-    lines = enumerate(read_text(file, ScenarioError).splitlines(), 1)
-    table = [(k, next(csv.reader([line], skipinitialspace=True))) for k, line in lines if line.strip() and line[0] != "#"]
-    if not table:
-        raise ScenarioError("the file has no columns", place=Place(file), expected="a line of column names, then rows of numbers")
-    names = [name.strip() for name in table[0][1]]
-    if names.count(column) > 1:
-        raise ScenarioError("two columns have the same name", place=Place(file, table[0][0], column))
-    if column not in names:
-        raise ScenarioError("no such column", place=place, found=column, expected=f"a name in line {table[0][0]} of {file}",
-                            hint=nearest(column, names))     # other names are not shown: it may be any file
-    if len(table) == 1:
+    """The numbers of a column of a CSV, by its title. Other columns may hold text, and rows may end after this column."""
+    table = read_table(file, ScenarioError)
+    if table.titles.count(column) > 1:
+        raise ScenarioError("two columns have the same name", place=table.place(column=column))
+    if column not in table.titles:
+        raise ScenarioError("no such column", place=place, found=column, expected=f"a name in line {table.title_line} of {file}",
+                            hint=nearest(column, table.titles))     # other names are not shown: it may be any file
+    if not table.rows:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
-    at, found = names.index(column), []
-    for line, row in table[1:]:
-        place = Place(file, line, column)
-        found.append(number_in_cell(row[at] if at < len(row) else "", place, ScenarioError))
-        if not math.isfinite(found[-1]):
-            raise ScenarioError("not a finite number", place=place, found=row[at])
+    at, found = table.titles.index(column), []
+    for line, cells in table.cells():
+        if any(map(str.strip, cells[len(table.titles):])):
+            table.check_length(line, cells)
+        found.append(table.number(line, column, cells[at] if at < len(cells) else ""))
     return tuple(found)
 
 

@@ -1,7 +1,6 @@
 """The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a plot."""
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -20,8 +19,8 @@ from liedyn.analysis.linearize import Linearization
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed
 from liedyn.io.atomic_output import open_folder
+from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.io.trajectory_csv import cell
 from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside
@@ -171,9 +170,7 @@ def check(result: Linearization) -> None:
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([name, *map(cell, columns)])
-        writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
+        write_table(file, [(name, rows), *((cell(title), values) for title, values in zip(columns, matrix.T, strict=True))])
 
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:

@@ -1,7 +1,6 @@
 """Base parameters and their estimates, as text for people, as plain data and as CSV."""
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -14,8 +13,9 @@ from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.io.atomic_output import STDIO, open_output
+from liedyn.io.csv_table import write_table
 from liedyn.io.sweep_file import SIMULATE
-from liedyn.io.trajectory_csv import cell, write_trajectory
+from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.io.yaml_values import to_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
@@ -76,14 +76,14 @@ def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
     """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
     standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    finite = lambda x: np.where(np.isfinite(x), x, np.nan)     # noqa: E731
+    columns = [("name", base.names), ("unit", base.units), ("value", base.values)]
+    if fit:
+        columns += [("estimate", fit.values), ("deviation", finite(fit.deviations)), ("relative_deviation", finite(fit.relative)),
+                    ("scale_error", finite(fit.scale_errors)), ("verdict", fit.verdicts)]
+    columns.append(("stands_for", [base.regrouping(k) for k in range(len(base.names))]))
     with open_output(path, force=force) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        of_fit = ["estimate", "deviation", "relative_deviation", "scale_error", "verdict"] if fit else []
-        writer.writerow(["name", "unit", "value", *of_fit, "stands_for"])
-        for k, name in enumerate(base.names):
-            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), _cell(fit.relative[k]),
-                     _cell(fit.scale_errors[k]), fit.verdicts[k]] if fit else []
-            writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
+        write_table(file, columns)
 
 
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
@@ -124,10 +124,6 @@ def _listed(names: Sequence[str], whole: bool) -> str:
     if whole or len(names) <= _NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
-
-
-def _cell(x: float) -> str:
-    return repr(float(x)) if math.isfinite(x) else ""
 
 
 def _finite(x: float) -> float | None:

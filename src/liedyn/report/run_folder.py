@@ -2,7 +2,6 @@
 plots one by one."""
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -19,9 +18,10 @@ import numpy as np
 from liedyn import __version__
 from liedyn.errors import InputError, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
+from liedyn.io.csv_table import title_cell, write_table
 from liedyn.io.scenarios.scenario import Pd
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.io.trajectory_csv import Trajectory, column_title, write_trajectory
+from liedyn.io.trajectory_csv import Trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
 from liedyn.report.plots.plot_data import FORMATS, PlotData, TrackedReferences, followed_of, prescribed_comment, record
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, page_beside
@@ -138,15 +138,16 @@ def write_events(path: Path, result: Result) -> None:
     """What happened, a row an event: time, name, phase after it, energy lost by impulses and the change of energy [J], then the
     jump of each velocity coordinate and the impulse along it."""
     model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
-    names = ["t[s]", "event", "phase", "energy_lost[J]", "energy_change[J]",
-             *(column_title(f"dv.{name}", f"{unit}/s") for name, unit in units.items()),
-             *(column_title(f"impulse.{name}", "N m s" if unit == "rad" else "N s") for name, unit in units.items())]
+    events = result.events
+    dv, impulse = (np.array([getattr(one, key)[:model.nv] for one in events]).reshape(-1, model.nv) for key in ("dv", "impulse"))
+    columns = [("t[s]", [one.t for one in events]), ("event", [one.name for one in events]),
+               ("phase", [one.phase for one in events]), ("energy_lost[J]", [one.lost for one in events]),
+               ("energy_change[J]", [one.change for one in events]),
+               *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k]) for k, (name, unit) in enumerate(units.items())),
+               *((title_cell(f"impulse.{name}", "N m s" if unit == "rad" else "N s"), impulse[:, k])
+                 for k, (name, unit) in enumerate(units.items()))]
     with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(names)
-        for one in result.events:
-            numbers = (one.lost, one.change, *one.dv[:model.nv], *one.impulse[:model.nv])
-            rows.writerow([repr(one.t), one.name, one.phase, *(repr(float(x)) for x in numbers)])
+        write_table(file, columns)
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:

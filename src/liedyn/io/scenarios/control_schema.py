@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError
+from liedyn.io.csv_table import read_table, split_title
 from liedyn.io.file_schema import Boolean, Choice, Field, File, List, Named, Number, OneOf, Schema, Text, Vector, default_of, only
 from liedyn.io.scenarios.scenario import HOLDS, LAWS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
@@ -20,7 +21,7 @@ from liedyn.io.scenarios.signal_schema import (
     rules_to_dict,
     signal_to_dict,
 )
-from liedyn.io.yaml_nodes import Node, read_text
+from liedyn.io.yaml_nodes import Node
 
 TRACKING = tuple(law for law, poles in LAWS.items() if poles)
 OF_JOINTS = "computed_torque", "feedback_linearization"          # laws with a motion of joints
@@ -50,7 +51,7 @@ def _control(node: Node) -> Control:
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
     """Rows of numbers, and names of rows and columns, if there are any."""
     if node.kind == "text":
-        return _matrix_file(File().read(node))
+        return read_gain_matrix(File().read(node))
     if node.kind == "mapping" and node.value:
         named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
         columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
@@ -64,35 +65,27 @@ def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...],
     return rows, (), ()
 
 
-def _matrix_file(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
-    """Numbers between commas; lines that begin with # are comments. Where the first line has names, as in the files of
-    `liedyn linearize`, it names the columns from its second cell on, and each row begins with its own."""
-    lines = [(Place(file, number), [cell.strip() for cell in line.split(",")])
-             for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
-             if line.strip() and not line.lstrip().startswith("#")]
-    named = bool(lines) and _is_name(lines[0][1][-1])
-    body = lines[1:] if named else lines
+def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Numbers of a CSV. Where its first line has names, as in the files of `liedyn linearize`, it names the columns from its
+    second cell on, and each row begins with its own."""
+    table = read_table(file, ScenarioError, indented_comments=True, expected="rows of numbers between commas")
+    body = list(table.cells())
+    named = bool(re.match(r"[qv]\.", table.titles[-1]))
+    if not named:
+        body.insert(0, (table.title_line, table.titles))
     if not body:
         raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
-    # cells are not shown: a file without names of columns may be any file
-    for place, cells in body:
-        if len(cells) != len(lines[0][1]):
-            raise ScenarioError("a row of another length", place=place, found=len(cells),
-                                expected=f"{len(lines[0][1])} cells, as in the first")
-    gain = tuple(tuple(_finite(cell, Place(file, place.line, f"cell {k}")) for k, cell in enumerate(cells[named:], 1 + named))
-                 for place, cells in body)
+    for line, cells in body:
+        table.check_length(line, cells)                        # cells are not shown: a file without names may be any file
+    gain = tuple(tuple(_finite(cell, table.place(line, f"cell {k}")) for k, cell in enumerate(cells[named:], 1 + named))
+                 for line, cells in body)
     if not named:
         return gain, (), ()
-    return gain, tuple(_bare(cells[0]) for _, cells in body), tuple(map(_bare, lines[0][1][1:]))
-
-
-def _is_name(cell: str) -> bool:
-    return bool(re.match(r"[qv]\.", cell))
-
-
-def _bare(cell: str) -> str:
-    """Without its unit."""
-    return re.sub(r"\s*\[[^\[\]]*\]\Z", "", cell)
+    rows, columns = [split_title(cells[0])[0] for _, cells in body], table.names[1:]
+    for what, names in (("rows", rows), ("columns", columns)):
+        if len(set(names)) < len(names):
+            raise ScenarioError(f"two {what} have the same name", place=Place(file))
+    return gain, tuple(rows), tuple(columns)
 
 
 def _finite(cell: str, place: Place) -> float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.dynamics.scales import model_scales
-from liedyn.io.trajectory_csv import Trajectory, cell, name_in_cell
+from liedyn.io.csv_table import cell, name_in_cell
+from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z

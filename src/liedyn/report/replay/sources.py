@@ -1,7 +1,6 @@
 """Where the runs of a page come from: a simulation, a trajectory file or run folder, a batch."""
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.batch.result_store import MARK
-from liedyn.errors import Place, TrajectoryError, UsageError
+from liedyn.errors import TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
+from liedyn.io.csv_table import name_in_cell, read_table
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import matching_names
@@ -92,7 +92,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str
     path = Path(trajectory)
     told, marks = {}, ()
     if path.name == "trajectory.csv":
-        told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
+        told, marks = _run_json(path.with_name("run.json")), read_event_marks(path.with_name("events.csv"))
     scenario = told.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
     run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
@@ -123,20 +123,18 @@ def _run_json(path: Path) -> dict:
     return {key: str(told.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
 
 
-def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
+def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
     """Time, event and phase of each row of events.csv, which only runs with events have."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except FileNotFoundError:
+    from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY
+
+    if not path.exists() or not path.stat().st_size:
         return ()
-    marks = []
-    for line, row in enumerate(rows[1:], start=2):
-        try:
-            marks.append((float(row[0]), row[1], row[2]))
-        except (ValueError, IndexError):
-            raise TrajectoryError("not a row of events", place=Place(str(path), line),
-                                  expected="a time, an event and a phase, as simulate writes them") from None
+    table, marks = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY), []
+    for line, cells in table.cells():
+        if len(cells) < 3:
+            raise TrajectoryError("not a row of events", place=table.place(line),
+                                  expected="a time, an event and a phase, as simulate writes them")
+        marks.append((table.number(line, "t", cells[0]), name_in_cell(cells[1]), name_in_cell(cells[2])))
     return tuple(marks)
 
 
