@@ -48,8 +48,9 @@ test-newest: .venv-newest/installed    ## all tests with the newest Python that 
 bench: .venv/installed-test        ## the figures of the README, compared with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py
 
-lint: .venv/installed-test
+lint: .venv/installed-test          ## style, and types of the packages that pyproject.toml does not exempt
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 
 docs: .venv/installed-docs         ## the site, in build/site; nothing is fetched but the packages
 	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site

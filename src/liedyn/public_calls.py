@@ -50,7 +50,7 @@ def explained(function: F, module: str | None = None) -> F:
                              "_ArgumentError": ArgumentError, "__name__": __name__,
                              "_defaults": {one.name: one.default for one in parameters}}
     exec(compile(code, f"<arguments of {function.__name__}>", "exec"), space)
-    found = wraps(function)(space[function.__name__])
+    found: Any = wraps(function)(space[function.__name__])
     if module is not None:
         found.__module__, found.__qualname__ = module, function.__name__
     return found

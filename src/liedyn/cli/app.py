@@ -138,8 +138,9 @@ class _Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             hint = nearest(args[0], _COMMANDS)
-            error.message = f"{error.message.rstrip('.')}; {hint}" if hint else error.message
-            raise
+            if hint is None:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx) from None
 
     def main(self, *args, **options):
         prepare()

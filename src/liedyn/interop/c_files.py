@@ -1,7 +1,9 @@
 """The dynamics of a robot as C files: `liedyn export`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
 
 # which arrays besides q they take
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "inverse_dynamics": (inverse_dynamics, ("v", "a")), "forward_dynamics": (forward_dynamics, ("v", "tau")),
     "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
     "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),

@@ -28,6 +28,7 @@ import uuid
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
@@ -38,9 +39,10 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
+fcntl: Any
 try:
     import fcntl
-except ImportError:                                         # Windows: no process waits
+except ImportError:                                         # Windows: processes do not wait for each other
     fcntl = None
 
 
@@ -352,7 +354,7 @@ def _folder_name(path: Path) -> str:
     inside = path.is_relative_to(_PACKAGE)
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
-                getattr(sys, "abiflags", ""), config.BOUNDSCHECK, getattr(config, "USING_SVML", None))
+                getattr(sys, "abiflags", ""), getattr(config, "BOUNDSCHECK", None), getattr(config, "USING_SVML", None))
     content = [_source_bytes(each) for each in sorted(source_files(path), key=lambda p: (p != path, p))]
     return f"{name}-{digest(repr(versions).encode(), *content)}"
 
@@ -381,7 +383,7 @@ def _imports(path: Path) -> list[str]:
     return names
 
 
-def _statements(tree) -> Iterator[ast.stmt]:
+def _statements(tree) -> Iterator[ast.AST]:
     """All statements of a module, those inside others, too; not the expressions, which are most of the tree."""
     waiting = [tree]
     while waiting:
@@ -400,7 +402,8 @@ def _absolute_module(node: ast.ImportFrom, path: Path) -> str | None:
         return ".".join((*folder.relative_to(_PACKAGE).parts, *(node.module or "").split("."))).strip(".")
     if node.module == "liedyn":
         return ""
-    return node.module.removeprefix("liedyn.") if node.module.startswith("liedyn.") else None
+    name = node.module or ""
+    return name.removeprefix("liedyn.") if name.startswith("liedyn.") else None
 
 
 @cache

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,7 +47,8 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         for name, (matrix, rows, columns) in tables.items():
             _write_matrix(part / f"{name}.csv", name, matrix, rows, columns)
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
-        np.savez(part / "system.npz", **{name: matrix for name, (matrix, _, _) in tables.items()}, **names, step=result.step)
+        arrays: dict[str, Any] = {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step}
+        np.savez(part / "system.npz", **arrays)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
     written = SavedPlots([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
     return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
 
+from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, ModelError, shown
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, RobotWarning
-from liedyn.model.model import Model
+from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 
 # Tables of text, and numbers of things ----------------------------------------------------------------------------------
@@ -20,8 +21,8 @@ def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> lis
     take several lines."""
     columns = len(rows[0])
     cells = [[wrap(cell, widest, break_on_hyphens=False) or [""] for cell in row] for row in rows]
-    rows = [line for row in cells for line in zip_longest(*row, fillvalue="")]
-    rows = [[*row, *[""] * (columns - len(row))] for row in rows]
+    lines = [line for row in cells for line in zip_longest(*row, fillvalue="")]
+    rows = [[*line, *[""] * (columns - len(line))] for line in lines]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
             .rstrip() for row in rows]
@@ -183,8 +184,8 @@ def _tree(model: Model) -> list[str]:
     links = {link.name: link for link in robot.links}
     moved = {joint.child for joint in robot.joints}
     free = {joint.child: joint for joint in model.joints if joint.child not in moved}           # of a floating base
-    children: dict[str | None, list[tuple[str, Joint | None]]] = {None: [(name, free.get(name)) for name in links
-                                                                         if name not in moved]}
+    children: dict[str | None, list[tuple[str, Joint | ModelJoint | None]]] = {
+        None: [(name, free.get(name)) for name in links if name not in moved]}
     for joint in robot.joints:                              # None: the world, which a link may have the name of
         children.setdefault(joint.parent if joint.parent in links else None, []).append((joint.child, joint))
     lines, stack = ["world"], _branches(children[None], "", always=True)
@@ -264,7 +265,7 @@ class RobotSummary:
                               "line": f.place.line, "key": f.place.key} for f in self.warnings]}
 
 
-def examine(file: str, base: str | None = None, loops: str | None = None) -> RobotSummary:
+def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:
     """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
     from liedyn.robot_files import read_model
 

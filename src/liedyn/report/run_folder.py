@@ -262,5 +262,5 @@ def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:
                              + ("are of other joints" if followed else "are missing: only runs with control have them"))
     labels = [one.label for one, in found]
     if len(set(labels)) < len(labels) or "" in labels:
-        labels = [run_name(run.source) for run in runs]
+        labels = [run_name(run.source or STDIO) for run in runs]
     return tuple(replace(one, label=label) for (one,), label in zip(found, labels, strict=True))

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -147,7 +146,7 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
             axes.barh(range(len(names)), -lengths[order], 0.6, color=style.SKY, linewidth=0)
         axes.barh(range(len(names)), lengths[order], 0.6, color=style.BLUE, linewidth=0)
         for row in np.flatnonzero(np.isnan(lengths[order])):
-            style.words(axes, "not known", (0, row), (0, 0))
+            style.words(axes, "not known", (0, int(row)), (0, 0))
         style.heading(axes, name, remark)
     return figure
 
@@ -290,6 +289,6 @@ def _envelopes(source: Path) -> list[Envelope]:
     for title in titles[:_ENVELOPES]:
         x = np.concatenate([parquet.read_table(file, columns=[title])[title].to_numpy() for file in files])
         curves = np.array([np.interp(grid, t[a:b], x[a:b], right=np.nan) for a, b in zip(starts[some], ends[some], strict=True)])
-        name, unit = re.fullmatch(r"(.*?)(?:\[(.*)\])?", title).groups()
-        found.append(Envelope(name, unit or "", grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
+        name, _, unit = title.removesuffix("]").partition("[") if title.endswith("]") else (title, "", "")
+        found.append(Envelope(name, unit, grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
     return found

@@ -64,13 +64,13 @@ def _serve_one_order() -> None:
     gc.disable()                        # the process is short-lived; collecting takes a third of making a figure
     warm_up()
     order = pickle.load(sys.stdin.buffer)
-    drawn = _draw_in_two(order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else save_figures(*order)
+    drawn = _draw_in_two(*order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else save_figures(*order)
     sys.stdout.buffer.write(pickle.dumps(drawn))
     sys.stdout.buffer.flush()
     os._exit(0)                         # the end of Matplotlib would take 0.1 s, for which the caller would wait
 
 
-def _draw_in_two(order: tuple) -> SavedPlots:
+def _draw_in_two(recording: PlotData, folder: str | Path, formats: Sequence[str]) -> SavedPlots:
     """Draw every second kind of figure in a fork of this process, which has no threads."""
     from liedyn.report.plots.save_plots import SavedPlots, save_share
 
@@ -79,11 +79,11 @@ def _draw_in_two(order: tuple) -> SavedPlots:
         try:
             os.close(read)
             with open(write, "wb") as pipe:
-                pickle.dump(save_share(*order, 1), pipe)
+                pickle.dump(save_share(recording, folder, formats, 1), pipe)
         finally:
             os._exit(0)
     os.close(write)
-    ours = save_share(*order, 0)
+    ours = save_share(recording, folder, formats, 0)
     with open(read, "rb") as pipe:
         theirs = pickle.load(pipe)      # EOFError if the fork failed: then the caller draws
     return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=SavedPlots())), SavedPlots())

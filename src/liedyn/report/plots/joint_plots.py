@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -38,7 +39,7 @@ def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> list[Figure]:
 
 
 def _draw_page(page: list[list[Series]], t: np.ndarray, title: str, subtitle: str, smallest: dict[str, float]) -> Figure:
-    columns, width, height = next(sizes for most, *sizes in _SIZES if len(page) <= most)
+    columns, width, height = next((columns, width, height) for most, columns, width, height in _SIZES if len(page) <= most)
     told_apart = any(s.prescribed for panel in page for s in panel)
     figure, places = style.panels(len(page), columns, width, height, title, subtitle, _KEY if told_apart else ())
     for k, (axes, panel) in enumerate(zip(places, page, strict=True)):
@@ -100,23 +101,26 @@ _DECADES = 8                              # of the residual; smaller values at t
 
 def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
     """Draw kinetic, potential (zero at the start) and total energy; below, on log axes, residuals of balance and constraints."""
-    small = [(x, *words) for x, *words in (
-        (energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"),
-        (drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m")) if x is not None]
+    small = []
+    if energy.residual is not None:
+        small.append((energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"))
+    if drift is not None:
+        small.append((drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m"))
     height = 3.9 + 1.7 * len(small)
     figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
     span = style.time_span(t)
     axes = style.plain_axes(figure, _LEFT, height - 3.3, _WIDTH - _LEFT - _RIGHT, 2.35, xlim=span)
     _draw_balance(axes, energy, t, None if small else "t [s]")
-    for k, (x, *words) in enumerate(small, 1):
+    for k, (x, colour, label, text, unit) in enumerate(small, 1):
         axes = style.plain_axes(figure, _LEFT, height - 3.25 - 1.7 * k, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
-        _draw_residual(axes, np.abs(x), t, *words, "t [s]" if k == len(small) else None)
+        _draw_residual(axes, np.abs(x), t, colour, label, text, unit, "t [s]" if k == len(small) else None)
     return figure
 
 
 def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None) -> None:
     potential = energy.potential - energy.potential[0]
-    curves = [("kinetic", energy.kinetic, style.ORANGE, "-"), ("potential\n(0 at the start)", potential, style.BLUE, "-"),
+    curves: list[tuple[str, np.ndarray, str, Any]] = [
+        ("kinetic", energy.kinetic, style.ORANGE, "-"), ("potential\n(0 at the start)", potential, style.BLUE, "-"),
               ("total", energy.kinetic + potential, style.INK, "-")]
     if energy.work is not None:
         curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, style.GREEN, (0, (4, 3))))

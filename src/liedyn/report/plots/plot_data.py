@@ -240,7 +240,9 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     Comments name the prescribed coordinates, the axes of vectors and the control law.
     """
     columns, header = motion.columns, motion.header
-    energy, limits, joints, lines = energy_of_columns(columns), {}, (), None
+    limits: dict[str, tuple[float, float]] = {}
+    joints: tuple[str, ...] = ()
+    energy, lines = energy_of_columns(columns), None
     if model is not None:
         q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
         if energy is None and q is not None and v is not None:
@@ -290,7 +292,7 @@ def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int,
     parents = dict(zip(model.link_names, model.link_parents, strict=True))
     shown = _shown_links(model, parents)
     points = [(name, (0.0, 0.0, 0.0)) for name in shown]
-    edges = [(shown.index(parents[name]), k) for k, name in enumerate(shown) if parents[name] in shown]
+    edges = [(shown.index(parent), k) for k, name in enumerate(shown) if (parent := parents[name]) in shown]
     masses = [0.0] * len(points)
     _add_closures(model, shown, points, edges)
     masses += [0.0] * (len(points) - len(masses))

@@ -141,14 +141,14 @@ def _sheets(recording: PlotData) -> dict[str, Draw]:
     t, title = recording.t, recording.title
     sheets: dict[str, Draw] = {}
     if recording.skeleton is not None:
-        sheets["replay"] = lambda: draw_replay(recording.skeleton, title)
+        sheets["replay"] = partial(draw_replay, recording.skeleton, title)
     sheets |= {group.name: partial(draw_group, group, t, title) for group in recording.groups}
     if recording.tracking:
-        sheets["tracking"] = lambda: draw_tracking(recording.tracking, title)
+        sheets["tracking"] = partial(draw_tracking, recording.tracking, title)
     if recording.energy is not None:
-        sheets["energy"] = lambda: draw_energy(recording.energy, t, title, recording.drift)
+        sheets["energy"] = partial(draw_energy, recording.energy, t, title, recording.drift)
     if recording.base is not None:
-        sheets[recording.base.name] = lambda: draw_base_path(recording.base, t, title)
+        sheets[recording.base.name] = partial(draw_base_path, recording.base, t, title)
     return sheets
 
 

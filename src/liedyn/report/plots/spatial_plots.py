@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -75,7 +76,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     corners = points
     if floor is not None:
         lines = _floor_lines(points, floor, size)
-        axes.add_collection(LineCollection(view(lines), colors=style.GRID, linewidths=0.8, zorder=0), autolim=False)
+        axes.add_collection(LineCollection([*view(lines)], colors=style.GRID, linewidths=0.8, zorder=0), autolim=False)
         corners = np.concatenate([points, lines.reshape(-1, 3)])
     paper = view(corners)
     lower, upper = paper.min(axis=0), paper.max(axis=0)
@@ -88,15 +89,15 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     return axes
 
 
-def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **options) -> None:
+def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **options: Any) -> None:
     """Draw (n, 2, 3) segments as a shadow on the ground that `scene` drew for `points`."""
     floor = _floor_height(points)
     if floor is None or view.flat:
         return
     dropped = np.array(segments, dtype=float)
     dropped[..., 2] = floor
-    axes.add_collection(LineCollection(view(dropped), **{"colors": "#000000", "alpha": 0.08, "linewidths": 2.5,
-                                                         "capstyle": "round", "zorder": 0.5} | options), autolim=False)
+    options = dict[str, Any](colors="#000000", alpha=0.08, linewidths=2.5, capstyle="round", zorder=0.5) | options
+    axes.add_collection(LineCollection([*view(dropped)], **options), autolim=False)
 
 
 def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
@@ -201,7 +202,7 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _PATH_HEIGHT - 1.1)
     segments = np.stack([path[:-1], path[1:]], axis=1)
     shadow(axes, view, everything, segments, alpha=0.15, linewidths=1.2)
-    axes.add_collection(LineCollection(view(segments), colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
+    axes.add_collection(LineCollection([*view(segments)], colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
                                        zorder=2), autolim=False)
     _draw_triads(axes, view, base.position[shown], tips)
     _mark_ends(axes, view, path[0], path[-1], length)
@@ -221,7 +222,7 @@ def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, lengt
 
 def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:
     for k, colour in enumerate((style.VERMILLION, style.GREEN, style.BLUE)):             # x, y, z
-        axes.add_collection(LineCollection(view(np.stack([origins, tips[:, k]], axis=1)), colors=colour, linewidths=1.4,
+        axes.add_collection(LineCollection([*view(np.stack([origins, tips[:, k]], axis=1))], colors=colour, linewidths=1.4,
                                            zorder=4), autolim=False)
     for letter, tip, colour in zip("xyz", tips[0], (style.VERMILLION, style.GREEN, style.BLUE), strict=True):
         style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
@@ -279,11 +280,14 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, line
                                                zorder=zorder), autolim=False)
         axes.add_collection(LineCollection(paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round",
                                            zorder=zorder + 1), autolim=False)
-    heavy = np.flatnonzero(skeleton.masses) if skeleton.masses is not None else np.array([], dtype=int)
+    masses = np.zeros(0) if skeleton.masses is None else skeleton.masses
+    heavy = np.flatnonzero(masses)
     joints = sorted({k for edge in skeleton.edges for k in edge} - set(heavy.tolist()))
-    axes.scatter(*paper[joints].T, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
+    x, y = paper[joints].T
+    axes.scatter(x, y, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
     if heavy.size:
-        axes.scatter(*paper[heavy].T, s=90 * skeleton.masses[heavy] / skeleton.masses.max(), color=[colour], alpha=alpha,
+        x, y = paper[heavy].T
+        axes.scatter(x, y, s=90 * masses[heavy] / masses.max(), color=[colour], alpha=alpha,
                      edgecolors="white", linewidths=0.6, zorder=zorder + 2)
 
 

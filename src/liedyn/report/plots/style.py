@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,6 +12,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
+
+from liedyn.arrays import ArrayLike
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -65,12 +68,15 @@ def plain_axes(figure: Figure, left: float, bottom: float, width: float, height:
 
 def wide(axes: Axes) -> float:
     """The width of axes [inches]."""
-    return axes.get_position().width * axes.figure.get_figwidth()
+    return axes.get_position().width * cast(Figure, axes.figure).get_figwidth()
 
 
-def words(axes: Axes, text: str, at: tuple, offset: tuple, ha: str = "center", va: str = "center", **options) -> Annotation:
+def words(axes: Axes, text: str, at: ArrayLike, offset: ArrayLike, ha: str = "center", va: str = "center",
+          **options: Any) -> Annotation:
     """A text in small faint letters, so many points next to a place."""
-    return axes.annotate(text, at, offset, textcoords="offset points", ha=ha, va=va, **{"size": LABEL, "color": FAINT} | options)
+    options = dict[str, Any](size=LABEL, color=FAINT) | options
+    (x, y), (dx, dy) = np.asarray(at), np.asarray(offset)
+    return axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", ha=ha, va=va, **options)
 
 
 def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None = "", *,
@@ -96,13 +102,14 @@ def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]
     """Above the axes: a name, shortened where there is not room for all, a remark, and further (text, colour, weight)."""
     rest = [one for one in ((remark, FAINT, "normal"), *more) if one[0]]
     room = int(15 * wide(axes)) - sum(len(text) + 1 for text, _, _ in rest)
-    at, xycoords, offset = (0, 1), "axes fraction", (0, 4)
+    xycoords: str | Annotation = "axes fraction"
+    at, offset = (0, 1), (0, 4)
     for text, colour, weight in ([(shortened(name, max(room, 16)), INK, "bold")] if name else []) + rest:
         word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=NAME, color=colour, weight=weight)
         at, xycoords, offset = (1, 0), word, (5, 0)
 
 
-def with_air(x: np.ndarray, least: float = 0.0) -> tuple[float, float]:
+def with_air(x: ArrayLike, least: float = 0.0) -> tuple[float, float]:
     """From the least to the greatest value, with a twentieth of that, and `least`, to spare at both ends."""
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     air = max(0.05 * ((high - low) or abs(low)), least) or 1.0
@@ -116,7 +123,8 @@ def time_span(t: np.ndarray) -> tuple[float, float]:
 
 def curve(axes: Axes, t: np.ndarray, x: np.ndarray, **options) -> None:
     """The curve x over t; a point where it has one row."""
-    axes.plot(*thinned(t, x), **options, **({"marker": "o", "markersize": 4} if len(t) == 1 else {}))
+    point: dict[str, Any] = {"marker": "o", "markersize": 4} if len(t) == 1 else {}
+    axes.plot(*thinned(t, x), **options, **point)
 
 
 def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

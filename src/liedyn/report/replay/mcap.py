@@ -76,7 +76,8 @@ def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int,
 
     bodies: (F, 4, 4) poses over time.
     """
-    fixed, moving = [], []
+    fixed: list[tuple[int, np.ndarray, np.ndarray, float]] = []
+    moving: list[Stick] = []
     rims = [(a, b, scene["radius"], 0) for rim in scene["rims"] for a, b in zip(rim, [*rim[1:], rim[0]], strict=True)]
     for a, b, radius, hidden in [*scene["edges"], *rims]:
         ends = [(scene["points"][k][0], scene["points"][k][1:]) for k in (a, b)]
@@ -88,7 +89,7 @@ def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int,
                 fixed.append((body, np.array(p), seen[0, :3], radius))
                 break
         else:
-            moving.append(tuple(ends))
+            moving.append((ends[0], ends[1]))
     return fixed, moving
 
 

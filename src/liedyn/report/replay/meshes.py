@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def read_mesh(file: Path) -> list[Part]:
     import trimesh
     from trimesh.units import unit_conversion
     try:
-        scene = trimesh.load(str(file), force="scene", process=False)
+        scene: Any = trimesh.load(str(file), force="scene", process=False)
         metres = unit_conversion(scene.units, "meters") if file.suffix.lower() == ".dae" and scene.units else 1.0
         parts: dict[tuple | None, list[tuple[np.ndarray, np.ndarray]]] = {}
         for node in scene.graph.nodes_geometry:

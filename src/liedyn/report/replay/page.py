@@ -84,7 +84,8 @@ def _floor(lowest: float, size: float, contacts: Mapping) -> float:
 
 def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """The plots with the names and units of their curves, and all curves (F, n) in their order."""
-    plots, curves = [], []
+    plots: list[dict] = []
+    curves: list[np.ndarray] = []
     for prefix, last, title in _PLOTS:
         names = [name for name in run.columns if name.startswith(prefix + ".") and (not last or name.endswith("." + last))]
         names = names[:_MOST_CURVES - len(curves)]

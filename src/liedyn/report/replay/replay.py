@@ -123,7 +123,8 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
         return shown_batch(source.trajectory, source.runs, progress), []
     if source.runs:
         raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
-    runs, warnings = [], []
+    runs: list[ReplayRun] = []
+    warnings: list[str] = []
     for path in (source.trajectory, *source.against):
         run, more = shown_file(path, source.robot)
         runs.append(run)

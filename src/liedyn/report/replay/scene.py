@@ -207,7 +207,8 @@ class Visuals:
 
     def of(self, model: Model) -> dict[str, list[PlacedShape]]:
         """By link, those that are in the page."""
-        found = {link: [PlacedShape(k, mesh, self.boxes[k]) for mesh in group if (k := self.numbers.get(mesh.file)) is not None]
+        found = {link: [PlacedShape(self.numbers[mesh.file], mesh, self.boxes[self.numbers[mesh.file]]) for mesh in group
+                        if mesh.file and mesh.file in self.numbers]
                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
         return {link: group for link, group in found.items() if group}
 

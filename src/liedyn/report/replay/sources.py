@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,7 +90,8 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
-    told, marks = {}, ()
+    told: dict[str, Any] = {}
+    marks: tuple[tuple[float, str, str], ...] = ()
     if path.name == "trajectory.csv":
         told, marks = _run_json(path.with_name("run.json")), read_event_marks(path.with_name("events.csv"))
     scenario = told.get("scenario", {})

@@ -128,6 +128,7 @@ def _started(command: list[str]) -> Iterator[Page]:
     pipes = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     process = subprocess.Popen(["/bin/sh", "-c", pipes, "sh", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, process_group=0)
+    assert process.stdin is not None and process.stdout is not None
     try:
         yield Page(process.stdout.fileno(), process.stdin.fileno())
     finally:
@@ -226,7 +227,8 @@ def _encode(writer: str, film: Path, tab: Page, times: list[float], rate: float,
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
         try:
-            with process, suppress(BrokenPipeError):            # where it has ended, it tells why below
+            assert process.stdin is not None
+            with process, suppress(BrokenPipeError):            # if it has ended, its message follows below
                 for k, t in enumerate(times):
                     tab.ask(f"replay.still({t!r})")
                     picture = tab.call("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
