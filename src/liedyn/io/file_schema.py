@@ -9,6 +9,26 @@ from typing import Any
 
 from liedyn.io.yaml_nodes import Node
 
+
+class Names(Sequence[str]):
+    """The names of a table whose entries satisfy a condition, also of entries that are added later."""
+
+    def __init__(self, table: Mapping[str, Any], condition: Callable[[Any], bool] = lambda entry: True):
+        self.table, self.condition = table, condition
+
+    def __getitem__(self, k):
+        return [name for name, entry in self.table.items() if self.condition(entry)][k]
+
+    def __len__(self) -> int:
+        return len(self[:])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self[:])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.table and self.condition(self.table[name])
+
+
 # values -------------------------------------------------------------------------------------------------------------
 # `read` gives the value of a node, or raises the node's error; where a declaration does not say all, by the function `how`.
 

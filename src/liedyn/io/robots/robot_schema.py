@@ -3,10 +3,24 @@ say."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from liedyn.io.file_schema import Boolean, Choice, Field, List, Named, Number, OneOf, Schema, Text, Vector, default_of, one_of
+from liedyn.io.file_schema import (
+    Boolean,
+    Choice,
+    Field,
+    List,
+    Named,
+    Names,
+    Number,
+    OneOf,
+    Schema,
+    Text,
+    Vector,
+    default_of,
+    one_of,
+)
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.description import (
     JOINT_TYPES,
@@ -14,7 +28,6 @@ from liedyn.model.description import (
     MAX_INPUT,
     Actuator,
     Coordinate,
-    JointType,
     Link,
     Mimic,
     Pose,
@@ -159,30 +172,18 @@ LINK = Schema("link", (
 
 # joints -------------------------------------------------------------------------------------------------------------
 
-class _TypesWith(Sequence[str]):
-    """The joint types that a condition holds for, also those that are added to `JOINT_TYPES` later."""
-
-    def __init__(self, condition: Callable[[JointType], bool]):
-        self.condition = condition
-
-    def __getitem__(self, k):
-        return [name for name, one in JOINT_TYPES.items() if self.condition(one)][k]
-
-    def __len__(self) -> int:
-        return len(self[:])
-
-    def axes(self) -> str:
-        """What the axes of the types are."""
-        meanings = {", ".join(JOINT_TYPES[name].axes): [] for name in self}
-        for name in self:
-            meanings[", ".join(JOINT_TYPES[name].axes)].append(name)
-        return "; ".join(f"{', '.join(names)}: {meaning}" for meaning, names in meanings.items())
+def _axes(types: Names) -> str:
+    """What the axes of these types are."""
+    meanings: dict[str, list[str]] = {}
+    for name in types:
+        meanings.setdefault(", ".join(JOINT_TYPES[name].axes), []).append(name)
+    return "; ".join(f"{', '.join(names)}: {meaning}" for meaning, names in meanings.items())
 
 
-_ANY, _MOVING = _TypesWith(lambda one: True), _TypesWith(lambda one: bool(one.labels))
-_OF_SCREWS = _TypesWith(lambda one: one.screws is not None)
-_ONE_AXIS, _TWO_AXES = (_TypesWith(lambda one, n=n: len(one.axes) == n) for n in (1, 2))
-_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_TypesWith(lambda one, key=key: key in one.parameters)
+_MOVING = Names(JOINT_TYPES, lambda one: bool(one.labels))
+_OF_SCREWS = Names(JOINT_TYPES, lambda one: one.screws is not None)
+_ONE_AXIS, _TWO_AXES = (Names(JOINT_TYPES, lambda one, n=n: len(one.axes) == n) for n in (1, 2))
+_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (Names(JOINT_TYPES, lambda one, key=key: key in one.parameters)
                                              for key in ("pitch", "sequence", "screws"))
 _POSE = (
     Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
@@ -207,7 +208,7 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
 
 
 JOINT = Schema("joint", (
-    Field("type", Choice(_ANY), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
+    Field("type", Choice(Names(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
         missing="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
     Field("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
         live=True),
@@ -215,9 +216,9 @@ JOINT = Schema("joint", (
     Field("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or "
                           "`quaternion` "
         "(`[x, y, z, w]`)", live=True),
-    Field("axis", Vector(3), _ONE_AXIS.axes(), required=True, missing="a list of 3 numbers", kinds=_ONE_AXIS,
+    Field("axis", Vector(3), _axes(_ONE_AXIS), required=True, missing="a list of 3 numbers", kinds=_ONE_AXIS,
         example=[0, 1, 0], live=True),
-    Field("axes", List(Vector(3), 2, 2, "axes"), f"a list of two axes; {_TWO_AXES.axes()}", required=True,
+    Field("axes", List(Vector(3), 2, 2, "axes"), f"a list of two axes; {_axes(_TWO_AXES)}", required=True,
         missing="a list of 2 axes", kinds=_TWO_AXES, example=[[1, 0, 0], [0, 1, 0]]),
     Field("pitch", Number(), f"{', '.join(_WITH_PITCH)}: metres of advance per radian", required=True,
         missing="metres of advance per radian", kinds=_WITH_PITCH, example=0.01),

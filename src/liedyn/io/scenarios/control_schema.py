@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.csv_table import read_table, split_title
-from liedyn.io.file_schema import Boolean, Choice, Field, File, List, Named, Number, OneOf, Schema, Text, Vector, default_of, only
-from liedyn.io.scenarios.scenario import HOLDS, LAWS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Rule, Sampling
+from liedyn.io.file_schema import (
+    Boolean,
+    Choice,
+    Field,
+    File,
+    List,
+    Named,
+    Names,
+    Number,
+    OneOf,
+    Schema,
+    Text,
+    Vector,
+    default_of,
+    only,
+)
+from liedyn.io.scenarios.scenario import HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
     POSE_MOTION,
@@ -23,29 +40,85 @@ from liedyn.io.scenarios.signal_schema import (
 )
 from liedyn.io.yaml_nodes import Node
 
-TRACKING = tuple(law for law, poles in LAWS.items() if poles)
-OF_JOINTS = "computed_torque", "feedback_linearization"          # laws with a motion of joints
-_TASK = ("task_space",)
 POLES = ("bandwidth", "poles")
 MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
 _ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
 
 
+# Control laws, their keys, and how they are written back ----------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class ControlLaw:
+    """A control law in scenario files. What it does is an entry of `LAW_BINDERS` in `simulation.control.joint_control`.
+
+    keys   of `control` that belong to it, besides `law`
+    poles  how many poles the error of each joint has; 0: the law has no poles
+    make   what its values are: a `Control` with further fields where the law has keys that no other has
+    """
+
+    keys: tuple[str, ...]
+    poles: int = 0
+    make: Callable[..., Control] = Control
+
+
+LAWS = {"feedback_linearization": ControlLaw(("motion", *POLES), poles=4),
+        "computed_torque": ControlLaw(("motion", *POLES), poles=2),
+        "task_space": ControlLaw(("link", "point", "target", *POLES, "posture"), poles=2),
+        "gravity_compensation": ControlLaw(("joints",)),
+        "state_feedback": ControlLaw(("joints", "gain", "setpoint"))}
+_PLAIN: dict[str, Callable[[Control], Any]] = {
+    "motion": lambda control: rules_to_dict(control.motion, signal_to_dict),
+    "bandwidth": lambda control: None if control.poles else control.bandwidth,
+    "poles": lambda control: control.poles or None,
+    "target": lambda control: drive_to_dict(control.target),
+    "posture": lambda control: rules_to_dict(control.posture, numbers_to_list) or None,
+    "joints": lambda control: [rule.pattern for rule in control.joints] or None,
+    "gain": lambda control: _gain_to_dict(control),
+    "setpoint": lambda control: {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
+                                 "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
+
+
+def declare_law(name: str, law: ControlLaw, *keys: Field, plain: dict[str, Callable[[Control], Any]] | None = None) -> None:
+    """Add a control law, with keys that no other law has. plain: how their values are written, where not as they are."""
+    LAWS[name] = law
+    _PLAIN.update(plain or {})
+    for key in keys:
+        CONTROL.extend(key)
+
+
+def control_to_dict(control: Control) -> dict:
+    """As in the file."""
+    return {"law": control.law} | {key: _PLAIN[key](control) if key in _PLAIN else getattr(control, key)
+                                   for key in LAWS[control.law].keys}
+
+
+def _gain_to_dict(control: Control) -> Any:
+    if not control.rows:
+        return control.gain
+    return dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True))
+
+
+def _with(key: str) -> Names:
+    """The laws that a key belongs to."""
+    return Names(LAWS, lambda law: key in law.keys)
+
+
 def _control(node: Node) -> Control:
     given = CONTROL.given(node)
-    law = given["law"].value
-    if law in TRACKING:
+    name = given["law"].value
+    law = LAWS[name]
+    if law.poles:
         key, chosen = only(node, given, POLES, "control", "neither", " and ")
         if key == "poles":
-            for child in chosen.items(LAWS[law], of=f"poles for {law}"):
+            for child in chosen.items(law.poles, of=f"poles for {name}"):
                 if child.number() >= 0.0:
                     raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
     values = CONTROL.values(node)
     setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
     if rows and "joints" in given:
         raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
-    return Control(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
-                   setpoint_v=setpoint.get("v", ()), place=node.place)
+    return law.make(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
+                    setpoint_v=setpoint.get("v", ()), place=node.place)
 
 
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
@@ -119,64 +192,38 @@ SETPOINT = Schema("setpoint", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
-CONTROL = Schema("control",
-                 (Field("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
-                        example="computed_torque"),
-                  Field("motion", by_name(SIGNAL, "joint"),
-                        "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
-                        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
-                        required=True, missing="the desired motion of each joint; of an elastic one by the name of its motor's",
-                        kinds=OF_JOINTS, example={"motor1": "0.5*sin(t)"}),
-                  Field("bandwidth", Number(above=0),
-                        "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]", kinds=TRACKING,
-                        example=20), Field("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())),
-                                           "instead of `bandwidth`: a list of "
-                                           "negative poles [1/s], four for `feedback_linearization` and two for the others",
-                                           kinds=TRACKING, example=[-20, -25]),
-                  Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
-                        missing="the link that follows the target", example="hand"),
-                  Field("point", Vector(3),
-                        "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
-                        default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
-                  Field("target", POSE_MOTION,
-                        "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
-                        "alone leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
-                        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
-                  Field("posture", by_name(NUMBERS, "joint"),
-                        "with `law: task_space`: preferred joint positions, as far as the target leaves " "them free [rad or m]",
-                        "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
-                  Field("joints", patterns(()),
-                        "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives", "all "
-                        "that are not prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"),
-                        example=["elbow"]),
-                  Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
-                        kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
-                  Field("setpoint", SETPOINT,
-                        "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is not "
-                        "listed is neutral", required=True, kinds=("state_feedback",),
-                        missing="the state at which the gain holds: q and v by joint", example={"q": {"elbow": 0.5}})),
-                 kind="law", one_of=(POLES,), what="the law {}", how=_control)
+CONTROL = Schema("control", (
+    Field("law", Choice(Names(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
+        example="computed_torque"),
+    Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
+        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
+        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=_with("motion"),
+        example={"motor1": "0.5*sin(t)"}),
+    Field("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
+        kinds=_with("bandwidth"), example=20),
+    Field("poles", List(Number(), 2, 4), "instead of `bandwidth`: a list of negative poles [1/s], four for "
+        "`feedback_linearization` and two for the others", kinds=_with("poles"), example=[-20, -25]),
+    Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_with("link"),
+        missing="the link that follows the target", example="hand"),
+    Field("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
+        default_of(Control, "point"), kinds=_with("point"), example=[0, 0, 0.1]),
+    Field("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
+        "alone leave the other free", required=True, kinds=_with("target"), example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
+        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
+    Field("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
+        "them free [rad or m]", "they come to rest", kinds=_with("posture"), example={"elbow": -1.2}),
+    Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
+        "all that are not prescribed, except a free joint", kinds=_with("joints"), example=["elbow"]),
+    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
+        kinds=_with("gain"), missing=MATRIX, example="K.csv"),
+    Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
+        "not listed is neutral", required=True, kinds=_with("setpoint"),
+        missing="the state at which the gain holds: q and v by joint", example={"q": {"elbow": 0.5}})),
+    kind="law", one_of=(POLES,), what="the law {}", how=_control)
 
 LIMIT = Number(above=0)
 SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "limit", _limit), "joint*")), "saturation",
                  _saturation)
-
-
-def control_to_dict(control: Control) -> dict:
-    """As in the file."""
-    named = {"law": control.law, "joints": [rule.pattern for rule in control.joints] or None}
-    if control.law == "gravity_compensation":
-        return named
-    if control.law == "state_feedback":
-        gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
-            if control.rows else control.gain
-        return named | {"gain": gain, "setpoint": {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
-                                                   "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
-    poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
-    if control.law in OF_JOINTS:
-        return {"law": control.law, "motion": rules_to_dict(control.motion, signal_to_dict), **poles}
-    return {"law": control.law, "link": control.link, "point": control.point, "target": drive_to_dict(control.target), **poles,
-            "posture": rules_to_dict(control.posture, numbers_to_list) or None}
 
 
 # `sampling` of a scenario: its keys, from YAML and back -----------------------------------------------------------------

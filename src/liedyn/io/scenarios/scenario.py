@@ -21,8 +21,6 @@ METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational"
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
 WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
-# and how many poles the error of each joint has
-LAWS = {"feedback_linearization": 4, "computed_torque": 2, "task_space": 2, "gravity_compensation": 0, "state_feedback": 0}
 ROBOT_LIMITS = "limits"          # of `saturate`: the effort limit of the robot file
 
 
@@ -174,7 +172,7 @@ class Control:
                state_feedback           what holds the state `setpoint` less gain times the deviation from it
     motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
                of its motor's joint
-    poles      of the error of each joint, LAWS[law] of them [1/s], below zero; or
+    poles      of the error of each joint, as many as the law has [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
     joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
     gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:

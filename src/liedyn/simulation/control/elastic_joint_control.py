@@ -14,13 +14,14 @@ from liedyn.codegen.rhs import state_on_reference
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
+from liedyn.io.scenarios.scenario import Control, Scenario
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE_COEFFICIENTS, MotorLaw, rigid_workspace_size
 from liedyn.kernels.simulation.signal_series import series_stack_size
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import ONE_DOF, Coordinate, Joint, Pose
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import adjoint, pose
+from liedyn.simulation.control.control_law import error_gains
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
 
@@ -207,17 +208,11 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
     rotor, own = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
     return MotorLaw(*rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
                     np.array([one.stiffness for one in own]), np.array([one.rest for one in own]),
-                    np.array([one.armature for one in rotor]), gains(control),
+                    np.array([one.armature for one in rotor]), error_gains(control),
                     np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE_COEFFICIENTS)),
                     np.zeros(n), np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
                     np.zeros(series_stack_size(stack_size // 3, REFERENCE_COEFFICIENTS - 1)),
                     np.zeros(rigid_workspace_size(rigid.n_bodies, n)))
-
-
-def gains(control: Control) -> np.ndarray:
-    """Of the error and its derivatives, from the poles."""
-    poles = control.poles or (-control.bandwidth,) * LAWS[control.law]
-    return np.poly(poles)[:0:-1].copy()
 
 
 def start_on_reference(problem: InitialValueProblem, q, v) -> None:

@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal
-from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.control_schema import Motor
-from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Control, Expression, Pd, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import build
-from liedyn.simulation.control.elastic_joint_control import gains, is_motor_law
-from liedyn.simulation.control.task_space_control import Tracking, bind_task, signal_values, task_tracking
-from liedyn.simulation.name_binding import bind_joints, find_index, joint_mask, normalize_quaternions, phase_rules, write_values
+from liedyn.simulation.control.computed_torque import bind_computed_torque
+from liedyn.simulation.control.control_law import LawBinder, LawContext, controlled_coordinates
+from liedyn.simulation.control.elastic_joint_control import is_motor_law
+from liedyn.simulation.control.state_feedback import bind_state_feedback
+from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
+from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
 # Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and warnings --------
@@ -152,9 +153,16 @@ def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
 
 # laws -------------------------------------------------------------------------------------------------------------------
 
-# of the largest force there, or of the weight and its moment about the robot's length: people round
-_EQUILIBRIUM_TOLERANCE = 1e-6
 _LIMIT_TOLERANCE = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
+
+
+def _bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws:
+    return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.now))
+
+
+# Laws for the motors of elastic joints are in `elastic_joint_control`. CONTRIBUTING.md shows how a law is added.
+LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "task_space": bind_task_space,
+                                     "gravity_compensation": _bind_gravity_compensation, "state_feedback": bind_state_feedback}
 
 
 def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: dict[str, np.ndarray], rules: dict[str, Rule],
@@ -186,19 +194,7 @@ def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: di
                                             if has else -1 for name, has in zip(model.v_names, controlled, strict=True)]))
     laws = _with_motor_limits(laws, motors, compiler)
     if control is not None:
-        if control.law == "computed_torque":
-            laws = _bind_computed_torque(control, model, compiler, always, laws)
-        elif control.law == "task_space":
-            laws = laws._replace(driven=~now, given=laws.all.copy(), gains=gains(control),
-                                 task=bind_task(control, model, compiler, now))
-        else:
-            mask = _controlled_mask(control, model, always)
-            if control.law == "gravity_compensation":
-                laws = laws._replace(gravity=laws.gravity | (mask & ~now))
-            else:
-                laws, warnings = _bind_feedback(control, model, mask, laws, scenario.passive)
-                laws = laws._replace(row=np.where(now, -1, laws.row))
-                compiler.warnings += warnings
+        laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, now), laws)
     twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
     if control is not None and twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
@@ -317,102 +313,7 @@ def force_limits(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray
     return bottom, top
 
 
-# laws -----------------------------------------------------------------------------------------------------------------
-def _controlled_mask(control: Control, model, prescribed) -> np.ndarray:
-    """(nv,) coordinates of the joints that the law drives."""
-    mask = np.zeros(model.nv, dtype=bool)
-    rules = bind_joints(control.joints, model)
-    for name in rules or model.joint_names:
-        joint, rule = model.joint(name), rules.get(name)
-        if joint.type == "free" or prescribed[joint.v].any():
-            if rule is not None and rule.pattern == name:
-                raise _not_controllable_error(name, joint, rule.place)
-            continue
-        mask[joint.v] = True
-    if not mask.any():
-        raise ScenarioError("control has no joint to drive: all are free or prescribed", place=control.place)
-    return mask
-
-
-def _not_controllable_error(name: str, joint, place: Place) -> ScenarioError:
-    if joint.type == "free":
-        return ScenarioError(f"joint {name} is free: no motor acts there", place=place)
-    return ScenarioError(f"joint {name} is prescribed, but control drives it", place=place,
-                         hint="a torque in `joints` is added to that of the law")
-
-
-def _bind_computed_torque(control: Control, model, compiler: SignalCompiler, prescribed, laws: JointLaws):
-    """laws: as yet, `given` is what is prescribed now."""
-    for rule in control.motion:
-        if rule.pattern in model.joint_names:
-            joint = model.joint(rule.pattern)
-            if prescribed[joint.v].any():
-                raise _not_controllable_error(rule.pattern, joint, rule.place)
-            if joint.v.stop - joint.v.start != 1:
-                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
-                                    "joints of one", place=rule.place)
-    names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
-    bound = bind_joints(control.motion, model, names)
-    if not bound:
-        raise ScenarioError("the law drives no joint", place=control.place, expected="a motion of at least one joint that is not "
-                                                                                     "prescribed")
-    driven, signal = np.zeros(model.nv, dtype=bool), np.full(model.nv, -1)
-    for name, rule in bound.items():
-        k = model.v_index(name).start
-        purpose = replace(compiler.joint_purpose("position", k), name=f"motion of {name}")
-        driven[k], signal[k] = not laws.given[k], compiler.add(rule.value, purpose)
-    return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control))
-
-
-def _bind_feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
-    gain, rows = np.array(control.gain), np.flatnonzero(mask)
-    if control.rows:
-        gain, rows = _order_gain(control, gain, model, mask)
-    elif control.joints:                                         # rows in the order in which the joints are named
-        order = [k for rule in control.joints for name in bind_joints((rule,), model)
-                 for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
-        rows = np.array(list(dict.fromkeys(order)))
-    if gain.shape != (len(rows), 2 * model.nv):
-        names = ", ".join(model.v_names[k] for k in rows[:6]) + (", …" if len(rows) > 6 else "")
-        raise ScenarioError("the gain matrix does not fit the robot", place=control.place,
-                            found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
-                            expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
-                                     f"{model.nv} coordinates)")
-    q, v = model.neutral(), np.zeros(model.nv)
-    rules = write_values(q, control.setpoint_q, model, model.q_index)
-    write_values(v, control.setpoint_v, model, model.v_index)
-    warnings = normalize_quaternions(q, rules, model)
-    force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
-    row = np.full(model.nv, -1)
-    row[rows] = np.arange(len(rows))
-    units = model_scales(model)
-    size = np.abs(force) / units.force_scales(model.v_units)
-    left = np.where((row >= 0) | laws.given, 0.0, size)
-    worst = int(np.argmax(left))
-    if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
-        warnings.append(
-            f"{control.place}: setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
-                        f"{force[worst]:.4g}, which the law does not give")
-    return laws._replace(row=row, gain=gain.reshape(-1), setpoint_q=q, setpoint_v=v, setpoint_tau=force[rows]), warnings
-
-
-def _order_gain(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:
-    """The gain with a column for each deviation, and the coordinates of its rows."""
-    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    full = np.zeros((len(control.rows), 2 * model.nv))
-    columns = [find_index(name, names, "column of a gain", control.place) for name in control.columns]
-    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
-    for what, found in (("row", rows), ("column", columns)):
-        if len(set(found)) < len(found):
-            raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
-    for k in rows:
-        if not mask[k]:
-            joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
-            raise _not_controllable_error(joint.name, joint, control.place)
-    full[:, columns] = gain
-    return full, np.array(rows)
-
-
+# tracking -------------------------------------------------------------------------------------------------------------
 def compute_tracking(problem, t, q, final: bool = True) -> Tracking | None:
     """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
     motions."""

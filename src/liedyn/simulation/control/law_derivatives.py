@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal, signal_instructions
-from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
@@ -32,7 +32,9 @@ from liedyn.kernels.simulation.signals import (
 )
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.spatial import skew
+from liedyn.simulation.control.computed_torque import computed_torque_jacobian
 from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.control.state_feedback import state_feedback_jacobian
 from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
@@ -141,13 +143,12 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
         by_q = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
         out[laws.gravity, :nv] += by_q[laws.gravity]
     if laws.active_laws[FEEDBACK]:
-        gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
-        by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.setpoint_q, q)[1], gain[:, nv:]])
-        out[has] -= by_state[laws.row[has]]
+        has = laws.row >= 0
+        out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
     if laws.active_laws[COMPUTED]:
-        out[laws.driven] += _computed_torque_jacobian(problem, t, q, v, here, out)[laws.driven]
+        out[laws.driven] += computed_torque_jacobian(problem, t, q, v, here, out)[laws.driven]
         out[saturated] = by_speed[saturated]
     return out
 
@@ -165,19 +166,6 @@ def _limit_jacobian(problem, t: float, q, v, high) -> np.ndarray:
     for k in np.flatnonzero(laws.top >= 0):
         out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)
     return out
-
-
-def _computed_torque_jacobian(problem, t, q, v, here, others) -> np.ndarray:
-    """(nv, 2 nv) derivative of the forces that computed torque asks for; others: of the forces of coordinates not driven."""
-    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
-    a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
-    inputs[laws.given] = 0.0
-    for k in driven:
-        r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
-        a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
-        inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
-    return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
 
 
 # feedback ---------------------------------------------------------------------------------------------------------------

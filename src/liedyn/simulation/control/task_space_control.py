@@ -13,9 +13,11 @@ from liedyn.errors import ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.mass_matrix import composite_workspace_size
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import evaluate_signal
 from liedyn.kernels.simulation.task_space_law import AXIS_TOLERANCE, DAMPING_THRESHOLD, SWEEPS, Task
 from liedyn.numba_tools.decorators import kernel
+from liedyn.simulation.control.control_law import LawContext, error_gains
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
@@ -69,7 +71,12 @@ _ROTATION, _TRANSLATION = (0, 1, 2), (3, 4, 5)
 _MOBILITY_TOLERANCE = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
 
 
-def bind_task(control: Control, model, compiler: SignalCompiler, prescribed) -> Task:
+def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
+    return laws._replace(driven=~context.now, given=laws.all.copy(), gains=error_gains(context.control),
+                         task=_bind_task(context.control, context.model, context.compiler, context.now))
+
+
+def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) -> Task:
     """prescribed (nv,): now; the law drives all other coordinates. Raises ScenarioError for a robot with a joint that has no
     motor, and for a link that the law cannot move."""
     for joint in model.joints:

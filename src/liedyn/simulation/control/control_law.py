@@ -1,0 +1,66 @@
+"""What the control laws of joints are bound from, and the joints that they drive."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.arrays import Array, Mask
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenarios.control_schema import LAWS
+from liedyn.io.scenarios.scenario import Control
+from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.model.model import Model, ModelJoint
+from liedyn.simulation.name_binding import bind_joints
+from liedyn.simulation.signals.signal_compiler import SignalCompiler
+
+
+@dataclass(frozen=True, slots=True)
+class LawContext:
+    """What a law is bound from.
+
+    compiler     of its signals; it collects warnings
+    passive      whether springs, damping and friction act
+    always, now  (nv,) coordinates that are prescribed in all phases, and in this one
+    """
+
+    control: Control
+    model: Model
+    compiler: SignalCompiler
+    passive: bool
+    always: Mask
+    now: Mask
+
+
+# The laws of a run, with those of the law that is bound; `given` holds what is prescribed now.
+LawBinder = Callable[[LawContext, JointLaws], JointLaws]
+
+
+def controlled_coordinates(context: LawContext) -> Mask:
+    """(nv,) coordinates of the joints that the law drives: `joints` of the law, or all that are not free or prescribed."""
+    model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
+    rules = bind_joints(context.control.joints, model)
+    for name in rules or model.joint_names:
+        joint, rule = model.joint(name), rules.get(name)
+        if joint.type == "free" or context.always[joint.v].any():
+            if rule is not None and rule.pattern == name:
+                raise not_controllable_error(joint, rule.place)
+            continue
+        mask[joint.v] = True
+    if not mask.any():
+        raise ScenarioError("control has no joint to drive: all are free or prescribed", place=context.control.place)
+    return mask
+
+
+def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
+    if joint.type == "free":
+        return ScenarioError(f"joint {joint.name} is free: no motor acts there", place=place)
+    return ScenarioError(f"joint {joint.name} is prescribed, but control drives it", place=place,
+                         hint="a torque in `joints` is added to that of the law")
+
+
+def error_gains(control: Control) -> Array:
+    """Of the error and its derivatives, from the poles."""
+    poles = control.poles or (-control.bandwidth,) * LAWS[control.law].poles
+    return np.poly(poles)[:0:-1].copy()

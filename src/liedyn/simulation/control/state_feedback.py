@@ -1,0 +1,95 @@
+"""The law `state_feedback`: its gain and setpoint, and the derivative of its forces."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.arrays import Array, Integers
+from liedyn.dynamics.derivatives import d_difference
+from liedyn.dynamics.dynamics import inverse_dynamics
+from liedyn.dynamics.scales import model_scales
+from liedyn.errors import ScenarioError
+from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.model.model import Model
+from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, not_controllable_error
+from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
+
+# of the largest force there, or of the weight and its moment about the robot's length: people round
+_EQUILIBRIUM_TOLERANCE = 1e-6
+
+
+def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
+    """Raises ScenarioError for a gain that does not fit the robot. Warns of a setpoint that the law's forces do not hold."""
+    control, model = context.control, context.model
+    gain, rows = _ordered_gain(context)
+    if gain.shape != (len(rows), 2 * model.nv):
+        names = ", ".join(model.v_names[k] for k in rows[:6]) + (", …" if len(rows) > 6 else "")
+        raise ScenarioError("the gain matrix does not fit the robot", place=control.place,
+                            found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
+                            expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
+                                     f"{model.nv} coordinates)")
+    q, v = setpoint = setpoint_of(context)
+    force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=context.passive)
+    size = np.abs(force) / model_scales(model).force_scales(model.v_units)
+    left = np.where(laws.given, 0.0, size)
+    left[rows] = 0.0
+    worst = int(np.argmax(left))
+    if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
+        context.compiler.warnings.append(
+            f"{control.place}: setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
+            f"{force[worst]:.4g}, which the law does not give")
+    return with_feedback(context, laws, rows, gain, setpoint, force[rows])
+
+
+def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Array, setpoint: tuple[Array, Array],
+                  force: Array) -> JointLaws:
+    """The laws with tau = force - gain [q (-) q_0; v - v_0] for the coordinates `rows` that are not prescribed now."""
+    row = np.full(context.model.nv, -1)
+    row[rows] = np.arange(len(rows))
+    return laws._replace(row=np.where(context.now, -1, row), gain=gain.reshape(-1), setpoint_q=setpoint[0],
+                         setpoint_v=setpoint[1], setpoint_tau=force)
+
+
+def setpoint_of(context: LawContext) -> tuple[Array, Array]:
+    """q and v of the law's setpoint."""
+    control, model = context.control, context.model
+    q, v = model.neutral(), np.zeros(model.nv)
+    rules = write_values(q, control.setpoint_q, model, model.q_index)
+    write_values(v, control.setpoint_v, model, model.v_index)
+    context.compiler.warnings += normalize_quaternions(q, rules, model)
+    return q, v
+
+
+def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
+    """The gain with a column for each deviation, and the coordinates of its rows."""
+    control, model, mask = context.control, context.model, controlled_coordinates(context)
+    if control.rows:
+        return _named_gain(context, mask)
+    rows = np.flatnonzero(mask)
+    if control.joints:                                           # rows in the order in which the joints are named
+        order = [k for rule in control.joints for name in bind_joints((rule,), model)
+                 for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
+        rows = np.array(list(dict.fromkeys(order)))
+    return np.array(control.gain), rows
+
+
+def _named_gain(context: LawContext, mask) -> tuple[Array, Integers]:
+    control, model = context.control, context.model
+    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    full = np.zeros((len(control.rows), 2 * model.nv))
+    columns = [find_index(name, names, "column of a gain", control.place) for name in control.columns]
+    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
+    for what, found in (("row", rows), ("column", columns)):
+        if len(set(found)) < len(found):
+            raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
+    for k in rows:
+        if not mask[k]:
+            raise not_controllable_error(next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop),
+                                         control.place)
+    full[:, columns] = np.array(control.gain)
+    return full, np.array(rows)
+
+
+def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:
+    """(rows, 2 nv) derivative of the deviation times the gain, which the forces contain with the sign -."""
+    gain = laws.gain.reshape(-1, 2 * model.nv)
+    return np.hstack([gain[:, :model.nv] @ d_difference(model, laws.setpoint_q, q)[1], gain[:, model.nv:]])
