@@ -1,12 +1,11 @@
 """README and docs/: links lead somewhere, commands have the options that they show. tests/documents runs what they show."""
-import importlib
 import re
 import shlex
 
 import pytest
 
 from document_pages import PAGES, ROOT, anchors, commands, name_of
-from liedyn.cli.app import _COMMANDS
+from liedyn.cli.app import main
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -34,7 +33,7 @@ def test_links_lead_somewhere(page):
 def test_commands_have_the_options_that_are_shown(page):
     for text in commands(page):
         name, *arguments = shlex.split(text, comments=True)
-        command = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name)
+        command = main.get_command(None, name)
         known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
         used = {a.partition("=")[0] for a in arguments if re.fullmatch(r"--[a-z].*|-[a-zA-Z]", a)}
         assert used <= known, f"liedyn {text}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.cli.app import _COMMANDS
+from liedyn.cli.app import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,8 +83,8 @@ def test_slips_have_their_tests():
 def test_commands_and_their_options_exist():
     for command in {command for _, row in ROWS for command in row.commands}:
         name, *options = command.split()
-        assert name in _COMMANDS, command
-        parameters = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name).params
+        assert name in COMMANDS, command
+        parameters = main.get_command(None, name).params
         assert set(options) <= {option for parameter in parameters for option in parameter.opts}, command
 
 
@@ -110,7 +110,7 @@ def imported(tree: ast.AST, modules: set[str]) -> set[str]:
 
 def imported_by(command: str) -> set[str]:
     """Modules that a command's function imports, or what it names of its own module."""
-    tree = ast.parse((ROOT / f"src/liedyn/cli/{_COMMANDS[command]}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / f"src/liedyn/cli/{COMMANDS[command]}.py").read_text(encoding="utf-8"))
     parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     parts |= {name.asname or name.name: node for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
     seen, waiting, found = set(), [command], set()
@@ -135,7 +135,7 @@ def reached(start: set[str]) -> set[str]:
 
 def test_commands_reach_the_functions():
     """A command imports, through others, at least one of the functions' modules for each item."""
-    reach = {command: reached(imported_by(command)) for command in _COMMANDS}
+    reach = {command: reached(imported_by(command)) for command in COMMANDS}
     for paper, row in ROWS:
         for command in row.commands:
             for member, functions in zip(row.members, row.functions, strict=True):

@@ -5,6 +5,7 @@ Commands import the library inside their functions, so that `--help` needs neith
 from __future__ import annotations
 
 import errno
+import functools
 import importlib
 import os
 import sys
@@ -78,13 +79,23 @@ def drawn_for(encoding: str | None, text: str) -> str:
 
 # cli --------------------------------------------------------------------------------------------------------------------
 
-_COMMANDS = {            # the module of each, in the order of `--help`
+# The commands in the order of `--help`: the module of `liedyn.cli` that has a function of this name, which is imported when the
+# command is used; or the command itself. CONTRIBUTING.md shows how one is added.
+COMMANDS: dict[str, str | click.Command] = {
     "simulate": "simulate", "batch": "batch", "linearize": "result_commands", "inverse": "trajectory_commands",
     "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
     "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands", "plot": "result_commands",
     "replay": "result_commands", "parameters": "trajectory_commands", "derivatives": "trajectory_commands",
     "assemble": "robot_commands", "export": "robot_commands", "template": "robot_commands", "schema": "robot_commands",
     "warmup": "robot_commands"}
+
+
+@functools.cache
+def _add_installed() -> None:
+    """The commands of installed packages: entry points in the group `liedyn.commands`."""
+    from importlib.metadata import entry_points
+    for point in entry_points(group="liedyn.commands"):
+        COMMANDS.setdefault(point.name, point.load())
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
@@ -126,18 +137,20 @@ class _Commands(click.Group):
     """Imports a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        _add_installed()
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            return None
-        return getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name)
+        if name not in COMMANDS:
+            _add_installed()
+        found = COMMANDS.get(name)
+        return getattr(importlib.import_module(f"liedyn.cli.{found}"), name) if isinstance(found, str) else found
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            hint = nearest(args[0], _COMMANDS)
+            hint = nearest(args[0], COMMANDS)
             if hint is None:
                 raise
             raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx) from None
