@@ -5,7 +5,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.joints.joint_model import tree_views
-from liedyn.model.regrouped_inertias import reduced_inertias
+from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.spatial import pose_from_array
 from zoo import ROBOTS, model_of, state
 

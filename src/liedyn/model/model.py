@@ -34,8 +34,7 @@ from liedyn.model.description import (
     RobotWarning,
 )
 from liedyn.model.lever_arms import LeverArms
-from liedyn.model.link_tree import LinkTree, build_link_tree, element_location
-from liedyn.model.regrouped_inertias import reduced_inertias
+from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
 from liedyn.model.spatial import (
     adjoint,
     bracket,

@@ -29,8 +29,8 @@ from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, backpropagate_rollouts
+from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.model import Model
-from liedyn.model.regrouped_inertias import reduced_inertias
 from liedyn.model.spatial import pose_from_array
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.rollouts.engine import (
