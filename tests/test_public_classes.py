@@ -202,7 +202,7 @@ def arrays_of(x, where=""):
             yield from arrays_of(one, f"{where}[{k}]")
     elif isinstance(x, Immutable):
         cached = [name for name in dir(type(x)) if hasattr(getattr(type(x), name), "func")]
-        names = [one.name for one in dataclasses.fields(x) if one.name not in ("_cache", "_arrays")]
+        names = [one.name for one in dataclasses.fields(x) if one.name not in ("_cache", "_arrays", "single_calls")]
         for name in names + cached:
             yield from arrays_of(getattr(x, name), f"{where}.{name}")
 

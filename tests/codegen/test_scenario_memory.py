@@ -34,7 +34,7 @@ def test_a_model_keeps_the_code_of_its_last_scenarios(run, monkeypatch):
     first, before = run(model, 0), batches()
     for k in range(1, 12):
         run(model, k)
-    assert len(model._cache["scenarios"]) <= 4
+    assert len(model._cache.recent) <= 4
     assert batches() <= before + 4 * 3                                  # a rollout has up to three functions
     again = run(model, 0)                                               # loaded again
     assert np.array_equal(again.q, first.q) and np.array_equal(again.v, first.v)
@@ -44,10 +44,10 @@ def test_a_model_keeps_the_code_of_its_last_scenarios(run, monkeypatch):
 def test_the_last_scenario_stays(run):
     model = ld.build(PENDULUM)
     run(model, 0)
-    kept = dict(model._cache["scenarios"])
+    kept = dict(model._cache.recent)
     run(model, 0)
-    assert model._cache["scenarios"].keys() == kept.keys()
-    assert all(model._cache["scenarios"][key] is one for key, one in kept.items())
+    assert model._cache.recent.keys() == kept.keys()
+    assert all(model._cache.recent[key] is one for key, one in kept.items())
 
 
 def eventful(model, k: int):

@@ -32,7 +32,7 @@ def empty_like(result):
 @pytest.fixture(params=["auto", "generic"])
 def code(request, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", request.param)
-    MODEL._cache.clear()
+    MODEL.clear_cache()
     return request.param
 
 

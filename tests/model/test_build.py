@@ -189,7 +189,7 @@ def test_models_are_frozen_and_can_be_copied_and_pickled():
         assert_same(ld.inverse_dynamics(other, q, v, a), expected[0])
         assert_same(ld.forward_dynamics(other, q[0], v[0], tau[0]), expected[1])
     heavier = model._copy(constants=model.constants.copy())
-    assert heavier._cache == {} and heavier._cache is not model._cache
+    assert not heavier._cache and heavier._cache is not model._cache
 
 
 def test_building_twice_gives_the_same_arrays():

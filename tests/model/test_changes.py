@@ -9,6 +9,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose
+from liedyn.model.model_cache import ModelValue
 from loop_zoo import n_bar, random_closure, random_coupling
 from matrices import exp
 from zoo import random_robot
@@ -80,7 +81,7 @@ def with_loops(seed: int):
 def test_a_changed_copy_is_what_the_changed_description_gives(make, seed):
     robot = make(seed)
     model = ld.build(robot)
-    model._cache["mark"] = "of the old model"
+    model.cached(ModelValue("mark"), lambda: "of the old model")
     changes = changes_of(model, np.random.default_rng(seed))
     found, expected = model.with_changes(**changes), ld.build(description_with(robot, changes))
     assert found == expected and set(found.warnings) == set(expected.warnings) and not found._cache

@@ -96,14 +96,21 @@ def stage_addresses(model, ask: StageKey, which=stages.STAGES, loops: bool = Fal
     return found
 
 
+@dataclass(frozen=True)
+class StageEnginesKey:
+    """group: of stages; content: what of `StageKey` they depend on."""
+
+    group: tuple[int, ...]
+    content: tuple
+
+
 def _stage_engines(model, group, content, ask):
-    key = "parts", group, content
-    if key not in model._cache:
+    def load():
         arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
         name = compile_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
         place = cache_folder("kernels.constraints.stages.parts", "codegen.rhs")
-        model._cache[key] = load_or_build_engines(place, name, lambda: trace_stages(model, group, ask))
-    return model._cache[key]
+        return load_or_build_engines(place, name, lambda: trace_stages(model, group, ask))
+    return model.cached(StageEnginesKey(group, content), load)
 
 
 # recording --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -79,7 +78,6 @@ def load_engine(code: bytes):
 MAX_OPERATIONS = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
 # functions that a model keeps of them: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
 MAX_CACHED_SCENARIOS = 32
-_LOCK = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -128,14 +126,23 @@ class GeneratedFunction:
                                   built.has_results)
 
 
+@dataclass(frozen=True)
+class GeneratedFunctionKey:
+    """shapes: of the arrays of one state; None: a function for batches; content: of the specialization."""
+
+    shapes: tuple[tuple[int, ...], ...] | None
+    content: tuple
+
+
 def generated_batch_function(model, specialization: Specialization) -> GeneratedBatchFunction | None:
     """None where loops do the work: see `plan`."""
-    return _cached_function(model, ("batch", *specialization.content), GeneratedBatchFunction, specialization, simd_width())
+    return _cached_function(model, GeneratedFunctionKey(None, specialization.content), GeneratedBatchFunction, specialization,
+                            simd_width())
 
 
 def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
     """shapes: of the arrays that hold numbers, for one state."""
-    return _cached_function(model, ("one", tuple(shapes), *specialization.content),
+    return _cached_function(model, GeneratedFunctionKey(tuple(shapes), specialization.content),
                             lambda built: GeneratedFunction(built, shapes),
                             specialization, 1, shapes)
 
@@ -153,22 +160,15 @@ def is_enabled() -> bool:
     return code == "auto" and is_supported()
 
 
-def _cached_function(model, key, construct, specialization, simd_width, shapes=None):
-    try:
-        return model._cache[key]
-    except KeyError:
-        pass
-    if not is_enabled():
-        return None
-    with _LOCK:
-        if key not in model._cache:
-            name = compile_cache.digest(model.index.tobytes(), model.constants.tobytes(),
-                                     repr((specialization.size, specialization.content, simd_width, shapes,
-                                           processor())).encode())
-            built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,
-                                                lambda: build(make_trace(model, specialization), simd_width, shapes))
-            model._cache[key] = construct(built) if built.code else None
-        return model._cache[key]
+def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):
+    def load():
+        name = compile_cache.digest(model.index.tobytes(), model.constants.tobytes(),
+                                    repr((specialization.size, specialization.content, simd_width, shapes,
+                                          processor())).encode())
+        built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,
+                                            lambda: build(make_trace(model, specialization), simd_width, shapes))
+        return construct(built) if built.code else None
+    return model.cached(key, load)
 
 
 def build(trace, simd_width: int, shapes=None, max_operations: int | None = None) -> ObjectCode:
@@ -203,6 +203,13 @@ def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[T
     return tuple(map(load_engine, compile_cache.load_or_build(place, name, make)))
 
 
+@dataclass(frozen=True)
+class StoredFunctionKey:
+    """name: of the stored code, a digest of all that the code depends on."""
+
+    name: str
+
+
 def load_or_build_batch_function(model, place: str, name: str, make_trace: Callable[[], Trace | GeneratedProgram],
                max_operations: int | None = None) -> GeneratedBatchFunction | None:
     """A function for batches, kept with the model (see `cached_scenario`) and under a name. None where it decides on numbers or
@@ -216,19 +223,12 @@ def load_or_build_batch_function(model, place: str, name: str, make_trace: Calla
     def load():
         built = compile_cache.load_or_build(place, name, make)
         return GeneratedBatchFunction(built) if built.code else None
-    return cached_scenario(model, name, load)
+    return cached_scenario(model, StoredFunctionKey(name), load)
 
 
-def cached_scenario(model, key, make: Callable[[], Any]):
-    """What `make` returns, kept with the model under a key, for the scenarios that it was last asked for. The least recently used
-    goes first, and is loaded again from disk where it is needed again."""
-    with _LOCK:
-        found = model._cache.setdefault("scenarios", {})
-        value = found.pop(key) if key in found else make()
-        found[key] = value                                  # the last one
-        while len(found) > MAX_CACHED_SCENARIOS:
-            del found[next(iter(found))]
-        return value
+def cached_scenario(model, key, build: Callable[[], Any]):
+    """Return the value of `key`, which `build` returns. A model keeps those of its last `MAX_CACHED_SCENARIOS` scenarios."""
+    return model.cached(key, build, limit=MAX_CACHED_SCENARIOS)
 
 
 def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: tuple,

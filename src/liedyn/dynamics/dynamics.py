@@ -26,6 +26,7 @@ from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_workspace_
 from liedyn.kernels.mass_matrix import inverse_masses, inverse_masses_workspace_size, mass_matrices, mass_matrices_workspace_size
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_workspace_size
 from liedyn.model.model import Model
+from liedyn.model.model_cache import ModelValue
 from liedyn.model.spatial import adjoint, symmetric_matrix
 
 # Robots with loops and couplings, which functions of the open tree would ignore -----------------------------------------
@@ -91,7 +92,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
-            line = model._cache[_INVERSE_CALLS[passive]]
+            line = model.single_calls[_INVERSE_CALLS[passive]]
             if out is not None and not line(q, v, a, out):
                 return out
             if out is None and (tau := line(q, v, a)) is not None:
@@ -249,6 +250,7 @@ def _add_reactions(model, q, F, multipliers, constraint_motion):
 
 # Forward and hybrid dynamics --------------------------------------------------------------------------------------------
 
+_NO_PRESCRIBED_MASK = ModelValue("mask without prescribed coordinates")
 _FORWARD_CALLS = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
 
 
@@ -300,7 +302,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
-            line = model._cache[_FORWARD_CALLS[passive]]
+            line = model.single_calls[_FORWARD_CALLS[passive]]
             if out is not None and not line(q, v, out, tau):
                 return out
             if out is None and (a := line(q, v, tau)) is not None:
@@ -368,7 +370,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     if f_ext is None:
         try:
             all_a, all_tau = a.copy(), tau.copy()
-            if not model._cache["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
+            if not model.single_calls["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
                 return copy_to_out((all_a, all_tau), out)
         except (KeyError, TypeError, AttributeError):
             pass
@@ -379,10 +381,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
 
 def no_prescribed_mask(model) -> np.ndarray:
     """Return the mask without prescribed coordinates."""
-    try:
-        return model._cache["none"]
-    except KeyError:
-        return model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
+    return model.cached(_NO_PRESCRIBED_MASK, lambda: np.zeros(model.nv, dtype=bool))
 
 
 def _evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):

@@ -235,16 +235,20 @@ def _cache_key(passive, joints) -> tuple:
     return bool(passive), None if joints is None else tuple(joints)
 
 
+@dataclass(frozen=True)
+class ColumnPlanKey:
+    """Arguments of the regressor: whether passive parameters have columns, and joint parameters that have."""
+
+    passive: bool
+    joints: tuple[str, ...] | None
+
+
 def _column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
     """Return the number of columns P and the layout of `kernels.regressor`.
 
     Cached: making it takes ten times as long as using it.
     """
-    key = "plan of the regressor", *_cache_key(passive, joints)
-    try:
-        return model._cache[key]
-    except KeyError:
-        return model._cache.setdefault(key, _make_column_plan(model, passive, joints))
+    return model.cached(ColumnPlanKey(*_cache_key(passive, joints)), lambda: _make_column_plan(model, passive, joints))
 
 
 def _make_column_plan(model, passive, joints) -> tuple[int, np.ndarray]:

@@ -22,6 +22,7 @@ import numpy as np
 from liedyn.errors import NameLookupError, nearest
 from liedyn.model.description import JOINT_TYPES, ONE_DOF
 from liedyn.model.model import Model, ModelJoint, joint_screws
+from liedyn.model.model_cache import ModelValue
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -34,6 +35,7 @@ from liedyn.model.spatial import (
     transform_inertia,
 )
 
+_PARAMETER_TABLE = ModelValue("parameters")
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
@@ -84,14 +86,16 @@ def tangent_sizes(model: Model) -> tuple[int, int]:
 
 
 def _table(model: Model) -> dict[str, ParameterTangents]:
-    if "parameters" not in model._cache:
-        table: dict[str, ParameterTangents] = {}
-        for name, dense in _TangentTable(model).all():
-            at = np.flatnonzero(dense)
-            if table.setdefault(name, rates := ParameterTangents(at, dense[at])) is not rates:
-                raise NameLookupError(f"two parameters are called {name!r}: rename the joint or the link")
-        model._cache["parameters"] = table
-    return model._cache["parameters"]
+    return model.cached(_PARAMETER_TABLE, lambda: _make_table(model))
+
+
+def _make_table(model: Model) -> dict[str, ParameterTangents]:
+    table: dict[str, ParameterTangents] = {}
+    for name, dense in _TangentTable(model).all():
+        at = np.flatnonzero(dense)
+        if table.setdefault(name, rates := ParameterTangents(at, dense[at])) is not rates:
+            raise NameLookupError(f"two parameters are called {name!r}: rename the joint or the link")
+    return table
 
 
 class _TangentTable:

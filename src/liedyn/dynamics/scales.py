@@ -13,6 +13,9 @@ from liedyn.arrays import Array
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
+from liedyn.model.model_cache import ModelValue
+
+_SCALES = ModelValue("scales")
 
 
 class Scales(NamedTuple):
@@ -58,10 +61,7 @@ def model_scales(model: Model) -> Scales:
     mass     of all moving bodies; 1 kg if they have none
     time     sqrt(length/g), of a pendulum of that length; without gravity that of the stiffest joint spring; otherwise 1 s
     """
-    try:
-        return model._cache["scales"]
-    except KeyError:
-        return model._cache.setdefault("scales", _scales(model))
+    return model.cached(_SCALES, lambda: _scales(model))
 
 
 def _scales(model: Model) -> Scales:

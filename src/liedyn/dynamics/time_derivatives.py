@@ -514,7 +514,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
         try:                                  # one state: generated code checks all arguments
-            tau = model._cache["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
+            tau = model.single_calls["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
             if tau is not None:
                 return tau
         except (AttributeError, IndexError, KeyError, TypeError):
@@ -582,7 +582,7 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
         try:
-            a = model._cache["higher_order_forward", len(tau_derivatives), passive](q, v, tau_derivatives)
+            a = model.single_calls["higher_order_forward", len(tau_derivatives), passive](q, v, tau_derivatives)
             if a is not None:
                 return a
         except (KeyError, TypeError):

@@ -24,11 +24,13 @@ from liedyn.kernels import batch_blocks
 from liedyn.model.constraint_arrays import constraint_geometry, packed_model
 from liedyn.model.description import NO_AXIAL_INERTIA
 from liedyn.model.model import Model
+from liedyn.model.model_cache import ModelValue
 from liedyn.numba_tools.decorators import compile_entry_point
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_MODEL_OF_VARIANTS = ModelValue("model of variants")
 _PASSIVE = slice(4, 6)       # of Model.index: whether there are springs, damping or friction, and friction
 
 
@@ -147,11 +149,9 @@ class Variants:
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[Model]:
         """Within it functions that are called with the model that it gives compute state k of a batch with robot k."""
-        kept = self.model._cache
-        if "variants" not in kept:
-            kept["variants"] = self.model._copy()                     # which has no lines for one state, of `model` alone
+        model = self.model.cached(_MODEL_OF_VARIANTS, self.model._copy)       # which has no lines for one state, of `model` alone
         with intercept_entry_points(self._run):
-            yield kept["variants"]
+            yield model
 
     @property
     def varying(self) -> tuple[tuple[int, ...], Array]:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,8 @@ class InitialValueProblem:
                          never accepted
     stops                at limits of joints; None: none
     stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
+    code                 generated functions by name, which copies of `with_same_code` share
+    curve_sizes          largest terms of polynomials by (signal, derivative), see `simulation.expression_motion`
     """
 
     model: object
@@ -95,15 +98,19 @@ class InitialValueProblem:
     hard_stop_scales: tuple[float, ...] = ()
     stops: Stops | None = None
     stop_loads: np.ndarray | None = None
+    code: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+    curve_sizes: dict[tuple[int, int], float] = field(init=False, repr=False, default_factory=dict)
 
     def restarted_at(self, start_times: Mapping[str, float]) -> InitialValueProblem:
         """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
         schedule, signals = self.rebind(start_times)
         sampled = None if self.sampled is None else self.sampled.restarted_at(start_times)
-        other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
-        other.__dict__["generated_rhs"] = self.generated_rhs
-        if "generated_jacobian" in self.__dict__:
-            other.__dict__["generated_jacobian"] = self.generated_jacobian
+        return self.with_same_code(schedule=schedule, signals=signals, sampled=sampled)
+
+    def with_same_code(self, **changes) -> InitialValueProblem:
+        """Return a copy with changes that generated code does not depend on, which shares the code."""
+        other = replace(self, **changes)
+        object.__setattr__(other, "code", self.code)
         return other
 
     @property
@@ -144,17 +151,21 @@ class InitialValueProblem:
     def without_stops(self) -> InitialValueProblem:
         return self if self.stops is None else replace(self, stops=None, hard_stop_scales=())
 
-    @cached_property
+    @property
     def generated_rhs(self) -> GeneratedRhs | None:
         """The right-hand side as a line; None where loops do the work."""
-        return generated_rhs(self.tables())
+        if "rhs" not in self.code:
+            self.code["rhs"] = generated_rhs(self.tables())
+        return self.code["rhs"]
 
-    @cached_property
+    @property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
         """The derivative of the right-hand side as a line, see `RhsJacobian`; None where there is none, and under constraints."""
         if self.constraints is not None or self.generated_rhs is None:
             return None
-        return generated_rhs_jacobian(self.tables())
+        if "jacobian" not in self.code:
+            self.code["jacobian"] = generated_rhs_jacobian(self.tables())
+        return self.code["jacobian"]
 
     def workspace(self) -> MotionWorkspace:
         m, slots = self.model, len(self.forced_links)

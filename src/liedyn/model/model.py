@@ -1,11 +1,11 @@
 """The computable robot: flat arrays for the kernels, names for people."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from ctypes import addressof, c_char
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from liedyn.model.description import (
 )
 from liedyn.model.lever_arms import LeverArms
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
+from liedyn.model.model_cache import ModelCache, ModelValue
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -49,6 +50,9 @@ from liedyn.model.spatial import (
 from liedyn.model.validate import check_finite, validate, validate_changes
 from liedyn.model.warnings import joints_without_inertia
 from liedyn.public_calls import explained
+
+Value = TypeVar("Value")
+_SPANNING_TREE = ModelValue("spanning tree")
 
 
 class KernelArrays(NamedTuple):
@@ -102,6 +106,7 @@ class Model(Immutable):
                          the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraint_arrays`; empty without
     packed_model         index, constants, loop_index and loop_constants as one array
+    single_calls         what functions of one state reuse in their next call, by (function, its options); no lock, for speed
 
     Examples
     --------
@@ -137,7 +142,8 @@ class Model(Immutable):
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))
     packed_model: Array = field(default_factory=lambda: np.zeros(0))
     _arrays: KernelArrays = field(init=False, repr=False, compare=False)
-    _cache: dict[Any, Any] = field(init=False, repr=False, compare=False)      # generated code and buffers
+    single_calls: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
+    _cache: ModelCache = field(init=False, repr=False, compare=False)
 
     def __init__(self, *_: Any, **__: Any):
         """Raises UsageError. `dataclasses.replace` comes here, too: it would change some of the numbers of a model and not those
@@ -167,7 +173,8 @@ class Model(Immutable):
     def __setstate__(self, state: dict[str, Any]) -> None:
         arrays = KernelArrays(*(np.require(state[name], requirements=["C", "A", "W"]) for name in KernelArrays._fields))
         values = state | arrays._asdict()
-        vars(self).update({name: read_only(x) for name, x in values.items()} | {"_arrays": arrays, "_cache": {}})
+        vars(self).update({name: read_only(x) for name, x in values.items()} | {
+            "_arrays": arrays, "single_calls": {}, "_cache": ModelCache()})
 
     @explained
     def with_changes(self, *, gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
@@ -212,6 +219,25 @@ class Model(Immutable):
         return apply_changes(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
             "armature": armature, "damping": damping, "friction": friction, "stiffness": stiffness, "rest": rest,
             "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit})
+
+    def cached(self, key: Hashable, build: Callable[[], Value], limit: int | None = None) -> Value:
+        """Return the value of `key`, which the first call builds.
+
+        Parameters
+        ----------
+        key : hashable
+            A frozen dataclass with all that the value depends on, except for the model (see `model.model_cache`).
+        build : function
+            Returns the value. One thread builds at a time, so it must not wait for another thread that calls this method.
+        limit : int, optional
+            So many values with a limit are kept; the least recently used are removed. Default: the value is kept.
+        """
+        return self._cache.get(key, build, limit)
+
+    def clear_cache(self) -> None:
+        """Remove generated code, tables and workspaces, which later calls build or load again."""
+        self._cache.clear()
+        self.single_calls.clear()
 
     @cached_property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -260,10 +286,7 @@ class Model(Immutable):
         itself where it has none."""
         if not self.constraints:
             return self
-        try:
-            return self._cache["open tree"]
-        except KeyError:
-            return self._cache.setdefault("open tree", self._without_constraints())
+        return self.cached(_SPANNING_TREE, self._without_constraints)
 
     def _without_constraints(self) -> Model:
         robot, none = self.description, np.zeros(0)

@@ -1,7 +1,8 @@
 """The runs of a rollout: vectorized by one generated function, or sequentially by the compiled loop of a single run."""
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
+from liedyn.model.model_cache import ModelValue
 from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switches
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, scale_with_weight
@@ -34,16 +36,51 @@ _MIN_ALIGNMENT = 0.5      # a product of cosines between the equations at two ou
 STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
+@dataclass(frozen=True)
+class RolloutKey:
+    """All that the problem of a rollout and its generated step depend on.
+
+    pattern      bytes of the mask of gains that are not zero; None: no feedback
+    contacts     what contacts were read from
+    prescribed   bytes of the mask
+    places       in `Model.constants`, that differ between runs
+    rows         independent constraint equations
+    events       what events were read from
+    generated    whether generated code is enabled
+    """
+
+    pattern: bytes | None
+    contacts: str | None
+    prescribed: bytes
+    passive: bool
+    method: str
+    places: tuple[int, ...]
+    rows: tuple
+    events: Hashable
+    generated: bool
+
+
+@dataclass
+class _WarningHistory:
+    """Rollouts of a model before. without_warnings: what the last one depended on that gave no warning, but for its states."""
+
+    without_warnings: tuple | None = None
+    limits_reported: bool = False
+
+
+_WARNING_HISTORY = ModelValue("warnings of rollouts")
+
+
 def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, places,
                     events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
-    key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
-           method, places, rows, events and events.key, is_enabled())
-    def make():
+    key = RolloutKey(None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
+                     method, places, rows, events and events.key, is_enabled())
+    def build():
         problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
         return problem, generated_step(problem, method, places, rows)
-    return cached_scenario(model, key, make)
+    return cached_scenario(model, key, build)
 
 
 def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
@@ -160,10 +197,11 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
     if runs.variants is not None or runs.contacts is not None or problem.directions:
         return False
     gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
+    history = runs.model.cached(_WARNING_HISTORY, _WarningHistory)
     alike = (dt, method, problem.passive, runs.masks.tobytes(), gains)
     if without_warnings:
-        runs.model._cache["rollout without doubts"] = alike
-    return runs.model._cache.get("rollout without doubts") == alike
+        history.without_warnings = alike
+    return history.without_warnings == alike
 
 
 def warnings_of(event_warnings: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
@@ -189,9 +227,10 @@ def from_states(note: str) -> bool:
 def drop_reported(model: Model, warnings) -> list[str]:
     """The warnings less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
     beyond = [note for note in warnings if note.startswith(EXCEEDED[0])]
-    told = model._cache.get("rollout beyond limits", False)
-    model._cache["rollout beyond limits"] = told or bool(beyond)
-    return [note for note in warnings if not (told and note in beyond)]
+    history = model.cached(_WARNING_HISTORY, _WarningHistory)
+    kept = [note for note in warnings if not (history.limits_reported and note in beyond)]
+    history.limits_reported = history.limits_reported or bool(beyond)
+    return kept
 
 
 def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:

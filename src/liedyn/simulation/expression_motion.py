@@ -149,16 +149,15 @@ def _curve_term_size(problem, word: int) -> float:
     k, order = int(schedule.signal[at[0]]), int(operation == STATE_V)
     if signals.kind[k] != POLYNOMIAL:
         return 0.0
-    key = f"terms of signal {k}, derivative {order}"
-    if key not in problem.__dict__:
+    if (k, order) not in problem.curve_sizes:
         first, count = int(signals.first[k]), int(signals.count[k])
         lengths = np.diff(signals.breaks[first:first + count])
         lengths = np.append(lengths, lengths[-1:] if count > 1 else 1.0)          # the last piece has no end
         c = np.abs(signals.coefficients[ORDER * first:ORDER * (first + count)].reshape(count, ORDER))
         for _ in range(order):
             c = c[:, 1:] * np.arange(1, c.shape[1])
-        problem.__dict__[key] = float((c * lengths[:, None]**np.arange(c.shape[1])).sum(axis=1).max())
-    return problem.__dict__[key]
+        problem.curve_sizes[k, order] = float((c * lengths[:, None]**np.arange(c.shape[1])).sum(axis=1).max())
+    return problem.curve_sizes[k, order]
 
 
 def _characteristic_size(model, word: int) -> float:

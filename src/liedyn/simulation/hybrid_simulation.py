@@ -362,9 +362,7 @@ class HybridSimulation:
         if not any(over):
             return problem
         directions = [NO_DIRECTION if one else direction for one, direction in zip(over, problem.directions, strict=False)]
-        other = replace(problem, directions=(*directions, *problem.directions[len(over):]))
-        other.__dict__["generated_rhs"] = problem.generated_rhs
-        return other
+        return problem.with_same_code(directions=(*directions, *problem.directions[len(over):]))
 
     def partial_statistics(self, partial: Statistics) -> Statistics:
         """What it took, with a segment that was cut."""

@@ -85,7 +85,7 @@ def call_generated(model, key, out, *numbers):
     """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as
     they should be, of which the line checks all; out: None, or so many arrays as there are results."""
     try:
-        line = model._cache[key]
+        line = model.single_calls[key]
         if out is None:
             return line(*numbers)
         return out if line(*numbers, *out) == 0 else None
@@ -135,7 +135,7 @@ def _run_generated(model, specialization: Specialization, numbers, count: int | 
     if line is None:
         return False
     if key is not None:
-        model._cache[key] = line.call
+        model.single_calls[key] = line.call
     return not line.call(*numbers)
 
 

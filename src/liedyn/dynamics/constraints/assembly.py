@@ -291,7 +291,6 @@ def _damped_step(J, r, damping: float) -> np.ndarray:
 _MAX_CLOSURE_ERROR = 1e-6          # largest residual of a configuration whose mobility has a meaning
 _N_NEIGHBOURS = 4
 _NEIGHBOUR_DISTANCE = 0.1            # rad, or that part of the length: where neighbours are looked for
-GENERIC_RANK = ("generic rank",)       # in a model's cache
 _MIN_MOVEMENT = 1e-3           # of that: a neighbour that came back nearer is the same configuration
 
 
@@ -392,15 +391,36 @@ def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str =
     k, free = int(np.argmin(ranks)), slice(None) if prescribed is None else ~prescribed
     if model.driven or ranks[k] >= min(model.nc, np.arange(model.nv)[free].size):
         return []
-    key = GENERIC_RANK if prescribed is None else (*GENERIC_RANK, prescribed.tobytes())
-    if key not in model._cache:
-        model._cache[key] = _generic_rank(model, q[k], None, int(ranks[k]), 0, free)[0]
-    generic = model._cache[key] = max(model._cache[key], int(ranks.max()))
+    generic = generic_rank(model, q[k], ranks, prescribed)
     if ranks[k] >= generic:
         return []
     where = f" of {what} {k}" if len(ranks) > 1 else ""
     return [f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
             "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"]
+
+
+@dataclass(frozen=True)
+class GenericRankKey:
+    """prescribed: bytes of the mask; None: no coordinate is prescribed."""
+
+    prescribed: bytes | None
+
+
+@dataclass
+class _LargestRank:
+    rank: int
+
+
+def generic_rank(model, q, ranks, prescribed=None) -> int:
+    """Return the largest rank found so far of the constraints in the coordinates that are not prescribed.
+
+    q (nq,): where neighbours are searched for in the first call; ranks (N,): those of the states of this call.
+    """
+    free = slice(None) if prescribed is None else ~prescribed
+    found = model.cached(GenericRankKey(None if prescribed is None else prescribed.tobytes()), lambda: _LargestRank(
+        _generic_rank(model, q, None, int(ranks.min()), 0, free)[0]))
+    found.rank = max(found.rank, int(ranks.max()))
+    return found.rank
 
 
 def scaled_jacobian(model, q, constraint_motion=None) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
@@ -13,7 +13,7 @@ from liedyn.codegen.specialize import is_enabled
 from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states
 from liedyn.dynamics.batching.calls import handle_failed_states, raise_for_code
 from liedyn.dynamics.batching.threads import chunks, run_on_threads
-from liedyn.dynamics.constraints.assembly import GENERIC_RANK, warn_singular_state
+from liedyn.dynamics.constraints.assembly import generic_rank, warn_singular_state
 from liedyn.dynamics.constraints.constraints import (
     check_has_constraints,
     check_states,
@@ -113,7 +113,6 @@ _MOTION_STAGES = EQUATIONS, SOLUTION
 _NONE = np.empty(0)
 _MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
 _ACCELERATION_TOLERANCE = 1e-5     # of the largest acceleration: what such states may miss
-_LOCK = threading.RLock()
 
 
 class ConstrainedMotion:
@@ -213,14 +212,14 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         return handle_failed_states(constrained_forward_dynamics, locals())
     if f_ext is None and constraint_motion is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            key = "moving", get_ident(), passive, baumgarte > 0.0
-            address, nv, rows, generic = model._cache[key]
+            key = "constrained_forward_dynamics", get_ident(), passive, baumgarte > 0.0
+            workspace, address, nv, rows, generic = model.single_calls[key]
             a, out = _empty(nv), _empty(3 * rows.start)
             if not solve_motion_batch(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
                 rank = _count_nonzero(out[rows])
                 if rank < generic:
                     warn_singular_state(model, q[None], np.array([rank]))
-                    model._cache[key] = address, nv, rows, model._cache.get(GENERIC_RANK, rank)
+                    model.single_calls[key] = workspace, address, nv, rows, generic_rank(model, q, np.array([rank]))
                 motion = _new_object(_SingleStateMotion)
                 motion.a, motion.tau, motion.out = a, tau, out
                 return motion
@@ -228,9 +227,9 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
             if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
                 compile_entry_point(solve_motion_batch)
                 none = np.zeros(model.nv, dtype=bool)
-                address = _thread_workspace_address(model, none, bool(passive), baumgarte > 0.0, False, False)
-                model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
-                    address, model.nv, slice(model.nc, 2 * model.nc), min(model.nc, model.nv))
+                workspace = _thread_workspace(model, none, bool(passive), baumgarte > 0.0, False, False)
+                model.single_calls[key] = (workspace, workspace.buffer.ctypes.data, model.nv, slice(model.nc, 2 * model.nc),
+                                           min(model.nc, model.nv))
     return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, constraint_motion, baumgarte,
                         pfaffian)
 
@@ -360,22 +359,31 @@ def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> i
     numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["constraint_motion"], a, tau, out)]
     for loops in (False, True):
         def part(first, last, loops=loops):
-            address = _thread_workspace_address(model, prescribed, passive, frequency > 0.0, forced, loops)
-            return solve_motion_batch(address, frequency, *numbers, count, first, last)
+            workspace = _thread_workspace(model, prescribed, passive, frequency > 0.0, forced, loops)
+            return solve_motion_batch(workspace.buffer.ctypes.data, frequency, *numbers, count, first, last)
         code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != OUT_OF_RANGE:
             break
     return code
 
 
-def _thread_workspace_address(model, prescribed, passive, stabilized, forced, loops) -> int:
-    """The address of this thread's desk."""
-    key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled()
-    if key not in model._cache:
-        with _LOCK:
-            masks = (prescribed,) * 3
-            model._cache[key] = constraint_workspace_for(model, *masks, passive, float(stabilized), forced, _MOTION_STAGES, loops)
-    return model._cache[key].buffer.ctypes.data
+@dataclass(frozen=True)
+class ConstraintWorkspaceKey:
+    """thread: its identifier; prescribed: bytes of the mask; the others as in `constraint_workspace_for`."""
+
+    thread: int
+    prescribed: bytes
+    passive: bool
+    stabilized: bool
+    forced: bool
+    loops: bool
+
+
+def _thread_workspace(model, prescribed, passive, stabilized, forced, loops):
+    """Return the workspace of this thread, which must be held while its address is in use."""
+    key = ConstraintWorkspaceKey(get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled())
+    return model.cached(key, lambda: constraint_workspace_for(model, *(prescribed,) * 3, passive, float(stabilized), forced,
+                                                              _MOTION_STAGES, loops))
 
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:

@@ -14,9 +14,11 @@ from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIRST, HEADER, REC
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
+from liedyn.model.model_cache import ModelValue
 
 # the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
 RANK = RANK_TOLERANCE**0.5
+_SCALES = ModelValue("constraint scales")
                           # its residual grows with the square; rounding is 1e-16, or 1e-13 a kilometre away
 
 
@@ -81,15 +83,17 @@ def null_space(model, A) -> np.ndarray:
 
 
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:
-    if "constraint scales" not in model._cache:
-        reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
-        for one in (one for one in model.constraints if one.kind != COUPLING):
-            moved = (reach[one.rows] > 0.0).any(axis=0)
-            unit[moved] = np.maximum(unit[moved], one.length)
-        unit = np.where(sliding, np.where(unit > 0.0, unit, max((one.length for one in model.constraints), default=1.0)), 1.0)
-        size = np.linalg.norm(reach * unit, axis=1)
-        model._cache["constraint scales"] = unit, np.where(size > 0.0, size, 1.0)
-    return model._cache["constraint scales"]
+    return model.cached(_SCALES, lambda: _constraint_scales(model))
+
+
+def _constraint_scales(model) -> tuple[np.ndarray, np.ndarray]:
+    reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
+    for one in (one for one in model.constraints if one.kind != COUPLING):
+        moved = (reach[one.rows] > 0.0).any(axis=0)
+        unit[moved] = np.maximum(unit[moved], one.length)
+    unit = np.where(sliding, np.where(unit > 0.0, unit, max((one.length for one in model.constraints), default=1.0)), 1.0)
+    size = np.linalg.norm(reach * unit, axis=1)
+    return unit, np.where(size > 0.0, size, 1.0)
 
 
 def entry_bounds(model) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""Values that a model keeps between calls: generated code, tables, workspaces.
+
+A key is a frozen dataclass, which is equal only to keys of the same class with equal fields. All that a value depends on, except
+for the model, is a field of its key.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+_LOCK = threading.RLock()          # of all models: a value may be built from those of another, such as the spanning tree
+
+
+@dataclass(frozen=True, eq=False)
+class ModelValue:
+    """Key of a value that depends on the model alone. No two keys are equal, whatever their names."""
+
+    name: str
+
+
+class ModelCache:
+    """Values by key; of those with a limit, only the ones that were used last."""
+
+    __slots__ = ("recent", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Hashable, Any] = {}
+        self.recent: dict[Hashable, Any] = {}          # the least recently used first
+
+    def __len__(self) -> int:
+        return len(self.values) + len(self.recent)
+
+    def get(self, key: Hashable, build: Callable[[], Any], limit: int | None) -> Any:
+        """See `Model.cached`."""
+        try:
+            return self.values[key]
+        except KeyError:
+            pass
+        with _LOCK:
+            if limit is not None:
+                value = self.recent.pop(key) if key in self.recent else build()
+                self.recent[key] = value
+                while len(self.recent) > limit:
+                    del self.recent[next(iter(self.recent))]
+                return value
+            if key not in self.values:             # another thread may have been first
+                self.values[key] = build()
+            return self.values[key]
+
+    def clear(self) -> None:
+        with _LOCK:
+            self.values.clear()
+            self.recent.clear()
