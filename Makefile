@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest bench lint docs clean
+.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest bench lint docs wheel clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -56,8 +56,12 @@ docs: .venv/installed-docs         ## the site, in build/site; nothing is fetche
 	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site
 	@echo "Open build/site/index.html in a browser"
 
+wheel: .venv/installed             ## a wheel in dist/ with the compiled code of simulations, for this Python and system
+	$(BIN)/python packaging/prebuild.py
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+
 clean:
-	rm -rf .venv .venv-oldest .venv-newest runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest runs build dist src/liedyn/prebuilt src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 
 .venv/installed: pyproject.toml
 	@$(or $(PYTHON),false) $(NEW) || { echo "liedyn needs Python 3.11 or newer, and found none. Name one: make PYTHON=/path/to/python3.12 …"; exit 1; }

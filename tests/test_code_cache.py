@@ -210,6 +210,71 @@ def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
             compile_cache._check_owner(found)
 
 
+# Code that a wheel brings
+
+@pytest.fixture
+def prebuilt(cache, monkeypatch):
+    """What a wheel brings, next to an empty cache: code of `call` for the portable processor."""
+    folder = cache.parent / f"{cache.name}-prebuilt"
+    monkeypatch.setattr(compile_cache, "PREBUILT", folder)
+    original = CodeCache._path
+    with monkeypatch.context() as build:
+        build.setattr(compile_cache, "root", lambda: folder)
+        build.setattr(CodeCache, "_path", lambda self, root, signature, processor: original(
+            self, folder, signature, (processor[0], compile_cache.PREBUILT_CPU, "")))
+        folder.mkdir()
+        assert call() == "compiled"
+    monkeypatch.setattr(compile_cache, "PREBUILT_FEATURES", set())       # also where tests compile for another processor
+    return folder
+
+
+def test_code_of_a_wheel_is_loaded_and_not_stored_again(cache, prebuilt, caplog):
+    (file,) = files(prebuilt)
+    file.chmod(0o666)                                       # as the sources of the package, whoever owns them
+    before = file.stat(), file.parent.stat().st_mtime_ns
+    assert [call(), call()] == ["loaded", "loaded"]
+    assert not files(cache) and not caplog.records
+    assert (file.stat().st_mtime_ns, file.parent.stat().st_mtime_ns) == (before[0].st_mtime_ns, before[1])
+
+
+def test_a_user_s_own_code_comes_before_that_of_a_wheel(cache, prebuilt, monkeypatch, caplog):
+    with monkeypatch.context() as alone:
+        alone.setattr(compile_cache, "PREBUILT", cache / "none")
+        assert call() == "compiled"
+    (file,) = files(prebuilt)
+    file.write_bytes(b"damaged")                            # which reading it would report
+    assert call() == "loaded" and not caplog.records
+
+
+@pytest.mark.parametrize("reason", ["processor", "sources", "versions", "damage"])
+def test_code_of_a_wheel_that_does_not_fit_is_compiled(cache, prebuilt, monkeypatch, caplog, reason):
+    (file,) = files(prebuilt)
+    if reason == "processor":
+        monkeypatch.setattr(compile_cache, "PREBUILT_FEATURES", {"+from_the_future"})
+    elif reason == "sources":
+        monkeypatch.setattr(compile_cache, "folder_name", lambda function: "test_code_cache-0123456789abcdef")
+    elif reason == "versions":
+        monkeypatch.setattr(compile_cache.numba, "__version__", "0.0.1")
+        compile_cache._folder_name.cache_clear()
+    else:
+        file.write_bytes(file.read_bytes()[:-1])
+    assert [call(), call()] == ["compiled", "loaded"]
+    assert len(files(cache)) == 1
+    said = [f"liedyn: some of the compiled code in {prebuilt} is not used, and is compiled again: it is damaged"]
+    assert [record.getMessage() for record in caplog.records] == (said if reason == "damage" else [])
+    monkeypatch.undo()
+    compile_cache._folder_name.cache_clear()
+
+
+def test_features_of_the_portable_processor():
+    """LLVM's names: a name that it does not know would exclude every processor."""
+    import llvmlite.binding as llvm
+    if not llvm.get_process_triple().startswith("x86_64"):
+        pytest.skip("names of x86-64")
+    known = {f"+{name}" for name in llvm.get_host_cpu_features()}
+    assert known >= compile_cache.PREBUILT_FEATURES
+
+
 # Where it is
 
 def place(code="print(root())", **environment):
@@ -425,6 +490,8 @@ def test_old_generations_are_removed_and_recent_ones_kept(cache):
 
 CODE = """
 import sys
+from liedyn.numba_tools import compile_cache
+compile_cache.PREBUILT = compile_cache.root() / "none"         # of the folder of sources, after `make wheel`
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.kernels.manifold import retractions
 assert not retractions.signatures

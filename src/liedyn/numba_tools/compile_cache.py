@@ -51,6 +51,14 @@ _NOT_COMPILED = {"numba_tools.compile_cache", "errors"}            # sources tha
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
 _MAX_GENERATIONS = 60                                # folders, a module each
 _FORMAT = "1"
+
+# Compiled code that a wheel brings (`make wheel`): a second folder of the same layout, which is only read. It is found by the
+# same hashes, so code of other sources, of another Python, Numba, llvmlite or NumPy is never loaded. It is compiled for the
+# level x86-64-v3 of processors, without names of features, and loaded where the processor has all that belong to it.
+PREBUILT = _PACKAGE / "prebuilt"
+PREBUILT_CPU = "x86-64-v3"
+PREBUILT_FEATURES = {f"+{name}" for name in ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "fxsr", "lzcnt", "movbe",
+                                             "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave")}
 _log = logging.getLogger("liedyn.cache")
 
 
@@ -72,8 +80,8 @@ class CodeCache(NullCache):
         """Without a `refresh` of the context, which imports half of Numba (0.5 s) for what compiles, not for what is loaded."""
         if self._folder is None:
             return None
-        path = self._path(signature, target_context)
-        found = _load_overload(path, signature, target_context)
+        path = self._path(root(), signature, target_context.codegen().magic_tuple())
+        found = _load_overload(path, signature, target_context) or self._load_prebuilt(signature, target_context)
         if found is None:
             _notice.start()
             _lock(path)                                     # another process may be writing it: then there is something to load
@@ -83,14 +91,23 @@ class CodeCache(NullCache):
     def save_overload(self, signature, result):
         if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
             return
-        path = self._path(signature, result.target_context)
+        path = self._path(root(), signature, result.target_context.codegen().magic_tuple())
         _save_value(path, lambda: dumps((signature, result._reduce())))
         _unlock(path)
 
-    def _path(self, signature, target_context) -> Path:
-        key = f"{signature} {target_context.codegen().magic_tuple()}"
+    def _load_prebuilt(self, signature, target_context):
+        if not PREBUILT.is_dir():
+            return None
+        triple, _, features = target_context.codegen().magic_tuple()
+        if not PREBUILT_FEATURES.issubset(features.split(",")):
+            return None
+        return _load_overload(self._path(PREBUILT, signature, (triple, PREBUILT_CPU, "")), signature, target_context)
+
+    def _path(self, folder, signature, processor) -> Path:
+        """`processor`: triple, name and features of what code is compiled for."""
+        key = f"{signature} {processor}"
         name = re.sub(r"[^\w.]", "", self._function.__qualname__)[:80]
-        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
+        return folder / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
 
 
 def _load_overload(path, signature, target_context):
@@ -180,13 +197,16 @@ if hasattr(os, "register_at_fork"):
 
 def _read(path: Path):
     """The signature and parts of a compiled function."""
-    with open(path, "rb", opener=_open_no_follow) as file:
-        _check_owner(os.fstat(file.fileno()))
+    prebuilt = path.is_relative_to(PREBUILT)                # as trustworthy as the sources of the package next to it
+    with open(path, "rb", opener=None if prebuilt else _open_no_follow) as file:
+        if not prebuilt:
+            _check_owner(os.fstat(file.fileno()))
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:
         raise _UnusableFileError("it is damaged")
-    with contextlib.suppress(OSError):
-        os.utime(path.parent)                               # in use: see `_prune`
+    if not prebuilt:
+        with contextlib.suppress(OSError):
+            os.utime(path.parent)                           # in use: see `_prune`
     return pickle.loads(content)
 
 
@@ -268,7 +288,7 @@ def _load_value(path: Path, make):
     except FileNotFoundError:
         return None
     except Exception as error:                              # whatever a damaged file makes of it
-        _warn_once(f"some of the compiled code in {root()} is not used, and is compiled again: {_error_text(error)}")
+        _warn_once(f"some of the compiled code in {path.parents[1]} is not used, and is compiled again: {_error_text(error)}")
         return None
 
 
