@@ -105,6 +105,22 @@ def test_different_rollouts_have_different_keys_and_the_results_of_a_new_model(m
         assert np.array_equal(rollout_of(ld.load("robots/double_pendulum.yaml"), **arguments), found, equal_nan=True), arguments
 
 
+@pytest.mark.parametrize("key, given", [
+    ("events", lambda x: {"e": {"when": "q(shoulder)", "value": x, "do": "stop"}}),
+    ("contacts", lambda x: {"links": {"lower": {"sphere": {"radius": x}}}})])
+def test_arrays_that_print_alike_do_not_share_a_rollout(key, given):
+    """repr shows eight digits of arrays."""
+    model, values = ld.load("robots/double_pendulum.yaml"), [np.array(0.1), np.array(0.1 + 3e-10)]
+    texts = [repr(given(x)) for x in values]
+    assert texts[0] == texts[1]
+    keys = set()
+    with pytest.MonkeyPatch.context() as patch:
+        for x in values:
+            keys |= {one for one in keys_of(patch, lambda: rollout_of(model, **ROLLOUT | {key: given(x)}))       # noqa: B023
+                     if isinstance(one, RolloutKey)}
+    assert len(keys) == 2
+
+
 MASKS = [np.array(mask) for mask in ((True, False), (False, True), (True, True))]
 Q, V, A, TAU = [0.3, -0.2], [1.0, 0.5], [0.4, -0.7], [0.2, 0.1]
 OPEN_TREE = {

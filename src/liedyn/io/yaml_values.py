@@ -26,7 +26,7 @@ def override_texts(overrides: Overrides, error: type[InputError]) -> tuple[str, 
     if isinstance(overrides, str):
         return (overrides,)
     if isinstance(overrides, Mapping):
-        return tuple(f"{path}={_json(value, str(path), error)}" for path, value in overrides.items())
+        return tuple(f"{path}={text_of(value, str(path), error)}" for path, value in overrides.items())
     texts = tuple(overrides)
     for text in texts:
         if not isinstance(text, str):
@@ -37,12 +37,13 @@ def override_texts(overrides: Overrides, error: type[InputError]) -> tuple[str, 
 def tree_of(values: Mapping[str, Any], file: str, error: type[InputError]) -> Node:
     """The tree of plain Python values: dicts, lists, text, numbers, booleans, None, arrays and scalars of NumPy, paths. Errors
     name `file` and the key."""
-    root = parse_yaml(_json(values, file, error), file, error)
+    root = parse_yaml(text_of(values, file, error), file, error)
     _graft(root, file, "")
     return root
 
 
-def _json(value, what: str, error: type[InputError]) -> str:
+def text_of(value, what: str, error: type[InputError]) -> str:
+    """Return the values as JSON, numbers with all digits. `what` is the place in errors."""
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:

@@ -28,6 +28,7 @@ from liedyn.integrators.zero_crossings import (
 from liedyn.io.scenarios.action_schema import Impact
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
 from liedyn.io.scenarios.scenario import Event
+from liedyn.io.yaml_values import text_of
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
@@ -106,7 +107,7 @@ class Events:
     def read(cls, given: Mapping | None, model, dt: float, steps: int) -> Events | None:
         """UsageError, ScenarioError for what is not known, or not for rollouts."""
         node = scenario_key("events", given, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
-        return node and cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
+        return node and cls(read_events(node, (), dt * steps), model, dt, steps, text_of(given, "events", ScenarioError))
 
     def add_event_signals(self, table: SignalCompiler) -> np.ndarray:
         """Signals that pass 0 where events happen: their numbers."""

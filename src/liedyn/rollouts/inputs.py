@@ -28,7 +28,7 @@ from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import StepInputs
 from liedyn.io.scenarios.contact_schema import read_contacts
 from liedyn.io.yaml_nodes import Node
-from liedyn.io.yaml_values import tree_of
+from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
 
@@ -81,7 +81,7 @@ class ContactSettings(NamedTuple):
     @classmethod
     def read(cls, given: Mapping | None, model) -> ContactSettings | None:
         node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
-        return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+        return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), text_of(given, "contacts", ScenarioError))
 
 
 def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
