@@ -1,7 +1,12 @@
 """A run that continues from its checkpoint is the run that was not interrupted, bit for bit; rows that go to disk are the
 same."""
+import importlib
+import inspect
 import json
+import pkgutil
 import signal
+from collections import deque
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +15,12 @@ import pytest
 import liedyn as ld
 from liedyn.errors import Interrupted
 from liedyn.integrators import segment, solve
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import mapped_zeros, release_memory
-from liedyn.io.checkpoint_files import Unfinished
+from liedyn.io.checkpoint_files import Unfinished, split_arrays
 from liedyn.simulation import run_recorder
+from liedyn.simulation.hybrid_simulation import HybridSimulation
+from liedyn.simulation.preparation import SingleSegment
 from liedyn.simulation.run import SilentProgress, simulate_file
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +186,16 @@ def test_a_resumed_run_has_the_same_events(scenario, in_pieces, method, looks, g
     equal(resumed, alone)
 
 
+@pytest.mark.parametrize("looks", [1, 2, 3, 4])
+@pytest.mark.parametrize("action", ["record", "stop"])
+def test_a_run_is_resumed_from_the_row_after_its_last_event(scenario, in_pieces, action, looks):
+    given = scenario(json.dumps(BALL), duration=0.02, output_step=0.005, initial={"q": {"z": 1.0}},
+                     events={"middle": {"at": 0.01, "do": "record"}, "last": {"at": 0.02, "do": action}})
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 1
+    equal(resumed, ld.run_scenario(given))
+
+
 def test_constraints_go_on_as_they_were(in_pieces):
     given = {"robot": ROOT / "robots/four_bar.yaml", "duration": 0.3, "output_step": 0.01, "initial": {"v": {"crank": 3.0}}}
     resumed, pieces = in_pieces(given, 1)
@@ -239,3 +257,121 @@ def test_an_error_has_the_motion_before_it(scenario):
     with pytest.raises(ld.ComputationError) as caught:
         ld.run_scenario(given | {"joints": {"shoulder": {"torque": "sqrt(-1 - t)"}}})
     assert caught.value.result is None
+
+
+# Attributes that change during a run and are no part of a state: inputs of a call, and what is computed anew before it is read
+NOT_SAVED = {
+    "HybridSimulation": {"_cached_state", "_cached_values",        # of expressions
+                         "_zero_values", "_driven_into_stop"},     # written where a segment ends, and where an event is applied
+    "SegmentProblems": {"_problems"},                              # compiled where they are needed
+    "Actions": {"left_zero", "former_stops", "_other_stops", "event", "t", "expression"},           # of the event applied last
+    "SampledController": {"_law"},                                 # compiled where it is needed
+    "RunRecorder": {"_segments", "_segment_starts", "_current", "_next", "saved_state"},
+    "Unfinished": {"looks", "_file", "_lock", "_hash"},            # _hash: compared as a digest, by its state_dict
+    "ZeroCrossings": {"signals"},                                  # their switches are compared as `sign`, `value`, `chattering`
+    "RightHandSide": {"generated", "generic", "signals", "constraints"},           # tables and scratch; addresses
+    "_RungeKuttaRun": {"record", "began", "observer"},
+    "_SolverRun": {"record", "observer", "saved_state", "extra", "make_solver", "integral",
+                   "caught_warnings", "solver_warnings"},          # warnings are compared as a part of its state
+    "RosenbrockSolver": {"y_old", "energy_polynomial", "method"},  # of the step taken last
+    "RightHandSideJacobian": {"code", "rates", "generated_function"},
+}
+MADE_WITH_A_STATE = {"SegmentStart", "Statistics"}                 # by from_state_dict
+BOUNCES = {"duration": 1.0, "output_step": 0.05, "initial": {"q": {"z": 0.5}}, "limits": {"mode": "hard", "restitution": 0.6},
+           "events": {"pass": {"when": "q(z)", "value": 0.3, "do": "record"}}}
+SAMPLED = {"sampling": {"rate": 90, "delay": 0.004, "hold": "first"},
+           "joints": {"shoulder": {"torque": {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}},
+                      "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}}}
+
+
+def classes_with_state():
+    """Of the whole package."""
+    modules = [importlib.import_module(one.name) for one in pkgutil.walk_packages(ld.__path__, "liedyn.")
+               if one.name.startswith(("liedyn.integrators.", "liedyn.io.", "liedyn.simulation."))]
+    return {one for module in modules for _, one in inspect.getmembers(module, inspect.isclass)
+            if one.__module__.startswith("liedyn.") and "state_dict" in vars(one)}
+
+
+def values_of(x, seen, found):
+    """All numbers and texts that an object holds, those of other objects with state into `found` by class and attribute."""
+    if isinstance(x, np.ndarray):
+        return x.shape, x.tobytes()
+    if isinstance(x, np.generic):
+        return repr(x.item())
+    if isinstance(x, (bool, int, float, str)) or x is None:
+        return repr(x)
+    if isinstance(x, (tuple, list, deque)):
+        return [values_of(one, seen, found) for one in x]
+    if isinstance(x, dict):
+        return [(repr(k) if isinstance(k, (str, int)) else type(k), values_of(one, seen, found)) for k, one in x.items()]
+    if hasattr(x, "state_dict") and not inspect.isclass(x):
+        if id(x) not in seen:
+            seen.add(id(x))
+            names = [one.__name__ for one in type(x).__mro__]
+            left_out = set().union(*(NOT_SAVED.get(name, ()) for name in names))
+            for name, one in vars(x).items():
+                if name not in left_out:
+                    found[names[0], name] = values_of(one, seen, found)
+        return names_of(x)
+    if is_dataclass(x) and not isinstance(x, InitialValueProblem) and type(x).__module__.startswith("liedyn.simulation"):
+        return [(name, values_of(one, seen, found)) for name, one in vars(x).items()]
+    return type(x).__name__
+
+
+def names_of(x):
+    return type(x).__name__
+
+
+def all_values(*objects):
+    found = {}
+    seen = set()
+    for one in objects:
+        values_of(one, seen, found)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypatch):
+    """Of each class that has a state: its state_dict, and each attribute."""
+    motions, saved, loaded, visited = [], [], [], set()
+    for cls in (HybridSimulation, SingleSegment):
+        plain_run = cls.run
+
+        def run(motion, *arguments, plain_run=plain_run):
+            motions.append(motion)
+            return plain_run(motion, *arguments)
+        monkeypatch.setattr(cls, "run", run)
+    plain, known = run_recorder.RunRecorder.checkpoint, []
+
+    def state_of(rows, state_dict):
+        objects = rows, motions[-1], state_dict.__self__
+        arrays, values = split_arrays({str(k): one.state_dict() for k, one in enumerate(objects)})
+        state = {name: (x.shape, x.tobytes()) for name, x in arrays.items()} | {"json": json.loads(json.dumps(values))}
+        attributes = all_values(*objects)
+        visited.update(name for name, _ in attributes)
+        return state, attributes
+
+    def checkpoint(rows, t, state_dict):
+        if motions[-1] not in known:
+            known.append(motions[-1])
+            if rows.disk.is_open:
+                loaded.append(state_of(rows, state_dict))
+        try:
+            plain(rows, t, state_dict)
+        except Interrupted:
+            saved.append(state_of(rows, state_dict))
+            raise
+    monkeypatch.setattr(run_recorder.RunRecorder, "checkpoint", checkpoint)
+    for robot, given, method, looks in ((ARM, EVENTS | RUBS, "rk4", 5), (ARM, SWING | SAMPLED, "dopri5", 60),
+                                        (BALL, BOUNCES, "rodas5p", 50), (BALL, BOUNCES, "Radau", 20),
+                                        (ARM, SWING, "variational", 2)):
+        in_pieces(scenario(json.dumps(robot), **given, integrator={"method": method}), looks)
+        assert len(saved) == len(loaded) > 1, method
+        for (state, attributes), (state_there, attributes_there) in zip(saved, loaded, strict=True):
+            for was, now in ((state, state_there), (attributes, attributes_there)):
+                different = {name for name in was.keys() | now.keys() if was.get(name) != now.get(name)}
+                assert not different, (method, different)
+        saved.clear()
+        loaded.clear()
+    bases = {"SegmentState"}
+    assert {one.__name__ for one in classes_with_state()} - bases - MADE_WITH_A_STATE <= visited | {"Unfinished"}

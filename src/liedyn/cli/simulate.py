@@ -102,7 +102,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
     resumed = resume and is_unfinished(folder)
     disk = Unfinished(folder)
     if resumed and not os.path.isfile(scenario):
-        disk.command = read_checkpoint(disk.path)[1]["command"]
+        disk.command = read_checkpoint(disk.path)["file"]["command"]
         scenario = disk.command["scenario"]
     else:
         disk.command = {"scenario": os.path.abspath(scenario), "overrides": overrides, "strict": strict, "force_long": force_long}

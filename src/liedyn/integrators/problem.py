@@ -247,6 +247,13 @@ class SegmentStart:
     jump_events: tuple[int, ...] = ()
     switch_signs: np.ndarray | None = None
 
+    def state_dict(self) -> dict:
+        return vars(self) | {"fired": list(self.fired), "jump_events": list(self.jump_events)}
+
+    @classmethod
+    def from_state_dict(cls, state: dict) -> SegmentStart:
+        return cls(**state | {"fired": tuple(state["fired"]), "jump_events": tuple(state["jump_events"])})
+
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -261,17 +268,17 @@ class Segment:
 class RunObserver:
     """Who is told of a segment while it is computed; this one does nothing.
 
-    saved   the numbers of a state to continue from, of `checkpoint`; None: from the start
+    saved_state   of a segment to continue, of `checkpoint`; None: from the start
     """
 
-    saved_state: Mapping[str, np.ndarray] | None = None
+    saved_state: Mapping[str, Any] | None = None
 
     def begin_segment(self, record: Record, count: np.ndarray) -> None:
         """Before the first step: the rows [0, count[NEXT_OUTPUT]) of record are done, now and later."""
 
-    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, np.ndarray]]) -> None:
-        """Between two chunks or steps, at the time t. snapshot: all numbers to continue from here. May raise, which ends the
-        run."""
+    def checkpoint(self, t: float, state_dict: Callable[[], dict]) -> None:
+        """Between two chunks or steps, at the time t. state_dict: of the segment, to continue from here. May raise: the run
+        ends."""
 
 
 @dataclass
@@ -290,6 +297,13 @@ class Statistics:
         loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
                           self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.warnings, *other.warnings))))
+
+    def state_dict(self) -> dict:
+        return vars(self) | {"loops": self.loops and dict(vars(self.loops)), "warnings": list(self.warnings)}
+
+    @classmethod
+    def from_state_dict(cls, state: dict) -> Statistics:
+        return cls(**state | {"loops": state["loops"] and LoopStatistics(**state["loops"]), "warnings": tuple(state["warnings"])})
 
 
 @dataclass(frozen=True)

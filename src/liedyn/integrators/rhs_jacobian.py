@@ -53,6 +53,12 @@ class RightHandSideJacobian:
                           or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
                                       or problem.stops is not None)
 
+    def state_dict(self) -> dict:
+        return {"last": self.last}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.last = np.array(state["last"])
+
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
         self.code, self.rates = code, rates

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from liedyn.integrators.run_state import MIN_STEP_SPACINGS
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS, arrays_of, load_arrays
 from liedyn.integrators.runge_kutta import MIN_FIRST_STEP
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
@@ -311,6 +311,15 @@ class RosenbrockSolver:
         h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
         span = self.t_bound - self.t
         return min(max(h, MIN_FIRST_STEP * span), span, self.max_step)
+
+    def state_dict(self) -> dict:
+        return {"t": self.t, "y": self.y, "t_old": self.t_old, "h_abs": self.h_abs, "step_size": self.step_size, "K": self.K,
+                "method_ws": arrays_of(self.method_ws)}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.t, self.t_old, self.h_abs, self.step_size = (state[name] for name in ("t", "t_old", "h_abs", "step_size"))
+        self.y, self.K = np.array(state["y"]), np.array(state["K"])
+        load_arrays(self.method_ws, state["method_ws"])
 
     def step(self) -> None:
         """As `OdeSolver.step`."""

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,35 +145,35 @@ def store_constraints(constraint_ws, record, i, ws):
     constraint_errors(constraint_ws, ws.q, ws.v, record.residual[i])
 
 
-# saved state ------------------------------------------------------------------------------------------------------------
+# Arrays of a state, for `state_dict` and `load_state_dict` ---------------------------------------------------------------
 
-# The numbers that the loop over a run carries from chunk to chunk, by name: to be saved, and put back in another process.
-#
-# A run that continues with the same numbers continues bit for bit, so all arrays that are written during a run are among them.
+# A class with state of a run returns it from `state_dict` as {attribute: array, JSON value, or a dict of these}. All arrays that
+# are written during a run are part of it: a run that continues with the same numbers continues bit for bit.
 
-def named_arrays(**arrays) -> dict[str, np.ndarray]:
-    """All arrays in tuples of arrays and tuples, by their places: {"state.0": …}. Not copied."""
-    found: dict[str, np.ndarray] = {}
-    for name, x in arrays.items():
-        if isinstance(x, np.ndarray):
-            found[name] = x
-        elif isinstance(x, tuple):
-            found |= named_arrays(**{f"{name}.{k}": one for k, one in enumerate(x)})
-    return found
+def arrays_of(x) -> dict[str, Any]:
+    """Arrays in a (named) tuple of arrays and such tuples, by the names or the places of its fields; not copied."""
+    names = getattr(x, "_fields", map(str, range(len(x))))
+    parts = {name: arrays_of(one) if isinstance(one, tuple) else one for name, one in zip(names, x, strict=True)}
+    return {name: one for name, one in parts.items() if isinstance(one, (np.ndarray, dict))}
 
 
-def restore_arrays(saved_state, **arrays) -> None:
-    """The numbers of `named_arrays` into arrays of the same names and shapes."""
-    for name, x in named_arrays(**arrays).items():
-        x[...] = saved_state[name]
+def load_arrays(x, state: Mapping[str, Any]) -> None:
+    """Write the numbers of `arrays_of` into the arrays of such a tuple."""
+    for name, one in arrays_of(x).items():
+        _write_array(one, state[name])
 
 
-def restore_constraints(saved_state, constraints) -> None:
-    """The same of `constraints`, a ConstrainedSystem or None: the header of the desk has addresses of this process."""
-    if constraints is not None:
-        header = constraints.constraint_ws[:HEADER].copy()
-        restore_arrays(saved_state, constraints=constraints)
-        constraints.constraint_ws[:HEADER] = header
+def _write_array(x: np.ndarray | dict[str, Any], state) -> None:
+    if isinstance(x, np.ndarray):
+        x[...] = state
+        return
+    for name, one in x.items():
+        _write_array(one, state[name])
+
+
+def constraint_arrays(constraints: ConstrainedSystem | None) -> tuple:
+    """Without the header of the workspace, which has addresses of this process."""
+    return () if constraints is None else constraints._replace(constraint_ws=constraints.constraint_ws[HEADER:])
 
 
 # Memory of rows that is given back once they are on disk: else it grows with the length of a run ------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.kinematics import difference
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, first_rows, loop_statistics, pid_integrals
+from liedyn.integrators.problem import RunObserver, Segment, Statistics, first_rows, loop_statistics, pid_integrals
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS, NEXT_OUTPUT, STEPS, T_NOW, store_constraints
@@ -21,61 +21,59 @@ from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 from liedyn.model.description import ONE_DOF
 
-# saved solver -----------------------------------------------------------------------------------------------------------
+# The state of one of SciPy's solvers ------------------------------------------------------------------------------------
 
-# The numbers of one of SciPy's solvers, or of `RosenbrockSolver`, with which another one continues as if nothing had been.
-#
-# They are what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read
-# them: a run by it begins anew from the state.
+# It is what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read it: a
+# run by it begins anew from the state.
 
-_SHARED_ARRAYS = "K_extended", "K", "method_ws"          # arrays that others look into: written, not replaced
-_CONSTRUCTOR_ARGUMENTS = "t_bound", "rtol", "atol", "method"
-_NUMBER_TYPES = (bool, int, float, np.number, np.bool_)
+_SHARED_ARRAYS = "K_extended", "K"             # arrays that others look into: written, not replaced
+_CONSTRUCTOR_ARGUMENTS = "t_bound", "rtol", "atol"
+_NUMBER_TYPES = (np.ndarray, bool, int, float, np.number, np.bool_)
 
 
-def solver_state_dict(solver) -> dict[str, np.ndarray]:
-    """By "solver.<attribute>"; of a tuple "solver.<attribute>.<place>", of Radau's dense output "solver.sol.<attribute>"."""
-    found = {"solver.t": np.array(solver.t), "solver.y": np.array(solver.y)}
-    if type(solver).__name__ != "LSODA":
-        for name, x in vars(solver).items():
-            found |= _flatten(f"solver.{name}", vars(x) if name == "sol" and x is not None else x)
-    return found
+def solver_state_dict(solver) -> dict:
+    """Attributes by name, tuples as {place: entry}; numbers are arrays without axes."""
+    if isinstance(solver, RosenbrockSolver):
+        return solver.state_dict()
+    attributes = vars(solver)
+    if type(solver).__name__ == "LSODA":
+        attributes = {"t": solver.t, "y": solver.y}
+    state = {name: _state_of_attribute(x) for name, x in attributes.items() if name not in _CONSTRUCTOR_ARGUMENTS}
+    return {name: x for name, x in state.items() if x is not None}
 
 
-def _flatten(name: str, x) -> dict[str, np.ndarray]:
-    if isinstance(x, (np.ndarray, *_NUMBER_TYPES)):
-        return {name: np.array(x)} if np.asarray(x).dtype != object else {}
-    parts = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, tuple) else ()
-    return {key: one for k, part in parts for key, one in _flatten(f"{name}.{k}", part).items()}
+def _state_of_attribute(x) -> np.ndarray | dict | None:
+    """None: it has no numbers."""
+    if isinstance(x, _NUMBER_TYPES):
+        return None if np.asarray(x).dtype == object else np.array(x)
+    if isinstance(x, tuple):
+        return {str(k): np.array(one) for k, one in enumerate(x)}
+    return {name: np.array(one) for name, one in vars(x).items()} if type(x).__name__ == "RadauDenseOutput" else None
 
 
-def load_solver_state_dict(solver, saved_state) -> None:
-    """What `solver_state_dict` has found, into a new solver of the same problem."""
-    names = dict.fromkeys(name.split(".")[1] for name in saved_state if name.startswith("solver."))
-    for name in names:
-        if name in _CONSTRUCTOR_ARGUMENTS:
-            continue
-        of_it = {key.removeprefix(f"solver.{name}").lstrip("."): x for key, x in saved_state.items()
-                 if key == f"solver.{name}" or key.startswith(f"solver.{name}.")}
+def load_solver_state_dict(solver, state: dict) -> None:
+    """Into a new solver of the same problem."""
+    if isinstance(solver, RosenbrockSolver):
+        return solver.load_state_dict(state)
+    for name, x in state.items():
         if name in _SHARED_ARRAYS:
-            for key, x in of_it.items():
-                shared = getattr(solver, name)
-                (shared[int(key)] if key else shared)[...] = x
+            getattr(solver, name)[...] = x
         elif name == "sol":
-            solver.sol = _radau_output(of_it)
+            solver.sol = _radau_output(x)
         else:
-            setattr(solver, name, _native_value(of_it[""])
-                    if "" in of_it else tuple(_native_value(of_it[k]) for k in sorted(of_it, key=int)))
+            setattr(solver, name, tuple(_native_value(x[k]) for k in sorted(x, key=int)) if isinstance(x, dict)
+                    else _native_value(x))
+    return None
 
 
 def _native_value(x: np.ndarray):
     return np.array(x, order="K") if x.ndim else x[()]
 
 
-def _radau_output(of_it):
+def _radau_output(state: dict):
     from scipy.integrate._ivp.radau import RadauDenseOutput
     output = object.__new__(RadauDenseOutput)
-    vars(output).update({name: _native_value(x) for name, x in of_it.items()})
+    vars(output).update({name: _native_value(x) for name, x in state.items()})
     return output
 
 
@@ -108,10 +106,7 @@ def solve_with_scipy(problem, start, times, options, progress, controller=None, 
     statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
                             loop_statistics(run.constraints), (*run.switches.warnings.values(), *solver_warnings))
     record = first_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
-    end = SegmentStart(float(record.t[-1]), run.workspace.q.copy(), run.workspace.v.copy(), float(record.supplied_energy[-1]),
-                       run.fired, 0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jump_events,
-                       run.switches.switch_signs())
-    return Segment(record, statistics, end)
+    return Segment(record, statistics, run.end(float(record.t[-1]), float(record.supplied_energy[-1]), run.integral))
 
 
 def _solver_warnings(method: str, caught_warnings) -> tuple[str, ...]:
@@ -127,8 +122,8 @@ class _SolverRun(SegmentState):
         super().__init__(problem, start, times, controller, 1, False)
         self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
-        self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.fired, self.jump_events, self.last = (), (), float(times[-1])
+        self.make_solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
+        self.solver, self.last = None, float(times[-1])
         self.evaluations, self.ceiling, self.t_reached, self.trial_code = 0, self.last, start.t, RUNNING
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _ENERGY_ATOL]
         self.extra = {}
@@ -144,7 +139,7 @@ class _SolverRun(SegmentState):
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         if self.saved_state is not None:
-            self.load_state_dict(self.saved_state, {})
+            super().load_state_dict(self.saved_state)            # before a solver is made, which evaluates this and that
         self.observer.begin_segment(self.record, self.state.count)
         for stop_time, before in self.stop_times():
             self.ceiling, h = before, None
@@ -178,14 +173,15 @@ class _SolverRun(SegmentState):
         if self.saved_state is None:
             self.record_outputs(lambda s: self.state.y, t)
         else:
-            t, self.state.y[:] = float(self.saved_state["solver.t"]), self.saved_state["solver.y"]
+            t, self.state.y[:] = float(self.saved_state["solver"]["t"]), self.saved_state["solver"]["y"]
         most = min(self.options.max_step, self.last / CHATTERING_STEPS if self.switches.any_chattering else np.inf)
-        solver = self.solver(self.rates, t, self.state.y.copy(), stop_time, rtol=self.options.rtol, atol=self.atol,
-                             max_step=most, first_step=None if h is None else min(h, stop_time - t, most), **self.extra)
+        self.solver = solver = self.make_solver(
+            self.rates, t, self.state.y.copy(), stop_time, rtol=self.options.rtol, atol=self.atol, max_step=most,
+            first_step=None if h is None else min(h, stop_time - t, most), **self.extra)
         if self.saved_state is not None:
-            self.load_with_solver(solver)
+            self.load_state_dict(self.saved_state)
         while solver.status == "running":
-            self.observer.checkpoint(float(solver.t), lambda: self.state_dict_with_solver(solver))
+            self.observer.checkpoint(float(solver.t), self.state_dict)
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
@@ -209,22 +205,21 @@ class _SolverRun(SegmentState):
         self.move_anchor(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
 
-    @property
-    def _extra_arrays(self) -> dict:
-        return {"jacobian": self.jacobian.last} if self.extra else {}
+    def state_dict(self) -> dict:
+        return super().state_dict() | {
+            "solver": solver_state_dict(self.solver), "jacobian": self.extra and self.jacobian.state_dict(),
+            "evaluations": self.evaluations, "trial_code": self.trial_code,
+            "solver_warnings": [*self.solver_warnings, *_solver_warnings(self.options.method, self.caught_warnings)]}
 
-    def state_dict_with_solver(self, solver) -> dict[str, np.ndarray]:
-        text = {"warned": [*self.solver_warnings, *_solver_warnings(self.options.method, self.caught_warnings)],
-                "evaluations": self.evaluations, "trouble": self.trial_code}
-        return solver_state_dict(solver) | self.state_dict(self._extra_arrays, **text)
-
-    def load_with_solver(self, solver) -> None:
-        """Into a new solver, whose making has evaluated this and that."""
-        saved_state, self.saved_state = self.saved_state, None
-        load_solver_state_dict(solver, saved_state)
-        text = self.load_state_dict(saved_state, self._extra_arrays)
-        self.evaluations, self.trial_code, self.solver_warnings = text["evaluations"], text["trouble"], text["warned"]
-        self.t_reached = solver.t
+    def load_state_dict(self, state: dict) -> None:
+        """With a new solver."""
+        load_solver_state_dict(self.solver, state["solver"])
+        super().load_state_dict(state)
+        if self.extra:
+            self.jacobian.load_state_dict(state["jacobian"])
+        self.evaluations, self.trial_code, self.solver_warnings = (
+            state[name] for name in ("evaluations", "trial_code", "solver_warnings"))
+        self.t_reached, self.saved_state = self.solver.t, None
 
     def move_anchor(self, t: float, y) -> None:
         """The state y at t, in the chart of the present anchor, becomes the next anchor."""

@@ -1,10 +1,8 @@
 """What a segment of a run is computed with, by our own methods and by SciPy's; saved, and put back in another process."""
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +13,7 @@ from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
     RunObserver,
+    SegmentStart,
     Statistics,
     allocate_stages,
     initial_state,
@@ -31,9 +30,9 @@ from liedyn.integrators.run_state import (
     GenericCall,
     Record,
     State,
-    named_arrays,
-    restore_arrays,
-    restore_constraints,
+    arrays_of,
+    constraint_arrays,
+    load_arrays,
 )
 from liedyn.integrators.zero_crossings import ZeroCrossings
 from liedyn.kernels.simulation.rate_evaluation import (
@@ -65,6 +64,16 @@ class RightHandSide:
         if self.constraints:
             use_generic_kernels(self.constraints.constraint_ws)
         self.generated, self.generic = None, self._generic_call()
+
+    def state_dict(self) -> dict:
+        return {"is_generic": self.generated is None, "measured": self.signals.measured,
+                "constraints": arrays_of(constraint_arrays(self.constraints))}
+
+    def load_state_dict(self, state: dict) -> None:
+        if state["is_generic"] and self.generated is not None:
+            self.use_generic_kernels()
+        self.signals.measured[:] = state["measured"]
+        load_arrays(constraint_arrays(self.constraints), state["constraints"])
 
     def evaluate(self, *arguments) -> int:
         """(t, q0, y, K, row, work): see `rates_compiled`."""
@@ -137,11 +146,14 @@ class ZeroOrderHold:
         self.breaks, self.before = rhs.break_points.breaks, rhs.break_points.before
         rhs.break_points = rhs.break_points._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 
-    @property
-    def arrays(self) -> tuple:
-        """All arrays that are written during a run."""
-        generated, break_points = self.rhs.generated, self.rhs.break_points
-        return self.rhs.signals.literals, break_points.breaks, break_points.before, () if generated is None else generated.numbers
+    def state_dict(self) -> dict:
+        """The torques themselves are those of the controller."""
+        return {"breaks": self.rhs.break_points.breaks, "before": self.rhs.break_points.before}
+
+    def load_state_dict(self, state: dict) -> None:
+        """To be called after that of the controller."""
+        self.rhs.break_points.breaks[:], self.rhs.break_points.before[:] = state["breaks"], state["before"]
+        self.write_torques()
 
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
@@ -182,16 +194,19 @@ class ZeroOrderHold:
         return float(self.rhs.break_points.breaks[0]), float(self.rhs.break_points.before[0])
 
 
-# underway ---------------------------------------------------------------------------------------------------------------
-
-TEXT_KEY = "text"             # the name of what is no array
-
+# The state of a segment ------------------------------------------------------------------------------------------------
 
 class SegmentState:
-    """stages: rows of rates; readings: whether they have columns for what switches read. torques: of a sampled controller, or
-    None."""
+    """What changes while a segment is computed, and the record of its rows.
+
+    stages        rows of rates; with_values: whether they have columns for what switches read
+    torques       of a sampled controller, or None
+    fired         events that have ended the segment; jump_events: of these, those whose expressions jump there
+    """
 
     def __init__(self, problem, start, times, controller, stages: int, with_values: bool):
+        self.fired: tuple[int, ...] = ()
+        self.jump_events: tuple[int, ...] = ()
         self.problem, self.switches = problem, ZeroCrossings(problem, start)
         self.record, self.workspace = problem.allocate_record(np.array(times)), problem.workspace()
         self.state = initial_state(problem, start)
@@ -203,34 +218,25 @@ class SegmentState:
     def constraints(self):
         return self.rhs.constraints
 
-    def state_dict(self, arrays, **text) -> dict[str, np.ndarray]:
-        """All numbers to continue from here. arrays: those that are written besides, by name; text: what is no array."""
-        text |= {"loops": self.rhs.generated is None, "cuts": [list(one) for one in self.switches.shortened_steps],
-                 "warnings": list(self.switches.warnings.items()), "armed": self.switches.armed.tolist(),
-                 "bounds": self.switches.bound.tolist()}
-        return named_arrays(**self._carried_arrays, **arrays,
-                            constraints=self.constraints) | {TEXT_KEY: np.array(json.dumps(text))}
+    def end(self, t: float, supplied_energy: float, integral: np.ndarray, step: float = 0.0) -> SegmentStart:
+        """The state at the end, which the workspace has; step: the next of an adaptive method."""
+        signs, armed, bounds = self.switches.event_signs(len(self.problem.schedule.watch))
+        return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, step, integral,
+                            signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
-    def load_state_dict(self, saved_state, arrays) -> dict:
-        """Continue from a snapshot. Returns its text."""
-        text, switches = json.loads(str(saved_state[TEXT_KEY])), self.switches
-        if text["loops"] and self.rhs.generated is not None:
-            self.rhs.use_generic_kernels()
-        switches.shortened_steps = [deque(one, maxlen=shortened_steps.maxlen) for one,
-                                    shortened_steps in zip(text["cuts"], switches.shortened_steps, strict=True)]
-        switches.warnings = dict(map(tuple, text["warnings"]))
-        switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)
-        restore_arrays(saved_state, **self._carried_arrays, **arrays)
-        restore_constraints(saved_state, self.constraints)
-        if self.torques:
-            self.torques.write_torques()
-        return text
+    def state_dict(self) -> dict:
+        """All that the rest of the segment depends on."""
+        return {"state": arrays_of(self.state), "stages": arrays_of(self.stages), "workspace": arrays_of(self.workspace),
+                "switches": self.switches.state_dict(), "rhs": self.rhs.state_dict(),
+                "torques": None if self.torques is None else self.torques.state_dict()}
 
-    @property
-    def _carried_arrays(self) -> dict:
-        signals = self.rhs.signals
-        return {"state": self.state, "stages": self.stages, "work": self.workspace, "held": signals.held,
-                "measured": signals.measured, "torques": self.torques.arrays if self.torques else ()}
+    def load_state_dict(self, state: dict) -> None:
+        self.rhs.load_state_dict(state["rhs"])
+        self.switches.load_state_dict(state["switches"])
+        for name in ("state", "stages", "workspace"):
+            load_arrays(getattr(self, name), state[name])
+        if self.torques is not None:
+            self.torques.load_state_dict(state["torques"])
 
 
 # The right-hand side at one state ---------------------------------------------------------------------------------------
@@ -263,6 +269,21 @@ def next_chunk_steps(steps: int, seconds: float) -> int:
     return int(min(max(steps * CHUNK_SECONDS / max(seconds, 1e-9), steps / 4 + 1), steps * 4))
 
 
+class FixedStepState:
+    """The state of a run by `solve_in_chunks`."""
+
+    def __init__(self, problem: InitialValueProblem, method_ws, constraints):
+        self.state, self.workspace, self.method_ws = initial_state(problem), problem.workspace(), method_ws
+        self.constraints = constraint_arrays(constraints)
+
+    def state_dict(self) -> dict:
+        return {name: arrays_of(x) for name, x in vars(self).items()}
+
+    def load_state_dict(self, state: dict) -> None:
+        for name, x in vars(self).items():
+            load_arrays(x, state[name])
+
+
 def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
                     progress: Callable[[float], None], observer: RunObserver, method_ws, constraints,
                     reason: str = "") -> tuple[Record, Statistics]:
@@ -272,15 +293,14 @@ def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.n
     method_ws, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
     """
     began = time.perf_counter()
-    record, ws, state = problem.allocate_record(times), problem.workspace(), initial_state(problem)
-    arrays = {"state": state, "work": ws, "own": method_ws}
+    record, run = problem.allocate_record(times), FixedStepState(problem, method_ws, constraints)
+    state, ws = run.state, run.workspace
     if observer.saved_state is not None:
-        restore_arrays(observer.saved_state, **arrays)
-        restore_constraints(observer.saved_state, constraints)
+        run.load_state_dict(observer.saved_state)
     observer.begin_segment(record, state.count)
     code, steps = RUNNING, _FIRST_CHUNK
     while code == RUNNING:
-        observer.checkpoint(float(state.clock[T_NOW]), lambda: named_arrays(**arrays, constraints=constraints))
+        observer.checkpoint(float(state.clock[T_NOW]), run.state_dict)
         chunk = time.perf_counter()
         code = advance(state, record, ws, steps)
         steps = next_chunk_steps(steps, time.perf_counter() - chunk)

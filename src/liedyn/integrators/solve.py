@@ -34,8 +34,8 @@ from liedyn.integrators.run_state import (
 from liedyn.integrators.runge_kutta import METHODS, Tableau, run_adaptive, run_fixed, store_output
 from liedyn.integrators.segment import CHUNK_SECONDS, SegmentState, next_chunk_steps
 from liedyn.integrators.zero_crossings import EventStepper
-from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
-from liedyn.kernels.simulation.right_hand_side import AT_BREAK_POINT, AT_EVENT, FINISHED, RUNNING, SWITCH_CROSSED
+from liedyn.kernels.simulation import rate_evaluation
+from liedyn.kernels.simulation import right_hand_side as codes
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _FIRST_CHUNK = 100         # steps
@@ -74,56 +74,81 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_with_scipy
         return solve_with_scipy(problem, start, times, options, progress, controller, observer)
-    tableau = METHODS[options.method]()
-    run = SegmentState(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
-    rhs, torques, record, ws, state, stages = run.rhs, run.torques, run.record, run.workspace, run.state, run.stages
-    method, advance = _method(tableau, options, bool(problem.prescribed.any())), run_adaptive if tableau.adaptive else run_fixed
-    began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    if torques and observer.saved_state is None:
-        torques.act(state)
-    event_stepper = EventStepper(run, method) if len(run.switches) else None
-    own = {"control": method.control}
-    if observer.saved_state is not None:
-        run.load_state_dict(observer.saved_state, own)
-    observer.begin_segment(record, state.count)
-    chunk = began
-    while code == RUNNING:
-        observer.checkpoint(float(state.clock[T_NOW]), lambda: run.state_dict(own))
-        code = advance(rhs.generated, rhs.generic, rhs.break_points, method, state, stages, record, ws, steps)
-        spent = time.perf_counter() - chunk
-        if code != AT_BREAK_POINT or spent >= CHUNK_SECONDS:
-            progress(state.clock[T_NOW] / max(times[-1], 1e-300))
-            chunk = time.perf_counter()
-        if code in (SWITCH_CROSSED, AT_BREAK_POINT) and event_stepper:
-            code = event_stepper.handle_return_code(code)
-            if code != AT_EVENT:
-                continue
-        elif code == AT_BREAK_POINT:
-            code = RUNNING
-            if state.clock[T_NOW] < times[-1]:
-                torques.act(state)
-            continue
-        if code == INVALID_ARGUMENTS:
-            rhs.use_generic_kernels()
-            state.count[FIRST_RATE_KNOWN], code = 0, RUNNING
-        if code == AT_EVENT:
-            break
-        steps = next_chunk_steps(steps, spent)
-    if code == AT_EVENT:
-        state.count[NEXT_OUTPUT] = min(state.count[NEXT_OUTPUT], len(record.t) - 1)          # at the last output: this is it
-        record.t[state.count[NEXT_OUTPUT]] = state.clock[T_NOW]
-        record, state.count[FIRST_RATE_KNOWN] = first_rows(record, int(state.count[NEXT_OUTPUT]) + 1), 0
-        code = store_output(rhs.generated, rhs.generic, rhs.break_points, state, stages, record, ws)
-    if code != FINISHED:
-        raise failure(problem, code, float(state.clock[T_NOW]), ws, rhs.constraints, options)
-    statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
-                            time.perf_counter() - began,
-                            loop_statistics(rhs.constraints), tuple(run.switches.warnings.values()))
-    end = SegmentStart(float(state.clock[T_NOW]), ws.q.copy(), ws.v.copy(), float(state.y[-1]), event_stepper.fired
-                       if event_stepper else (), float(state.clock[H_NEXT]), pid_integrals(problem, state.y),
-                       *run.switches.event_signs(len(problem.schedule.watch)), event_stepper.jump_events if event_stepper else (),
-                       run.switches.switch_signs())
-    return Segment(record, statistics, end)
+    return _RungeKuttaRun(problem, start, times, options, controller, observer).integrate_segment(progress)
+
+
+class _RungeKuttaRun(SegmentState):
+    """A segment by a Runge-Kutta method: steps are taken in a compiled loop, which returns where something is to be decided."""
+
+    def __init__(self, problem, start, times, options, controller, observer):
+        tableau = METHODS[options.method]()
+        super().__init__(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
+        self.options, self.observer, self.began = options, observer, time.perf_counter()
+        self.method = _method(tableau, options, bool(problem.prescribed.any()))
+        self.advance = run_adaptive if tableau.adaptive else run_fixed
+        if self.torques and observer.saved_state is None:
+            self.torques.act(self.state)
+        self.event_stepper = EventStepper(self, self.method) if len(self.switches) else None
+        if observer.saved_state is not None:
+            self.load_state_dict(observer.saved_state)
+
+    def state_dict(self) -> dict:
+        return super().state_dict() | {"control": self.method.control}
+
+    def load_state_dict(self, state: dict) -> None:
+        super().load_state_dict(state)
+        self.method.control[:] = state["control"]
+
+    def integrate_segment(self, progress) -> Segment:
+        state = self.state
+        self.observer.begin_segment(self.record, state.count)
+        code = self._take_steps(progress)
+        if code == codes.AT_EVENT:
+            code = self._record_event()
+        if code != codes.FINISHED:
+            raise failure(self.problem, code, float(state.clock[T_NOW]), self.workspace, self.constraints, self.options)
+        statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
+                                time.perf_counter() - self.began, loop_statistics(self.constraints),
+                                tuple(self.switches.warnings.values()))
+        end = self.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(self.problem, state.y),
+                       float(state.clock[H_NEXT]))
+        return Segment(self.record, statistics, end)
+
+    def _take_steps(self, progress) -> int:
+        """Until the last output, an event, or a failure. Returns its code."""
+        rhs, state, last = self.rhs, self.state, float(self.record.t[-1])
+        code, steps, chunk_began = codes.RUNNING, _FIRST_CHUNK, self.began
+        while code == codes.RUNNING:
+            self.observer.checkpoint(float(state.clock[T_NOW]), self.state_dict)
+            code = self.advance(rhs.generated, rhs.generic, rhs.break_points, self.method, state, self.stages, self.record,
+                                self.workspace, steps)
+            seconds = time.perf_counter() - chunk_began
+            if code != codes.AT_BREAK_POINT or seconds >= CHUNK_SECONDS:
+                progress(state.clock[T_NOW] / max(last, 1e-300))
+                chunk_began = time.perf_counter()
+            match code:
+                case codes.RUNNING:
+                    steps = next_chunk_steps(steps, seconds)
+                case codes.SWITCH_CROSSED | codes.AT_BREAK_POINT if self.event_stepper:
+                    code = self.event_stepper.handle_return_code(code)
+                case codes.AT_BREAK_POINT:
+                    code = codes.RUNNING
+                    if state.clock[T_NOW] < last:
+                        self.torques.act(state)
+                case rate_evaluation.INVALID_ARGUMENTS:
+                    rhs.use_generic_kernels()
+                    state.count[FIRST_RATE_KNOWN], code = 0, codes.RUNNING
+        return code
+
+    def _record_event(self) -> int:
+        """The row of the event that has ended the segment. Returns a code."""
+        rhs, state = self.rhs, self.state
+        self.fired, self.jump_events = self.event_stepper.fired, self.event_stepper.jump_events
+        k = min(int(state.count[NEXT_OUTPUT]), len(self.record.t) - 1)             # at the last output: this is it
+        self.record.t[k] = state.clock[T_NOW]
+        self.record = first_rows(self.record, k + 1)
+        state.count[NEXT_OUTPUT], state.count[FIRST_RATE_KNOWN] = k, 0
+        return store_output(rhs.generated, rhs.generic, rhs.break_points, state, self.stages, self.record, self.workspace)
 
 
 def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:

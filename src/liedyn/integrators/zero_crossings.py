@@ -284,6 +284,17 @@ class ZeroCrossings:
     def __len__(self) -> int:
         return len(self.sign)
 
+    def state_dict(self) -> dict:
+        return {"held": self.signals.held, "armed": self.armed, "bound": self.bound,
+                "shortened_steps": [list(times) for times in self.shortened_steps],
+                "warnings": [[k, text] for k, text in self.warnings.items()]}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.signals.held[:], self.armed[:], self.bound[:] = state["held"], state["armed"], state["bound"]
+        self.start = None
+        self.shortened_steps = [deque(times, MAX_CROSSINGS) for times in state["shortened_steps"]]
+        self.warnings = {k: text for k, text in state["warnings"]}
+
     @property
     def any_chattering(self) -> bool:
         return bool(self.chattering.any())

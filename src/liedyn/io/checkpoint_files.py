@@ -1,8 +1,8 @@
 """The folder of a run that is not finished, `NAME.unfinished` next to its run folder NAME: its rows so far, and a checkpoint.
 
-    rows          a row after the other, float64, as `Rows` lays them out
-    checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run continues, and `about`, JSON: which run it
-                  is, how many rows count, and the SHA-256 digest of these rows
+    rows          a row after the other, float64, as `RunRecorder` lays them out
+    checkpoint    a SHA-256 digest, then an .npz file with the state of the run: its arrays, and under "json" what is no array;
+                  there also which run it is, and the size and the SHA-256 digest of the rows that count
 
 Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
 checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from liedyn.errors import UsageError
 from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, translate_os_errors, unfinished_of
 
 _ROWS, _NEW = "rows", "checkpoint.new"
-_ABOUT, _DIGEST_OF_ROWS = "about", "rows_sha256"
-_VERSION = f"{__version__}, 5"     # of liedyn, and of the layout of checkpoints
+_JSON = "json"                     # the entry of what is no array
+_VERSION = f"{__version__}, 6"     # of liedyn, and of the layout of checkpoints
 _DIGEST = hashlib.sha256().digest_size
 _BLOCK = 1 << 20                   # bytes that are read at once
 
@@ -42,7 +43,7 @@ class Unfinished:
         self.folder, self.command, self.stop = Path(folder), dict(command or {}), 0
         self.path, self.is_open, self.listening = unfinished_of(folder), False, False
         self._lock, self._file, self._rooms = None, None, []
-        self._hash = hashlib.sha256()                      # of all rows in the file
+        self._hash, self._size = hashlib.sha256(), 0       # of all rows in the file [bytes]
 
     def begin(self) -> None:
         """Make the folder, in the place of an older one. UsageError where another process is at work in it."""
@@ -54,7 +55,7 @@ class Unfinished:
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._hold()
             self._file = open(self.path / _ROWS, "wb")  # noqa: SIM115 - it is open as long as the run
-            self._hash = hashlib.sha256()
+            self._hash, self._size = hashlib.sha256(), 0
 
     def _hold(self) -> None:
         self._lock = hold(self.path)
@@ -82,14 +83,15 @@ class Unfinished:
             rows = np.ascontiguousarray(rows)
             self._file.write(rows)
             self._hash.update(rows)
+            self._size += rows.nbytes
 
-    def save(self, numbers: Mapping[str, np.ndarray], about: Mapping) -> None:
-        """A checkpoint, in the place of the one before. about: plain values."""
+    def save(self, state: Mapping[str, Any]) -> None:
+        """A checkpoint, in the place of the one before. state: nested, of arrays and JSON values."""
         with translate_os_errors(self.folder):
             self._sync(self._file)
-            content = io.BytesIO()
-            about = about | {"version": _VERSION, "command": self.command, _DIGEST_OF_ROWS: self._hash.hexdigest()}
-            np.savez(content, **numbers, **{_ABOUT: np.array(json.dumps(about))})
+            content, own = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
+            arrays, values = split_arrays({**state, "file": own})
+            np.savez(content, **arrays, **{_JSON: np.array(json.dumps(values))})
             with open(self.path / _NEW, "wb") as file:
                 file.write(hashlib.sha256(content.getvalue()).digest())
                 file.write(content.getvalue())
@@ -101,24 +103,31 @@ class Unfinished:
         file.flush()
         os.fsync(file.fileno())
 
-    def load(self) -> tuple[dict[str, np.ndarray], dict]:
-        """The numbers of the checkpoint, and what it says about itself. The rows that came after it are dropped.
+    def state_dict(self) -> dict:
+        """Of the rows in the file."""
+        return {"size": self._size, "sha256": self._hash.hexdigest()}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Rows that came later are dropped. UsageError where those are not the same."""
+        try:
+            self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
+        except FileNotFoundError:
+            raise _damaged(self.path) from None
+        self._size, self._hash = state["size"], _hash_of_start(self._file, state["size"])
+        if self._hash.hexdigest() != state["sha256"]:
+            raise _damaged(self.path)
+        self._file.truncate(self._size)
+        self._file.seek(self._size)
+
+    def load(self) -> dict[str, Any]:
+        """The state of the last checkpoint, as it was given to `save`.
 
         Raises UsageError where another process is at work, or the files are damaged."""
         with translate_os_errors(self.folder):
             self._hold()
-            numbers, about = read_checkpoint(self.path)
-            size = about["rows"] * about["width"] * 8
-            try:
-                self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
-            except FileNotFoundError:
-                raise _damaged(self.path) from None
-            self._hash = _hash_of_start(self._file, size)
-            if self._hash.hexdigest() != about[_DIGEST_OF_ROWS]:
-                raise _damaged(self.path)
-            self._file.truncate(size)
-            self._file.seek(size)
-        return numbers, about
+            state = read_checkpoint(self.path)
+            self.load_state_dict(state.pop("file")["rows"])
+        return state
 
     def table(self, width: int) -> np.ndarray:
         """(rows, width) all rows, which stay on disk."""
@@ -158,18 +167,46 @@ def _hash_of_start(file, size: int):
     return found
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """What `save` was given, and the command. UsageError where the file is damaged, or of another version."""
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What `save` was given, and under "file" the command. UsageError where the file is damaged, or of another version."""
     data = (path / CHECKPOINT).read_bytes()
     digest, content = data[:_DIGEST], data[_DIGEST:]
     if hashlib.sha256(content).digest() != digest:
         raise _damaged(path)
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        numbers = {name: file[name] for name in file.files}
-    about = json.loads(str(numbers.pop(_ABOUT)))
-    if about["version"] != _VERSION:
+        if _JSON not in file.files:
+            raise of_another_version(path)
+        arrays = {name: file[name] for name in file.files}
+    state = json.loads(str(arrays.pop(_JSON)))
+    if state["file"]["version"] != _VERSION:
         raise of_another_version(path)
-    return numbers, about
+    return join_arrays(state, arrays)
+
+
+def split_arrays(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a nested state by their paths, "rhs.constraints.multipliers"; and the rest of it, nested as before."""
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {}
+    for name, x in state.items():
+        if isinstance(x, np.ndarray):
+            arrays[prefix + name] = x
+        elif isinstance(x, Mapping):
+            more, values[name] = split_arrays(x, f"{prefix}{name}.")
+            arrays |= more
+        else:
+            values[name] = x
+    return arrays, values
+
+
+def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The inverse of `split_arrays`."""
+    for path, x in arrays.items():
+        *outer, name = path.split(".")
+        place = values
+        for key in outer:
+            place = place[key]
+        place[name] = x
+    return values
 
 
 def of_another_version(path: Path) -> UsageError:

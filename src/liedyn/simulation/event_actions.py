@@ -339,6 +339,13 @@ class Actions:
             for action in event.actions:
                 action_function(action).check(action, self.model, events)
 
+    def state_dict(self) -> dict:
+        """While a segment is computed; what an event needs is there while its actions are done."""
+        return {"stopped": self.stopped}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.stopped = state["stopped"]
+
     @property
     def problem(self) -> InitialValueProblem:
         return self.problems.current

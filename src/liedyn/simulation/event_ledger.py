@@ -52,9 +52,7 @@ class EventLedger:
         return {self._names[k]: float(times[k]) for k in np.flatnonzero(np.isfinite(times))}
 
     def state_dict(self) -> dict:
-        """All that further events depend on, as plain values."""
-        return {"last_times": self.last_times.tolist(), "short_flights": self.short_flights.tolist()}
+        return {"last_times": self.last_times, "short_flights": self.short_flights}
 
-    def load_state_dict(self, saved: dict) -> None:
-        """Restore what `state_dict` returned."""
-        self.last_times[:], self.short_flights[:] = saved["last_times"], saved["short_flights"]
+    def load_state_dict(self, state: dict) -> None:
+        self.last_times[:], self.short_flights[:] = state["last_times"], state["short_flights"]

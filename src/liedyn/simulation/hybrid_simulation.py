@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 
 import numpy as np
@@ -24,7 +24,6 @@ from liedyn.integrators.problem import (
     NO_DIRECTION,
     STAYS_AT_ZERO,
     InitialValueProblem,
-    LoopStatistics,
     Options,
     Segment,
     SegmentStart,
@@ -134,12 +133,12 @@ class HybridSimulation:
         self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
         self._directions = np.array([event.direction for event in self.state_events])
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
-        self.visited_states: list[HybridState] = []                   # of the segments
+        self.visited_states: list[HybridState] = []                   # of the segments that have ended
         self.total_statistics = Statistics(warnings=())
-        # where the present segment began, and whether without a row there
-        self._segment_start: tuple[SegmentStart, bool] | None = None
+        self._segment_start: SegmentStart | None = None                # of the present segment
+        self._omits_first_row = False                                  # whether it has no row at its start
         self.final_state: SegmentStart | None = None                 # the state after the last event
-        self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)       # ends of segments
+        self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)      # ends of segments
         self.occurred_events: list[OccurredEvent] = []
         self._disabled_until: dict[str, float] = {}      # until when events that came too soon after the last are not heard
         self._driven_into_stop = False      # whether a limit drives a body into the stop of the last event
@@ -168,7 +167,7 @@ class HybridSimulation:
             start, silent = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0), False
             timed = [*((0.0, event) for event in self._impacts_at_start(start)), *timed]
         else:                                                  # in the middle of a segment
-            start, silent = self._segment_start
+            start, silent = self._segment_start, self._omits_first_row
             timed = timed[len(_due_events(timed, start.t + slack)):]
         shown = 0                                              # events whose states before and after are rows
         while not self.actions.stopped:
@@ -187,7 +186,7 @@ class HybridSimulation:
             end = end if end < duration - slack else duration
             inside = times[(times > start.t + slack) & (times < end - slack)]
             asked = np.concatenate([[] if silent else [start.t], inside, [end]])
-            self._segment_start, problem = (start, silent), self.problems.current
+            self._omits_first_row, problem = silent, self.problems.current
             segment = self._run_segment(start, asked, options, rows, lambda share, end=end: progress(share * end / duration))
             self.total_statistics, shown = self.total_statistics.plus(
                 self._renumber_singular_row(problem.model, segment.statistics)), len(self.occurred_events)
@@ -227,13 +226,13 @@ class HybridSimulation:
 
     def _run_segment(self, start: SegmentStart, times, options: Options, rows: RunRecorder,
                      progress=lambda share: None) -> Segment:
-        problem = self.problems.current
+        problem, self._segment_start = self.problems.current, start
         self._take_sample(problem, start)
         start = self._with_signs(start)
-        self.visited_states.append(self.problems.hybrid_state)
         rows.open_segment(problem)
         segment = solve_segment(self._enabled_events(problem, start), start, times, options, progress, self.controller, rows)
         rows.close_segment(segment.record)
+        self.visited_states.append(self.problems.hybrid_state)
         return segment
 
     def _take_sample(self, problem: InitialValueProblem, start: SegmentStart) -> None:
@@ -378,39 +377,41 @@ class HybridSimulation:
 
     # checkpoints --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict:
-        """All that the rest of the run depends on but the numbers of its segment, as plain values."""
-        (start, silent), problems = self._segment_start, self.problems
-        return {"timeline": {"modes": [problems.state_to_list(hybrid_state) for hybrid_state in self.visited_states],
-                             "silent": silent, "recent": list(self._segment_ends), "start": _to_lists(start),
-                             "occurrences": [_to_lists(one) for one in self.occurred_events],
-                             "totals": asdict(self.total_statistics), "phase_began": problems.phase_began,
-                             "stops": self._hard_stops.state_dict(),
-                             "controller": self.controller and self.controller.state_dict(), "warnings": problems.warnings,
-                             "ledger": self.ledger.state_dict(), "deaf": self._disabled_until}}
+        """All that the rest of the run depends on but the state of its segment."""
+        events = {field.name: [getattr(one, field.name) for one in self.occurred_events] for field in fields(OccurredEvent)}
+        jumps = {name: np.array(events[name]).reshape(-1, self.model.nv) for name in ("dv", "impulse")}
+        return {"problems": self.problems.state_dict(), "hard_stops": self._hard_stops.state_dict(),
+                "actions": self.actions.state_dict(), "controller": self.controller and self.controller.state_dict(),
+                "visited_states": [self.problems.state_to_list(hybrid_state) for hybrid_state in self.visited_states],
+                "segment_start": self._segment_start and self._segment_start.state_dict(),
+                "omits_first_row": self._omits_first_row, "segment_ends": list(self._segment_ends),
+                "occurred_events": events | jumps, "total_statistics": self.total_statistics.state_dict(),
+                "disabled_until": dict(self._disabled_until)}
 
-    def load_state_dict(self, about: dict) -> list[InitialValueProblem]:
-        """Restore what `state_dict` returned. Returns the problem of each segment so far."""
-        saved, problems = about["timeline"], self.problems
-        stages, start, loops = [], _to_arrays(saved["start"]), saved["totals"]["loops"]
-        self.ledger.load_state_dict(saved["ledger"])
-        problems.phase_began = saved["phase_began"]
-        for plain in saved["modes"]:
-            problems.enter(problems.state_from_list(plain))
-            stages.append(problems.current)
-            self.visited_states.append(problems.hybrid_state)
-        self.visited_states.pop()                                     # the last one begins again
-        tuples = {name: tuple(saved["start"][name]) for name in ("fired", "jump_events")}
-        self._segment_start = SegmentStart(**start | tuples), saved["silent"]
-        self._segment_ends.extend(saved["recent"])
-        self.occurred_events += [OccurredEvent(**_to_arrays(one)) for one in saved["occurrences"]]
-        self.total_statistics = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
-                                                                "warnings": tuple(saved["totals"]["warnings"])})
-        problems.warnings = saved["warnings"]
-        self._hard_stops.load_state_dict(saved["stops"])
+    def load_state_dict(self, state: dict) -> None:
+        self.problems.load_state_dict(state["problems"])
+        self._hard_stops.load_state_dict(state["hard_stops"])
+        self.actions.load_state_dict(state["actions"])
         if self.controller:
-            self.controller.load_state_dict(saved["controller"])
-        self._disabled_until = saved["deaf"]
-        return stages
+            self.controller.load_state_dict(state["controller"])
+        self.visited_states = [self.problems.state_from_list(values) for values in state["visited_states"]]
+        self._segment_start = SegmentStart.from_state_dict(state["segment_start"])
+        self._omits_first_row = state["omits_first_row"]
+        self._segment_ends.extend(state["segment_ends"])
+        columns = state["occurred_events"]
+        self.occurred_events = [OccurredEvent(**dict(zip(columns, row, strict=True)))
+                                for row in zip(*columns.values(), strict=True)]
+        self.total_statistics = Statistics.from_state_dict(state["total_statistics"])
+        self._disabled_until = dict(state["disabled_until"])
+
+    def problems_of_segments(self) -> list[InitialValueProblem]:
+        """Of the segments that have ended."""
+        present, problems = self.problems.hybrid_state, []
+        for hybrid_state in self.visited_states:
+            self.problems.enter(hybrid_state)
+            problems.append(self.problems.current)
+        self.problems.enter(present)
+        return problems
 
     # events -------------------------------------------------------------------------------------------------------------
     def _apply_events(self, start: SegmentStart, events: list[Event]) -> SegmentStart:
@@ -584,16 +585,6 @@ class HybridSimulation:
 def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[int]:
     """Events that are pressed now and were not, or not as fast."""
     return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + SPEED_TOLERANCE)]
-
-
-def _to_lists(one) -> dict:
-    """Fields, arrays as lists."""
-    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in vars(one).items()}
-
-
-def _to_arrays(plain: dict) -> dict:
-    """Back."""
-    return {name: np.array(x) if isinstance(x, list) else x for name, x in plain.items()}
 
 
 def _due_events(timed, until: float) -> list[Event]:

@@ -247,14 +247,15 @@ class HardStops:
                                    f"sign(v), "
                                    "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
-    def state_dict(self) -> list:
-        """All that further impacts depend on, as plain values."""
-        return [list(times) for times in self._times.values()]
+    def state_dict(self) -> dict:
+        return {"impact_times": [list(times) for times in self._times.values()], "leaving": list(self._leaving),
+                "times_leaving": list(self._left)}
 
-    def load_state_dict(self, about: list) -> None:
-        """Restore what `state_dict` returned."""
-        for stop, times in zip(self.stops, about, strict=True):
-            self._times[stop].extend(times)
+    def load_state_dict(self, state: dict) -> None:
+        for times, saved in zip(self._times.values(), state["impact_times"], strict=True):
+            times.extend(saved)
+        self._leaving = tuple(state["leaving"])
+        self._left.extend(state["times_leaving"])
 
     def check_start(self, problem) -> None:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""

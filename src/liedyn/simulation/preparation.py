@@ -258,6 +258,13 @@ class SingleSegment:
     def state_dict(self) -> dict:
         return {}
 
+    def load_state_dict(self, state: dict) -> None:
+        """Nothing: the segment has all of it."""
+
+    def problems_of_segments(self) -> tuple[InitialValueProblem, ...]:
+        """Of the segments that have ended."""
+        return ()
+
 
 def output_times(scenario: Scenario) -> np.ndarray:
     """0, output_step, …, and the end of the run, which may stand closer to the last."""

@@ -302,8 +302,8 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         start = time.perf_counter()
         motion = prepared.hybrid_simulation or SingleSegment(problem)
         rows = RunRecorder(prepared.model, problem, disk)
-        before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
-        rows.metadata = lambda: own | motion.state_dict() | {"seconds": before + time.perf_counter() - start}
+        before = resume(motion, own, rows) if resumed else 0.0
+        rows.run_state = lambda: {"run": own, "motion": motion.state_dict(), "seconds": before + time.perf_counter() - start}
     with progress.stage("simulating"):
         ended = None
         try:

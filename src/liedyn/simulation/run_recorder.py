@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from liedyn.errors import Interrupted, UsageError
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, RunObserver, Statistics, first_rows
-from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, named_arrays, release_memory
-from liedyn.io.checkpoint_files import Unfinished, of_another_version
+from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, arrays_of, release_memory
+from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arrays
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.simulation.segment_problems import RunSegment, full_record
 
@@ -29,16 +29,17 @@ BLOCK_ROWS = 1 << 15          # rows that are looked at together
 class RunRecorder(RunObserver):
     """Of one run of `model`, whose first problem is `problem`. disk: where it continues after an interrupt; None: nowhere.
 
-    about   what a checkpoint says besides: plain values
+    run_state   the parts of a checkpoint besides the rows and the segment
     """
 
-    def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, about: Callable[[], dict] = dict):
-        self.model, self.disk, self.metadata = model, disk, about
+    def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, run_state: Callable[[], dict] = dict):
+        self.model, self.disk, self.run_state = model, disk, run_state
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each segment, and its first row
-        self._segments: list[RunSegment] = []                             # those in memory
+        self._problem = problem                                 # of the present segment
+        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each that has ended, and its first row
+        self._segments: list[RunSegment] = []                                        # of these, those in memory
         self._current: tuple[Record, np.ndarray] | None = None
         self._count = self._written = 0                         # rows of segments that ended; rows on disk
         self._next = time.perf_counter() + CHECKPOINT_PERIOD
@@ -54,29 +55,30 @@ class RunRecorder(RunObserver):
     # from the run ---------------------------------------------------------------------------------------------------
     def open_segment(self, problem: InitialValueProblem) -> None:
         """Of a segment."""
-        self._segment_starts.append((problem, self._count))
+        self._problem = problem
 
     def begin_segment(self, record: Record, count: np.ndarray) -> None:
         self._current = record, count
 
-    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, np.ndarray]]) -> None:
+    def checkpoint(self, t: float, state_dict: Callable[[], dict]) -> None:
         if self.disk is None:
             return
         now, stop = time.perf_counter(), self.disk.stop
-        unwritten = self._count + int(self._current[1][0]) - self._written
+        unwritten = self._count + int(self._current[1][NEXT_OUTPUT]) - self._written
         if stop or now >= self._next or 8 * self.width * unwritten > MAX_BYTES_IN_MEMORY:
-            self._save(t, state_dict())
+            self._save(state_dict())
             self._next = now + max(CHECKPOINT_PERIOD, (time.perf_counter() - now) / _MAX_TIME_FRACTION)
         if stop:
             raise Interrupted(stop, t)
 
     def close_segment(self, record: Record) -> None:
         """The segment has these rows, but for those on disk already."""
-        problem, first = self._segment_starts[-1]
+        segment = RunSegment(self._problem, record)
         if self._on_disk:
-            self._append(RunSegment(problem, record), self._written - first, len(record.t))
+            self._append(segment, self._written - self._count, len(record.t))
         else:
-            self._segments.append(RunSegment(problem, record))
+            self._segments.append(segment)
+        self._segment_starts.append((self._problem, self._count))
         self._count += len(record.t)
         self._current = self.saved_state = None
 
@@ -88,30 +90,30 @@ class RunRecorder(RunObserver):
         n, statistics = int(count[NEXT_OUTPUT]), Statistics(*(int(x) for x in count[STEPS:EVALUATIONS + 1]))
         if n:
             self.close_segment(first_rows(record, n))
-        else:
-            self._segment_starts.pop()
         return statistics
 
-    def resume(self, segment_starts: list[tuple[InitialValueProblem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
-        """From a checkpoint. segment_starts: all segments with their first rows; `open_segment` is called for the last again."""
-        self._segment_starts, self._count = segment_starts[:-1], segment_starts[-1][1]
-        self._written, self.saved_state = rows, numbers
+    def state_dict(self) -> dict:
+        return {"width": self.width, "rows": self._count, "rows_on_disk": self._written,
+                "segment_starts": [first for _, first in self._segment_starts]}
+
+    def load_state_dict(self, state: dict, problems: Iterable[InitialValueProblem]) -> None:
+        """problems: of the segments that have ended."""
+        self._count, self._written = state["rows"], state["rows_on_disk"]
+        self._segment_starts = list(zip(problems, state["segment_starts"], strict=True))
 
     # on disk --------------------------------------------------------------------------------------------------------
-    def _save(self, t: float, numbers: dict[str, np.ndarray]) -> None:
+    def _save(self, segment_state: dict) -> None:
         if not self.disk.is_open:
             self.disk.begin()
         for segment in self._segments:
             self._append(segment, 0, len(segment.record.t))
         self._segments.clear()
-        problem, first = self._segment_starts[-1]
         record, count = self._current
         n = int(count[NEXT_OUTPUT])
-        self._append(RunSegment(problem, record), self._written - first, n)
+        self._append(RunSegment(self._problem, record), self._written - self._count, n)
         for x in record[1:]:                                   # the times are read on
             release_memory(x, n)
-        self.disk.save(numbers, self.metadata() | {"t": t, "rows": self._written, "width": self.width,
-                                                   "firsts": [first for _, first in self._segment_starts]})
+        self.disk.save(self.run_state() | {"recorder": self.state_dict(), "segment": segment_state})
 
     def _append(self, segment: RunSegment, first: int, last: int) -> None:
         for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):
@@ -184,30 +186,32 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
 def identity(prepared) -> dict:
     """What a checkpoint says of its run: the scenario, and a hash of all numbers that the robot and the files of signals gave."""
     p, hashed = prepared.problem, hashlib.sha256()
-    numbers = named_arrays(model=(p.model.index, p.model.constants), schedule=p.schedule, signals=p.signals, start=(p.q, p.v),
-                         law=p.law, contacts=p.contacts, joint_laws=p.joint_laws, stops=p.stops)
+    parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
+             "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops}
+    numbers, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
     for name, x in numbers.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
-def resume(prepared, own: dict, rows: RunRecorder) -> dict:
-    """Give the rows their checkpoint. own: `identity`. Returns what the checkpoint says about itself.
+def resume(motion, own: dict, rows: RunRecorder) -> float:
+    """Give `motion` and the rows their states of the checkpoint. own: `identity`. Returns the seconds that were computed before.
 
     Raises UsageError where it is of another run, or damaged."""
     disk = rows.disk
-    numbers, about = disk.load()
-    if about["width"] != rows.width:
+    state = disk.load()
+    if state["recorder"]["width"] != rows.width:
         raise of_another_version(disk.path)
-    which = f"the run in {disk.path} cannot be resumed:"
-    if about["scenario"] != own["scenario"]:
-        raise UsageError(f"{which} it was begun with {_describe_difference(about['scenario'], own['scenario'])} "
+    which, begun = f"the run in {disk.path} cannot be resumed:", state["run"]
+    if begun["scenario"] != own["scenario"]:
+        raise UsageError(f"{which} it was begun with {_describe_difference(begun['scenario'], own['scenario'])} "
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
-    if about["numbers"] != own["numbers"]:
+    if begun["numbers"] != own["numbers"]:
         raise UsageError(f"{which} the robot, or a file that the scenario reads, has changed since")
-    stages = prepared.hybrid_simulation.load_state_dict(about) if prepared.hybrid_simulation else [prepared.problem]
-    rows.resume(list(zip(stages, about["firsts"], strict=True)), about["rows"], numbers)
-    return about
+    motion.load_state_dict(state["motion"])
+    rows.load_state_dict(state["recorder"], motion.problems_of_segments())
+    rows.saved_state = state["segment"]
+    return state["seconds"]
 
 
 def _describe_difference(was, now, path: str = "") -> str:

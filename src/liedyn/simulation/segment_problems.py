@@ -142,14 +142,23 @@ class SegmentProblems:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}
         return phase_rules(self.scenario, self.model, hybrid_state.phase) | held
 
-    # as plain values, for checkpoints -------------------------------------------------------------------------------
+    def state_dict(self) -> dict:
+        return {"hybrid_state": self.state_to_list(self.hybrid_state), "ledger": self.ledger.state_dict(),
+                "phase_began": self.phase_began, "warnings": dict(self.warnings)}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.ledger.load_state_dict(state["ledger"])
+        self.phase_began, self.warnings = state["phase_began"], dict(state["warnings"])
+        self.enter(self.state_from_list(state["hybrid_state"]))
+
     def state_to_list(self, hybrid_state: HybridState) -> list:
+        """As JSON values."""
         bodies = self._bodies()
         return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(one) for one in hybrid_state.attached],
                 [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
 
-    def state_from_list(self, plain: list) -> HybridState:
-        (phase, locked, attached, resting), bodies = plain, self._bodies()
+    def state_from_list(self, values: list) -> HybridState:
+        (phase, locked, attached, resting), bodies = values, self._bodies()
         stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
         return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
 

@@ -67,17 +67,17 @@ class SampledController:
             self.samples += 1
 
     def state_dict(self) -> dict:
-        """All that its further work depends on, as plain values, but for what a function of the user keeps."""
-        return {"samples": self.samples, "since": self.since, "integral": self.integral.tolist(),
-                **{name: getattr(self, name).tolist() for name in ("torque", "slope", "before", "had_law")},
-                "waiting": [[t, torque.tolist(), slope.tolist()] for t, torque, slope in self.waiting]}
+        """All that its further work depends on, but for what a function of the user keeps."""
+        times, torques, slopes = zip(*self.waiting, strict=True) if self.waiting else ((), (), ())
+        arrays = {name: getattr(self, name) for name in ("torque", "slope", "before", "had_law", "integral")}
+        return arrays | {"samples": self.samples, "since": self.since,
+                         "waiting": {"times": list(times), "torques": np.array(torques), "slopes": np.array(slopes)}}
 
-    def load_state_dict(self, about: dict) -> None:
-        """Restore what `state_dict` returned."""
-        self.samples, self.since, self.integral = about["samples"], about["since"], np.array(about["integral"])
-        for name in ("torque", "slope", "before", "had_law"):
-            setattr(self, name, np.array(about[name]))
-        self.waiting = deque((t, np.array(torque), np.array(slope)) for t, torque, slope in about["waiting"])
+    def load_state_dict(self, state: dict) -> None:
+        for name in ("torque", "slope", "before", "had_law", "integral"):
+            setattr(self, name, np.array(state[name]))
+        self.samples, self.since, waiting = state["samples"], state["since"], state["waiting"]
+        self.waiting = deque(zip(waiting["times"], waiting["torques"], waiting["slopes"], strict=True))
 
     def _slope(self, torque, has_law) -> np.ndarray:
         """Of the line through the torques of the last two samples."""
