@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
-from liedyn.model.description import BALL, FREE, LOOP_KINDS, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Pose, Robot
+from liedyn.model.description import BALL, FREE, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Pose, Robot
 from loop_reference import turn_of
 from matrices import exp, inverse, pose
 from zoo import MOVING, ROBOTS, SIMPLE, floats, random_link, random_pose, random_robot, unit
@@ -132,7 +132,7 @@ def kinds_that_fit(nv: int, first: int) -> tuple[str, ...]:
     out, left = [], nv - 1
     for k in range(len(KINDS)):
         kind = KINDS[(first + k) % len(KINDS)]
-        rows = len(LOOP_KINDS["rolling" if kind == "sphere" else kind][1])
+        rows = 1 if kind == "coupling" else len(LOOP_TYPES["rolling" if kind == "sphere" else kind].labels)
         if rows <= left:
             out.append(kind)
             left -= rows

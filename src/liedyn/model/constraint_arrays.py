@@ -26,7 +26,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, DISTANCE, LOOP_KINDS, N_EQUATIONS, NV, ROLLING, Coupling, Loop, Robot
+from liedyn.model.description import COUPLING, LOOP_TYPES, NV, Coupling, Loop, Robot
 from liedyn.model.lever_arms import LeverArms
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
@@ -147,26 +147,25 @@ class _PackedConstraint:
 
 
 def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
-    kind, labels = LOOP_KINDS[loop.type]
+    type_ = LOOP_TYPES[loop.type]
     bodies, frames = zip(*(anchors.links[name] if name in anchors.links else (0, np.eye(4)) for name in (loop.a, loop.b)),
                          strict=True)
     turns = _axis_rotations(loop)
     poses = tuple(frame @ pose(origin) @ turn
                   for frame, origin, turn in zip(frames, (loop.pose_a, loop.pose_b), turns, strict=True))
-    units = tuple("rad" if label.startswith("w") else "m" for label in labels)
-    constraint = ModelConstraint(loop.name, loop.type, kind, slice(row, row + N_EQUATIONS[kind]), labels, units, loop.a, loop.b,
-                                 loop.driven, turns[0][:3, :3])
+    constraint = ModelConstraint(loop.name, loop.type, type_.kind, slice(row, row + len(type_.labels)), type_.labels, type_.units,
+                                 loop.a, loop.b, loop.driven, turns[0][:3, :3])
     above_a, above_b = (anchors.support(body) for body in bodies)
     return _PackedConstraint(constraint, bodies, next((body for body in above_a if body in above_b), 0),
-                 sorted({*above_a, *above_b}, reverse=True), poses, loop.length if kind == DISTANCE else loop.radius,
-                 {"disc": 1.0, "sphere": -1.0}[loop.shape] if kind == ROLLING else 0.0)
+                 sorted({*above_a, *above_b}, reverse=True), poses,
+                             getattr(loop, type_.parameters[0]) if type_.parameters else 0.0,
+                             {"disc": 1.0, "sphere": -1.0}[loop.shape] if "shape" in type_.parameters else 0.0)
 
 
 def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
     found = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
-    kind, labels = LOOP_KINDS["coupling"]
     unit = next((unit for (*_, unit), (*_, c) in zip(found, coupling.terms, strict=True) if abs(c) == 1.0), found[0][3])
-    constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (unit,))
+    constraint = ModelConstraint(coupling.name, "coupling", COUPLING, slice(row, row + 1), ("",), (unit,))
     chain = sorted({above for body, *_ in found for above in anchors.support(body)}, reverse=True)
     return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
                              terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)],
@@ -175,12 +174,11 @@ def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> 
 
 def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
     """(4, 4) rotations from the kernels' frames to the file's."""
-    if loop.type == "universal":
-        return _axis_rotation(loop.axes[0], 0), _axis_rotation(loop.axes[1], 1)
     if not loop.axes:
         return np.eye(4), np.eye(4)
-    turn = _axis_rotation(loop.axes[0], 2)
-    return (np.eye(4) if loop.type == "rolling" else turn), turn
+    type_ = LOOP_TYPES[loop.type]
+    turns = [_axis_rotation(axis, default.index(1.0)) for axis, default in zip(loop.axes, type_.axes, strict=True)]
+    return turns[0] if type_.turns_a else np.eye(4), turns[-1]
 
 
 def _axis_rotation(axis, k: int) -> np.ndarray:

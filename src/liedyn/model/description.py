@@ -39,20 +39,6 @@ FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in S
 
 # Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
 WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING = range(10)
-N_EQUATIONS = (6, 5, 5, 4, 3, 3, 4, 1, 3, 1)
-# name in files -> kind, and a label a row; the empty label where there is one row only
-LOOP_KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "weld": (WELD, ("wx", "wy", "wz", "vx", "vy", "vz")),
-    "revolute": (REVOLUTE, ("wx", "wy", "vx", "vy", "vz")),         # axis z of both frames
-    "prismatic": (PRISMATIC, ("wx", "wy", "wz", "vx", "vy")),       # axis z
-    "cylindrical": (CYLINDRICAL, ("wx", "wy", "vx", "vy")),         # axis z
-    "planar": (PLANAR, ("wx", "wy", "vz")),                         # normal z
-    "ball": (BALL_CLOSURE, ("vx", "vy", "vz")),
-    "universal": (UNIVERSAL, ("w", "vx", "vy", "vz")),              # x of A stays perpendicular to y of B
-    "distance": (DISTANCE, ("",)),                                  # between the origins: a rod
-    "rolling": (ROLLING, ("vx", "vy", "vz")),                       # a disc about z of B, or a sphere, on the plane z = 0 of A
-    "coupling": (COUPLING, ("",)),                                  # of coordinates: gears, mimic
-}
 
 
 # description ------------------------------------------------------------------------------------------------------------
@@ -253,10 +239,6 @@ JOINT_TYPES: dict[str, JointType] = {
 }
 
 
-# rows (labels) of each type of closure; the empty label where there is one row
-LOOP_TYPES: dict[str, tuple[str, ...]] = {name: labels for name, (_, labels) in LOOP_KINDS.items() if name != "coupling"}
-
-
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A closure: what joins frame A, fixed in the link `a`, to frame B, fixed in the link `b`, besides the tree's joints.
@@ -283,6 +265,46 @@ class Loop:
     shape: str = "disc"
     driven: bool = False
     place: Place = field(default=Place(), compare=False)
+
+
+# Types of closure. The equations of each are in `joints.loop_joints`. -----------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class LoopType:
+    """A type of closure.
+
+    kind        the type as the kernels know it
+    labels      names of its constraint equations, the empty one where there is one only; those of rotations begin with w
+    axes        the axes of closures for which none are written: none; one, that both frames share; or two, of frame A and frame B
+    parameters  the fields of `Loop` that it needs besides, the first one a length
+    turns_a     whether the axis is one of frame A, too
+    """
+
+    kind: int
+    labels: tuple[str, ...]
+    axes: tuple[Vector, ...] = ()
+    parameters: tuple[str, ...] = ()
+    turns_a: bool = True
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """rad or m, of each constraint equation."""
+        return tuple("rad" if label.startswith("w") else "m" for label in self.labels)
+
+
+_X, _Y, _Z = _UNIT_VECTORS.values()
+LOOP_TYPES: dict[str, LoopType] = {
+    "weld": LoopType(WELD, ("wx", "wy", "wz", "vx", "vy", "vz")),
+    "revolute": LoopType(REVOLUTE, ("wx", "wy", "vx", "vy", "vz"), (_Z,)),
+    "prismatic": LoopType(PRISMATIC, ("wx", "wy", "wz", "vx", "vy"), (_Z,)),
+    "cylindrical": LoopType(CYLINDRICAL, ("wx", "wy", "vx", "vy"), (_Z,)),
+    "planar": LoopType(PLANAR, ("wx", "wy", "vz"), (_Z,)),                                  # the normal
+    "ball": LoopType(BALL_CLOSURE, ("vx", "vy", "vz")),
+    "universal": LoopType(UNIVERSAL, ("w", "vx", "vy", "vz"), (_X, _Y)),                    # which stay perpendicular
+    "distance": LoopType(DISTANCE, ("",), parameters=("length",)),                          # between the origins: a rod
+    # a disc about z of B, or a sphere, on the plane z = 0 of A
+    "rolling": LoopType(ROLLING, ("vx", "vy", "vz"), (_Z,), ("radius", "shape"), turns_a=False),
+}
 
 
 @dataclass(frozen=True, slots=True)

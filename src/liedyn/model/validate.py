@@ -110,9 +110,6 @@ def normalize_axis(axis) -> tuple[float, ...]:
 
 # Whether closures and couplings can be computed rightly: what `model.validate` refuses of them --------------------------
 
-_X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-# axes of each type of closure where none are written (those that are not here have none)
-_DEFAULT_AXES = {**dict.fromkeys(("revolute", "prismatic", "cylindrical", "planar", "rolling"), (_Z,)), "universal": (_X, _Y)}
 _SHAPES = ("disc", "sphere")
 
 
@@ -171,21 +168,22 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
     _check_distinct_bodies(loop, body_of)
     for part, pose in (("a", loop.pose_a), ("b", loop.pose_b)):
         check_pose(pose, element_location(loop, part), "frame")
-    default = _DEFAULT_AXES.get(loop.type, ())
-    if loop.type == "rolling":
+    type_ = LOOP_TYPES[loop.type]
+    default = type_.axes
+    if "shape" in type_.parameters:
         if loop.shape not in _SHAPES:
             raise ModelError("unknown shape", place=element_location(loop, "shape"), found=loop.shape, expected="disc or sphere")
         default = default if loop.shape == "disc" else ()
     axes = loop.axes or default
     check_axes(axes, len(default), f"a {loop.type} closure" + (" of a sphere" if loop.shape == "sphere" else ""),
                element_location(loop, "axis"))
-    for name, kind in (("length", "distance"), ("radius", "rolling")):
+    for name in ("length", "radius"):
         value = getattr(loop, name)
         check_finite((value,), 1, element_location(loop, name), name)
-        if loop.type == kind and not value > 0:
-            raise ModelError(f"a {kind} closure needs a {name}", place=element_location(loop, name), found=value,
+        if name in type_.parameters and not value > 0:
+            raise ModelError(f"a {loop.type} closure needs a {name}", place=element_location(loop, name), found=value,
                              expected="a number above 0",
-                             hint="use ball for points that coincide" if kind == "distance" else None)
+                             hint="use ball for points that coincide" if name == "length" else None)
     return replace(loop, axes=axes)
 
 

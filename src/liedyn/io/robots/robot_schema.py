@@ -252,8 +252,14 @@ FRAME = Schema("frame", (
         live=True), *_POSE))
 _SIDE = OneOf((Text(), FRAME), "side", _side)
 _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
+
+
+def _closures_with(key: str) -> Names:
+    return Names(LOOP_TYPES, lambda one: key in one.parameters)
+
+
 LOOP = Schema("loop", (
-    Field("type", Choice(tuple(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
+    Field("type", Choice(Names(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
         missing="one of " + ", ".join(LOOP_TYPES), example="ball"),
     Field("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
         required=True, missing=_NEEDS_A_SIDE, example="world"),
@@ -262,16 +268,17 @@ LOOP = Schema("loop", (
         "`constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
                                                  "in "
-        "frame b", "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
+        "frame b", "x and y", kinds=Names(LOOP_TYPES, lambda one: len(one.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
     Field("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
-        kinds=("distance",), example=0.4),
+        kinds=_closures_with("length"), example=0.4),
     Field("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame "
                              "a",
-        required=True, missing="metres", kinds=("rolling",), example=0.1),
-    Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=("rolling",), example="sphere"),
+        required=True, missing="metres", kinds=_closures_with("radius"), example=0.1),
+    Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=_closures_with("shape"),
+        example="sphere"),
     Field("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
-        kinds=("revolute", "prismatic", "cylindrical", "planar", "rolling"), example=[0, 1, 0])), kind="type",
+        kinds=Names(LOOP_TYPES, lambda one: len(one.axes) == 1), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
 COUPLING = Schema("coupling", (
     Field("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "

@@ -130,7 +130,7 @@ def _loop(name: str, node: Node) -> Loop:
     values = LOOP.values(node)
     if "axis" in values and values.get("shape") == "sphere":
         raise node.value["axis"].problem("a sphere has no axis")
-    place = place_of_keys(node, axis="axes" if values["type"] == "universal" else "axis")
+    place = place_of_keys(node, axis="axes" if "axes" in values else "axis")
     if "axis" in values:
         values["axes"] = (values.pop("axis"),)
     (a, pose_a), (b, pose_b) = values.pop("a"), values.pop("b")

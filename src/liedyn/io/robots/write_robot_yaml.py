@@ -14,6 +14,7 @@ from liedyn.io.yaml_values import number_text, plain, to_yaml
 from liedyn.model.description import (
     IDENTITY,
     JOINT_TYPES,
+    LOOP_TYPES,
     STANDARD_GRAVITY,
     Actuator,
     Coordinate,
@@ -214,9 +215,8 @@ def _actuator(actuator: Actuator) -> dict:
 
 
 def _loop(loop: Loop) -> dict:
-    own = {"distance": ("length",), "rolling": ("radius", "shape")}.get(loop.type, ())
     return {"type": loop.type, "a": _frame(loop.a, loop.pose_a), "b": _frame(loop.b, loop.pose_b), **_axes(loop),
-            **{key: getattr(loop, key) for key in own}, "driven": loop.driven or None}
+            **{key: getattr(loop, key) for key in LOOP_TYPES[loop.type].parameters}, "driven": loop.driven or None}
 
 
 def _frame(link: str, pose: Pose) -> str | dict:
