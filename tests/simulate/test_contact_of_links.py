@@ -98,7 +98,7 @@ FORMS = [{}, {"smooth": 0.2}, {"smooth": 0.2, "exponent": 1}]
 
 @pytest.mark.parametrize("form", FORMS, ids=["law", "smooth", "smooth, linear"])
 def test_action_and_reaction_and_their_slopes(scenario, form, worst):
-    """Forces on both links cancel in the world, and are those of NumPy's law; slopes are those of extrapolated differences."""
+    """Forces on both links cancel in the world, and are those of `contact_forces`; slopes, those of differences."""
     setup = pile(scenario, **form)
     problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
     at = contact_forces(model, problem.contacts, q[None], v[None])

@@ -1,21 +1,37 @@
-"""Contacts at given states: forces, their derivatives, and how fast they act. The law is that of `kernels.simulation.contact`."""
+"""Contacts and compliant stops at given states: forces, their derivatives, and how fast they act.
+
+The laws are evaluated by `kernels.simulation.contact` and `kernels.simulation.joint_laws`."""
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import jacobian, link_pose, link_twist
-from liedyn.kernels.simulation.contact import DAMPING_WIDTH, GROUND, MATERIAL_SIZE, SPHERE, Contacts, contact_wrench_jacobian
-from liedyn.kernels.simulation.joint_laws import STOP_SIZE
+from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.kernels.simulation.contact import (
+    CONTACT_STATE_SIZE,
+    DEPTH,
+    FORCE,
+    GROUND,
+    GROUND_POINT,
+    MATERIAL_SIZE,
+    NORMAL,
+    POINT,
+    SLIP,
+    Contacts,
+    contact_states,
+    contact_wrench_jacobian,
+)
+from liedyn.kernels.simulation.joint_laws import STOP_SIZE, stop_states
 from liedyn.model.spatial import bracket, skew
 
 
 class ContactState(NamedTuple):
-    """m contacts at N states; vectors in the frames of the links a but for point_world.
+    """m contacts at N states; vectors in the frames of the links a but for ground_point.
 
     normal, point, slip   (N, m, 3): out of what is touched, the point of contact, its velocity along the plane
     depth, force          (N, m): depth is below zero where nothing touches; normal force
+    ground_point          (N, m, 3): the point of contact in the world, of contacts with the ground; else zero
     """
 
     normal: np.ndarray
@@ -23,55 +39,15 @@ class ContactState(NamedTuple):
     slip: np.ndarray
     depth: np.ndarray
     force: np.ndarray
-    point_world: np.ndarray
+    ground_point: np.ndarray
 
 
 def contact_forces(model, contacts: Contacts, q, v) -> ContactState:
     """Of states q (N, nq), v (N, nv)."""
-    rows, seen, still = [], {}, (np.eye(4)[None], np.zeros((1, 6)))
-    for link in {*contacts.link, *contacts.other}:
-        name = model.link_names[link]
-        seen[link] = link_pose(model, q, name), link_twist(model, q, v, name)
-    for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
-        (T, V), (Tb, Vb) = seen[a], still if contacts.kind[j] == GROUND else seen[b]
-        R = T[:, :3, :3]
-        turn = np.swapaxes(R, 1, 2) @ Tb[:, :3, :3]                    # from b to a
-        away = np.einsum("nji,nj->ni", R, Tb[:, :3, 3] - T[:, :3, 3])
-        w = np.einsum("nij,nj->ni", turn, Vb[:, :3])
-        u = np.einsum("nij,nj->ni", turn, Vb[:, 3:]) + np.cross(away, w)
-        n, p, depth = _geometry(contacts, j, turn, away)
-        u = V[:, 3:] - u + np.cross(V[:, :3] - w, p)
-        rate = -(n * u).sum(axis=1)
-        p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", R, p)
-        rows.append((n, p, u + rate[:, None] * n, depth, _force(contacts, j, depth, rate), p_world))
-    return ContactState(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
-
-
-def _geometry(contacts: Contacts, j: int, turn, away):
-    """Normal, point of contact, depth. turn, away: rotation and origin of what is touched, in the frame of a."""
-    x, centre = contacts.normal[3 * j:3 * j + 3], contacts.centre[3 * j:3 * j + 3]
-    radius, height = contacts.radius[j], contacts.height[j]
-    if contacts.kind[j] != SPHERE:
-        n = turn @ x
-        p = centre - radius * n
-        return n, p, -height - (n * (p - away)).sum(axis=1)
-    x = away + turn @ x
-    length = np.linalg.norm(centre - x, axis=1)
-    n, depth = (centre - x) / length[:, None], radius + height - length
-    return n, x + (height - depth / 2)[:, None] * n, depth
-
-
-def _force(contacts: Contacts, j: int, depth, rate):
-    k, c, _, _, w = materials(contacts)[:, j]
-    if contacts.smooth[j]:
-        hit, factor = _regularized(depth, w), _regularized(1.0 + c * rate, DAMPING_WIDTH)
-    else:
-        hit, factor = np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0)
-    return k * hit ** (contacts.twice[j] / 2) * factor
-
-
-def _regularized(x, w):
-    return np.where(x > w, x, np.maximum(x + w, 0.0)**2 / (4 * w))
+    x = np.empty((len(q), contacts.link.size, CONTACT_STATE_SIZE))
+    contact_states(*model._arrays[:2], contacts, np.array(q), np.array(v), x)
+    return ContactState(x[..., NORMAL:POINT], x[..., POINT:SLIP], x[..., SLIP:DEPTH], x[..., DEPTH], x[..., FORCE],
+                        x[..., GROUND_POINT:])
 
 
 def materials(contacts: Contacts) -> np.ndarray:
@@ -116,7 +92,7 @@ def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tu
         moved = of[a][3:] - skew(p) @ of[a][:3]
         if contacts.kind[j] != GROUND:
             R = poses[b][:3, :3]
-            there = R.T @ (at.point_world[0, j] - poses[b][:3, 3])
+            there = R.T @ (poses[a][:3, :3] @ p + poses[a][:3, 3] - poses[b][:3, 3])
             moved = moved - poses[a][:3, :3].T @ R @ (of[b][3:] - skew(there) @ of[b][:3])
         _, _, axes = np.linalg.svd(n[None])                                  # the normal, and two along the plane
         rows.append(axes @ moved)
@@ -126,9 +102,6 @@ def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tu
 
 
 # stop forces ------------------------------------------------------------------------------------------------------------
-
-# Compliant stops at given states in NumPy: forces, their derivatives, and how fast they act. The law is that of
-# `kernels.simulation.joint_laws`.
 
 class PressedStops(NamedTuple):
     """m stops at N states: depth (N, m) [rad | m], below zero inside the limits; force (N, m) [N m | N], not negative;
@@ -141,11 +114,9 @@ class PressedStops(NamedTuple):
 
 def evaluate_stops(problem, q, v) -> PressedStops:
     """Of states q (N, nq), v (N, nv)."""
-    stops = problem.stops
-    limit, k, c = stops.numbers.reshape(-1, STOP_SIZE).T
-    depth = stops.side * (q[:, problem.schedule.q_of_v[stops.coordinate]] - limit)
-    damping_factor = np.maximum(1.0 + c * stops.side * v[:, stops.coordinate], 0.0)
-    return PressedStops(depth, k * np.maximum(depth, 0.0) * damping_factor, damping_factor)
+    x = np.empty((3, len(q), len(problem.stops.coordinate)))
+    stop_states(problem.stops, problem.schedule.q_of_v, np.array(q), np.array(v), x)
+    return PressedStops(*x)
 
 
 def stop_jacobian(problem, q, v) -> np.ndarray:

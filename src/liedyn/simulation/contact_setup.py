@@ -311,7 +311,7 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
     found = contact_forces(problem.model, problem.contacts, q, v)
     force = np.where(problem.contacts.kind == GROUND, found.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (force[:, :, None] * found.point_world).sum(axis=1) / force.sum(axis=1, keepdims=True)
+        centre = (force[:, :, None] * found.ground_point).sum(axis=1) / force.sum(axis=1, keepdims=True)
     return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre,
                          *friction_parameters(problem.contacts))
 

@@ -31,11 +31,12 @@ from liedyn.lie.vectors import (
     rotate,
     rotate_back,
     scale3,
+    store3,
     store_twist,
     sub3,
 )
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import inline_kernel, kernel
+from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
 # places in a contact's material, and their number
 STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED, WIDTH, MATERIAL_SIZE = range(6)
@@ -149,12 +150,18 @@ def contact_wrench(contacts, j, d, n, p, V):
     """[m; f] on the link a, about its origin, in its frame. V: its twist against what it touches."""
     mu, e = load(contacts.material, MATERIAL_SIZE * j + FRICTION), load(contacts.material,
                                                                         MATERIAL_SIZE * j + REGULARIZATION_SPEED)
-    u = add_cross(V[1], V[0], p)
-    rate = -dot3(n, u)
+    rate, slip = approach_and_slip(n, p, V)
     N = normal_force(contacts, j, d, rate)
-    slip = (u[0] + rate * n[0], u[1] + rate * n[1], u[2] + rate * n[2])
     f = sub3(scale3(N, n), scale3(mu * N / sqrt(dot3(slip, slip) + e * e), slip))
     return cross(p, f), f
+
+
+@inline_kernel
+def approach_and_slip(n, p, V):
+    """Rate of the depth, and the velocity along the plane, at the point p of a body with the twist V."""
+    u = add_cross(V[1], V[0], p)
+    rate = -dot3(n, u)
+    return rate, (u[0] + rate * n[0], u[1] + rate * n[1], u[2] + rate * n[2])
 
 
 @inline_kernel
@@ -186,6 +193,45 @@ def half_power(d, twice):
     return x
 
 
+# Contacts at many states ------------------------------------------------------------------------------------------------
+
+_ZERO_TWIST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+
+# places in the numbers of a contact at a state, and how many there are
+NORMAL, POINT, SLIP, DEPTH, FORCE, GROUND_POINT, CONTACT_STATE_SIZE = 0, 3, 6, 9, 10, 11, 14
+
+
+@kernel
+def contact_states(index, constants, contacts, q, v, out):
+    """Of states q (N, nq), v (N, nv), into out (N, m, CONTACT_STATE_SIZE). Numbers are float64.
+
+    normal, point, slip: in the frame of the link a; ground point: the point in the world where the ground is touched, else 0."""
+    tree = tree_views(index, constants)
+    for i in range(len(q)):
+        for j in range(contacts.link.size):
+            x, (T, Va, X, Vb) = out[i, j], motion_of_pair(contacts, j, tree, q[i], v[i])
+            d, n, p = contact_geometry(contacts, j, X)
+            rate, slip = approach_and_slip(n, p, sub(Va, Vb))
+            store3(x, NORMAL, n)
+            store3(x, POINT, p)
+            store3(x, SLIP, slip)
+            x[DEPTH], x[FORCE] = d, normal_force(contacts, j, d, rate)
+            store3(x, GROUND_POINT, add_rotate(T[1], T[0], p) if contacts.kind[j] == GROUND else _ZERO_TWIST[0])
+
+
+@internal_kernel
+def motion_of_pair(contacts, j, tree, q, v):
+    """Pose of a where its path begins, twist of a, pose of b (or of the world) in a, and twist of b, in the frame of a."""
+    Ta, Va = link_pose_and_twist(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
+    Tb, Vb = _IDENTITY, _ZERO_TWIST
+    if contacts.kind[j] != GROUND:
+        Tb, Vb = link_pose_and_twist(contacts.other_path, contacts.other_first[j], contacts.other_first[j + 1],
+                                     contacts.other[j], tree, q, v)
+    X = compose(inverse(Ta), Tb)
+    return Ta, Va, X, Ad(X, Vb)
+
+
 # How contact forces answer to a small change of the state: the derivative of the generalized force that they give -------
 
 # All is seen from the link a of a contact. X is the pose of the link b (or of the world) in a, U the twist of a less that of b. A
@@ -198,9 +244,6 @@ def half_power(d, twice):
 # on a changes by dF(eta, dU), that on b, in its own frame, by -Ad*_X (dF + ad*_eta F). In joints that carry both links, -ad*_eta
 # F is left of the two.
 
-_ZERO_TWIST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
-
 
 @kernel
 def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
@@ -211,15 +254,10 @@ def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
         a, b = contacts.link[j], contacts.other[j]
         on_a = contacts.first[j], contacts.first[j + 1]
         on_b = contacts.other_first[j], contacts.other_first[j + 1]
-        Ta, Va = link_pose_and_twist(contacts.path, on_a[0], on_a[1], a, tree, q, v)
-        Tb, Vb = _IDENTITY, _ZERO_TWIST
-        if contacts.kind[j] != GROUND:
-            Tb, Vb = link_pose_and_twist(contacts.other_path, on_b[0], on_b[1], b, tree, q, v)
-        X = compose(inverse(Ta), Tb)
-        Vb = Ad(X, Vb)
+        _, Va, X, Vb = motion_of_pair(contacts, j, tree, q, v)
         U = sub(Va, Vb)
         d, n, p = contact_geometry(contacts, j, X)
-        if not normal_force(contacts, j, d, -dot3(n, add_cross(U[1], U[0], p))) > 0.0:
+        if not normal_force(contacts, j, d, approach_and_slip(n, p, U)[0]) > 0.0:
             continue
         store_relative_columns(contacts.path, on_a[0], on_a[1], a, tree, q, v, -1.0, _IDENTITY, Va, C, E)
         if contacts.kind[j] != GROUND:

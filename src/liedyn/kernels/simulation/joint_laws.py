@@ -207,16 +207,39 @@ class Stops(NamedTuple):
 def add_stop_forces(stops, q_of_v, signals, ws):
     """Add forces of compliant stops to ws.tau, which is otherwise complete; set the acceleration of coordinates at rest."""
     for j in range(stops.coordinate.size):
-        k, s, i, m = stops.coordinate[j], stops.side[j], SWITCH_SIZE * stops.switch[j], STOP_SIZE * j
-        d = positive_part(signals.held, i, s * (ws.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
+        k, i = stops.coordinate[j], SWITCH_SIZE * stops.switch[j]
+        d, factor = stop_depth_and_factor(stops, j, q_of_v, ws.q, ws.v)
+        d = positive_part(signals.held, i, d)
         d = where_less(0.0, d, d, 0.0)
-        rate = s * ws.v[k]
-        share = where_less(0.0, d, 1.0 + load(stops.numbers, m + DAMPING) * rate, 1.0)
-        ws.tau[k] -= s * load(stops.numbers, m + STIFFNESS) * d * positive_part(signals.held, i + SWITCH_SIZE, share)
+        factor = where_less(0.0, d, factor, 1.0)
+        ws.tau[k] -= stops.side[j] * stop_force(stops, j, d, positive_part(signals.held, i + SWITCH_SIZE, factor))
     for j in range(stops.held.size):
         k = stops.held[j]
         stops.applied[k] = ws.tau[k]
         ws.a[k] = 0.0
+
+
+@inline_kernel
+def stop_depth_and_factor(stops, j, q_of_v, q, v):
+    """d and 1 + c d'."""
+    k, s, m = stops.coordinate[j], stops.side[j], STOP_SIZE * j
+    return s * (q[q_of_v[k]] - load(stops.numbers, m + LIMIT)), 1.0 + load(stops.numbers, m + DAMPING) * (s * v[k])
+
+
+@inline_kernel
+def stop_force(stops, j, d, factor):
+    """Of d and of 1 + c d', neither of which is negative."""
+    return load(stops.numbers, STOP_SIZE * j + STIFFNESS) * d * factor
+
+
+@kernel
+def stop_states(stops, q_of_v, q, v, out):
+    """Of states q (N, nq), v (N, nv), into out (3, N, m): depth, force, and 1 + c d', not negative. Numbers are float64."""
+    for i in range(len(q)):
+        for j in range(stops.coordinate.size):
+            d, factor = stop_depth_and_factor(stops, j, q_of_v, q[i], v[i])
+            factor = max(factor, 0.0)
+            out[0, i, j], out[1, i, j], out[2, i, j] = d, stop_force(stops, j, max(d, 0.0), factor), factor
 
 
 @inline_kernel
