@@ -5,7 +5,8 @@ import pytest
 
 import liedyn as ld
 from degenerate_mechanisms import CASES, PLACES, dense, least_multipliers, motion, placed, projected
-from liedyn.dynamics.constraints.rank import clear_rounding
+from liedyn.analysis.operating_point import chart
+from liedyn.dynamics.constraints.rank import clear_rounding, equation_rank, null_space
 from liedyn.simulation.impacts import velocity_jump
 
 EVERY = pytest.mark.parametrize("name", CASES)
@@ -117,3 +118,27 @@ def test_a_dead_centre_that_contradicts_is_refused(name, place):
     with pytest.raises(ld.LiedynError, match="contradict the constraint 'pin'"):
         ld.constrained_hybrid_dynamics(case.model, case.q, np.zeros(3), [0.0, 0.0, 0.7 * case.unit], np.zeros(3),
                                        [False, False, True])
+
+
+@pytest.mark.parametrize("code", ["auto", "generic"])
+@PLACE
+@EVERY
+def test_all_analyses_agree_about_the_rank(name, place, code, monkeypatch):
+    """Mobility, the kernels' pivots, coordinates of a linearization, and what actuated joints can do against each other.
+    Base parameters are of trees only: a robot with loops is an error there."""
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    case = placed(name, place, code)
+    model, v, freedom = case.model, projected(case, case.v), case.model.nv - case.rank
+    A = ld.constraint_jacobian(model, case.q)
+    assert equation_rank(model, A) == ld.mobility(model, case.q).rank == case.rank
+    assert null_space(model, A).shape[1] == freedom
+    found = ld.constrained_forward_dynamics(model, case.q, v, case.tau)
+    assert found.independent.sum() == case.rank
+    chosen = chart(model, case.q, v, np.zeros(model.nv, dtype=bool)).index
+    assert len(chosen) == freedom
+    cases = [ld.constrained_inverse_dynamics(model, case.q, v, found.a, actuated=list(joints), criterion="least_torque",
+                                             weights=np.full(len(joints), 1.0)).case
+             for joints in ([model.v_names[k] for k in chosen], model.joint_names)]
+    assert cases == ["unique", "fully actuated"]
+    with pytest.raises(ld.ModelError, match="spanning_tree"):
+        ld.base_parameters(model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, scaled_equations
+from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
@@ -107,8 +107,8 @@ def _unit_motions(problem, q, free) -> np.ndarray:
     Z = np.eye(len(free))
     if problem.constraints is not None:
         model = problem.model
-        _, s, Vt = np.linalg.svd(scaled_equations(model, constraint_jacobian(model, q))[:, free])
-        Z = coordinate_scales(model)[free, None] * Vt[int(is_significant(s).sum()):].T
+        _, null = row_and_null_space(scaled_equations(model, constraint_jacobian(model, q))[:, free])
+        Z = coordinate_scales(model)[free, None] * null.T
     M = Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z
     if not np.isfinite(M).all():
         return np.zeros((len(free), 0))

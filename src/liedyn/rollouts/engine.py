@@ -12,7 +12,7 @@ from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep
 from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import is_significant, scaled_equations
+from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, fastest_motion
@@ -268,7 +268,7 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
     if not len(rows) or not whole.any():
         return None
     A = np.where(problem.prescribed, 0.0, scaled_equations(model, constraint_jacobian(model, q[whole])))[:, rows]
-    singular, t = ~is_significant(np.linalg.svd(A, compute_uv=False)).all(axis=1), t[whole]
+    singular, t = scaled_rank(A) < min(A.shape[1:]), t[whole]
     if singular.any():
         return float(t[np.argmax(singular)])
     size = np.linalg.det(A @ np.swapaxes(A, 1, 2))

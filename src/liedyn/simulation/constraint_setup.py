@@ -14,7 +14,14 @@ from liedyn.dynamics.constraints.constraints import (
     project_configuration,
     project_velocity_unchecked,
 )
-from liedyn.dynamics.constraints.rank import coordinate_scales, equation_rank, equation_weights, null_space, scaled_equations
+from liedyn.dynamics.constraints.rank import (
+    coordinate_scales,
+    equation_rank,
+    equation_weights,
+    null_space,
+    row_and_null_space,
+    scaled_equations,
+)
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
@@ -245,8 +252,8 @@ def _check_rank(model, q, constraint_motion, place: Place) -> None:
 
 def _most_dependent(model, A) -> str:
     """The constraint that takes most part in a relation among the rows."""
-    left = np.linalg.svd(scaled_equations(model, A))[0][:, equation_rank(model, A):]
-    r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
+    _, left = row_and_null_space(scaled_equations(model, A).T)
+    r = int(np.argmax(np.abs(left).sum(axis=0))) if left.size else 0
     return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
 
 

@@ -10,7 +10,15 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, short
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_jacobian, constraint_residual
-from liedyn.dynamics.constraints.rank import RANK, coordinate_scales, equation_weights, is_significant, scaled_equations
+from liedyn.dynamics.constraints.rank import (
+    RANK,
+    coordinate_scales,
+    equation_weights,
+    is_significant,
+    row_and_null_space,
+    scaled_equations,
+    scaled_rank,
+)
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
@@ -209,8 +217,8 @@ class BranchSearch:
             d = self.approach_direction(now.q, guess)
             low, high = self._limit_masks(now.q)
             free = self.free & ~(low & (d < 0)) & ~(high & (d > 0))
-            _, s, Vt = np.linalg.svd(self.residual_jacobian(now.q, self.unit)[:, free], full_matrices=False)
-            across, along = Vt[:len(s)][is_significant(s)], np.zeros(len(d))
+            across, _ = row_and_null_space(self.residual_jacobian(now.q, self.unit)[:, free])
+            along = np.zeros(len(d))
             along[free] = d[free] - across.T @ (across @ d[free])
             after = self._shorter_configuration(now, along, guess) if np.linalg.norm(along) > _MIN_SLIDE else None
             if after is None:
@@ -455,7 +463,7 @@ def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=sli
         if not found.closed:
             continue
         rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
-        generic = max(generic, _rank(scaled_jacobian(model, found.q, constraint_motion)[:, columns])[0])
+        generic = max(generic, int(scaled_rank(scaled_jacobian(model, found.q, constraint_motion)[:, columns])))
     return generic, rigid
 
 

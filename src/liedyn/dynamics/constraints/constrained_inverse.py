@@ -21,6 +21,7 @@ from liedyn.dynamics.constraints.rank import (
     is_significant,
     rate_magnitude,
     scaled_equations,
+    scaled_rank,
 )
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
@@ -143,17 +144,17 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 # the equations ----------------------------------------------------------------------------------------------------
 def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     size, unit = equation_norms(model), coordinate_scales(model)
-    G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
+    G = scaled_equations(model, A)                                       # multipliers: size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (unit * (tau_r - tau_p))[..., ~mask]
     x, N = _solve_passive_balance(Gp, rhs)
     _check_balance(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
-    rank, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
-    case = _classify(G, rank, mask)
+    freedom, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])         # how the null space N moves tau_a: (61)
+    case = _classify(G, freedom, mask)
     multipliers = _least_norm(size, N, x)                                # (59)
     tau = np.where(mask, tau_r - _matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
-        _check_unique(model, rank, case, mask)
+        _check_unique(model, freedom, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
         tau[..., mask] -= _matvec(U, _matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
@@ -167,7 +168,7 @@ def _solve_passive_balance(Gp, rhs):
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
     k = min(m, n)
-    kept = is_significant(s) if k else np.zeros((*Gp.shape[:-2], 0), bool)
+    kept = is_significant(s)
     V = np.swapaxes(Vt, -1, -2)
     y = _matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
     x = _matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
@@ -205,11 +206,11 @@ def _least_squares(B, rhs):
     return np.linalg.solve(np.where(unused[..., None] | unused[..., None, :], np.eye(R.shape[-1]), R), c)
 
 
-def _classify(G, rank, mask):
-    s = np.linalg.svd(G, compute_uv=False)
-    fixed = is_significant(s).sum(axis=-1) == mask.size
+def _classify(G, freedom, mask):
+    """freedom: number of independent changes of actuated forces that do not change the motion."""
+    fixed = scaled_rank(G) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
-    return np.where(rank == 0, UNIQUE, several) if not fixed.any() else np.where(fixed, IMMOBILE, np.where(rank, several, UNIQUE))
+    return np.where(fixed, IMMOBILE, np.where(freedom, several, UNIQUE))
 
 
 def _matvec(A, x): return (A @ x[..., None])[..., 0]
@@ -297,8 +298,7 @@ def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
                        f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
-    s = np.linalg.svd(G[k], compute_uv=False)
-    free = mask.size - int(is_significant(s).sum())
+    free = mask.size - int(scaled_rank(G[k]))
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
@@ -307,13 +307,13 @@ def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
                            "(actuate more or other joints)")
 
 
-def _check_unique(model, rank, case, mask) -> None:
-    if not rank.any():
+def _check_unique(model, freedom, case, mask) -> None:
+    if not freedom.any():
         return
-    k = int(np.argmax(rank > 0))
+    k = int(np.argmax(freedom > 0))
     why = ("the constraints leave no motion, so that any force does, also none" if case[k] == IMMOBILE else
-           f"{mask.sum()} coordinates are actuated, {rank[k]} more than this motion needs")
-    raise ComputationError(f"several sets of joint forces produce this motion{_state(k, rank)}: {why} "
+           f"{mask.sum()} coordinates are actuated, {freedom[k]} more than this motion needs")
+    raise ComputationError(f"several sets of joint forces produce this motion{_state(k, freedom)}: {why} "
                            "(select with criterion=\"least_torque\" or \"least_constraint_force\")")
 
 

@@ -1,9 +1,11 @@
-"""The rank of constraint equations: one rule for all that decide it with NumPy, that of `kernels.constraints.solver`.
+"""The rank of constraint equations: one rule for all analyses in NumPy, that of `kernels.constraints.solver`.
 
 An entry of A is a component of a joint's motion at a closure. If nothing cancelled it would be 1 (turns against turns, shifts
 against shifts) or the lever arm of a turn. Each equation is divided by the norm that it would then have, with coordinates in
 radians and in lengths of their loop, never by its own norm: an equation that consists of rounding stays rounding. A singular
-value below RANK counts as zero."""
+value below RANK counts as zero.
+
+The tolerances of other ranks are listed with their reasons in docs/proof.md ("Ranks")."""
 from __future__ import annotations
 
 import numpy as np
@@ -16,10 +18,10 @@ from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
 from liedyn.model.model_cache import ModelValue
 
-# the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
+# The kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there its residual grows with the
+# square; rounding is 1e-16, or 1e-13 a kilometre away.
 RANK = RANK_TOLERANCE**0.5
 _SCALES = ModelValue("constraint scales")
-                          # its residual grows with the square; rounding is 1e-16, or 1e-13 a kilometre away
 
 
 def equation_weights(model) -> np.ndarray:
@@ -54,9 +56,21 @@ def is_significant(s) -> np.ndarray:
     return s > RANK
 
 
+def scaled_rank(scaled) -> np.ndarray:
+    """Rank of scaled equations (…, m, n)."""
+    return is_significant(np.linalg.svd(scaled, compute_uv=False)).sum(axis=-1)
+
+
+def row_and_null_space(scaled) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal rows (rank, n) that span those of scaled equations (m, n), and (n - rank, n) that span what they allow."""
+    _, s, Vt = np.linalg.svd(scaled)
+    r = int(is_significant(s).sum())
+    return Vt[:r], Vt[r:]
+
+
 def equation_rank(model, A) -> np.ndarray:
     """Rank of equations A (…, m, nv)."""
-    return is_significant(np.linalg.svd(scaled_equations(model, A), compute_uv=False)).sum(axis=-1)
+    return scaled_rank(scaled_equations(model, A))
 
 
 def clear_rounding(model, A) -> np.ndarray:
@@ -78,8 +92,7 @@ def least_norm_solution(model, A, rhs) -> np.ndarray:
 
 def null_space(model, A) -> np.ndarray:
     """(nv, f) directions that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
-    _, s, Vt = np.linalg.svd(scaled_equations(model, A))
-    return Vt[int(is_significant(s).sum()):].T
+    return row_and_null_space(scaled_equations(model, A))[1].T
 
 
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,8 @@ import numpy as np
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-RANK_TOLERANCE = 1e-11      # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
-                            # sine of 1e-5 counts as zero (`constraints.solver`)
+MIN_PIVOT = 1e-11      # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
+                       # sine of 1e-5 counts as zero (`constraints.solver`)
 
 
 class PivotWorkspace(NamedTuple):
@@ -46,7 +46,7 @@ def factor_pivoted(n, ws):
                     r, c, best = i, j, x
         if not best < np.inf:
             return False
-        if best <= RANK_TOLERANCE:
+        if best <= MIN_PIVOT:
             ws.rank[0] = k
             break
         swap(ws, k, r, c)
