@@ -15,7 +15,7 @@ LAYERS = ("arrays", "errors", "immutable", "public_calls", "model", "numba_tools
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "errors": set(), "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
             "io": {"arrays", "errors", "immutable", "model.description", "model.link_tree",
-                   "model.model", "model.validate"}}
+                   "model.model", "model.spatial", "model.validate"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.
 NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "model.description"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command

@@ -411,7 +411,7 @@ class ClosedForm(ProductOfExponentials):
             to_world, r = self.poses[i] @ inverse(self.home[i]), self.home[i] @ np.r_[h, m]            # m r
             for k in np.flatnonzero(self.above[self.block_of, i]):
                 A = self.Ad(i, self.below(i, self.block_of[k])) @ self.space_screws[:, k]
-                phi[k] -= self.gravity @ (to_world @ _hat(A) @ r)[:3]
+                phi[k] -= self.gravity @ to_world[:3, :3] @ (np.cross(A[:3], r[:3]) + r[3] * A[3:])
         return phi
 
     def _block_columns(self, blocks) -> Array:
@@ -449,13 +449,6 @@ def skew_forms(rigid, twists, screws) -> Array:
         back = adjoint(inverse(Z))
         out.append(back.T @ skew_form(transform_inertia(inverse(Z), I), back @ V) @ back)
     return block_diagonal(out)
-
-
-def _hat(V) -> Array:
-    """(4, 4) matrix of a twist."""
-    out = np.zeros((4, 4))
-    out[:3, :3], out[:3, 3] = skew(V[:3]), V[3:]
-    return out
 
 
 def block(i) -> slice: return slice(6 * i, 6 * i + 6)

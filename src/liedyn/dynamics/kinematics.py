@@ -23,7 +23,7 @@ from liedyn.kernels.manifold import differences, manifold_workspace_size, retrac
 from liedyn.model.description import BALL, FREE, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.model import joint_motion as _screw_motion
-from liedyn.model.spatial import pose_from_array, rotation
+from liedyn.model.spatial import matvec, pose_from_array, rotation
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
@@ -560,7 +560,7 @@ def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return (…, nq) derivatives with respect to the numbers of q for tangent ones w (…, nv); zero across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
-        out[..., joint.q] = w[..., joint.v] if joint.kind == ONE_DOF else _matvec(
+        out[..., joint.q] = w[..., joint.v] if joint.kind == ONE_DOF else matvec(
             _coordinate_jacobian(joint, q[..., joint.q], 4.0), w[..., joint.v])
     return out
 
@@ -569,7 +569,7 @@ def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Return (…, nv) tangent derivatives for derivatives (…, nq) with respect to the numbers of q."""
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
-        out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
+        out[..., joint.v] = matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
     return out
 
 
@@ -577,7 +577,7 @@ def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
     """Return (…, nv) tangent rates of q for the rates dq (…, nq) of its numbers."""
     out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
     for joint in model.joints:
-        out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
+        out[..., joint.v] = matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
     return out
 
 
@@ -597,10 +597,6 @@ def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray
     out[..., 3:, :3] = of_turns
     out[..., :3, 3:] = Rotation.from_quat(u.reshape(-1, 4)).as_matrix().reshape(*u.shape[:-1], 3, 3)
     return out
-
-
-def _matvec(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
 
 
 # Orientations over time for files -----------------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from liedyn.errors import Place
-from liedyn.model.spatial import screw_frame
+from liedyn.model.spatial import rotation_by_rows, screw_frame
 
 # The three kinds of joint that kernels know. Every other joint is expanded into screws by the model builder -------------
 
@@ -67,6 +69,11 @@ class Pose:
         return Pose((cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
                      sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
                      -sp, cp * sr, cp * cr), tuple(float(x) for x in xyz))
+
+    @staticmethod
+    def from_matrix(T: np.ndarray) -> Pose:
+        """From a (4, 4) pose, without negative zeros: the inverse of `spatial.pose`."""
+        return Pose(rotation_by_rows(T[:3, :3]), tuple((T[:3, 3] + 0.0).tolist()))
 
     @staticmethod
     def from_xyz_quaternion(xyz: Sequence[float], quaternion: Sequence[float]) -> Pose:

@@ -1,16 +1,22 @@
 """SE(3) in plain NumPy, for what is not a matter of speed: (…, 4, 4) poses, (…, 6, 6) matrices, ten-number bodies."""
 from __future__ import annotations
 
+from math import factorial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from liedyn.model.description import Link, Pose
+    from liedyn.model.description import Link, Pose, Rotation
 
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
 # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
 _OPPOSITE_TOLERANCE = 1e-15
+
+
+def matvec(A, x) -> np.ndarray:
+    """A x (…, n) of matrices A (…, n, m) and vectors x (…, m)."""
+    return (A @ x[..., None])[..., 0]
 
 
 def skew(x) -> np.ndarray:
@@ -25,6 +31,11 @@ def pose(origin: Pose) -> np.ndarray:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = np.reshape(origin.rotation, (3, 3)), origin.translation
     return T
+
+
+def rotation_by_rows(R: np.ndarray) -> Rotation:
+    """Nine numbers of a (3, 3) rotation, as a `Pose` holds them, without negative zeros."""
+    return tuple((R.ravel() + 0.0).tolist())
 
 
 def inverse(T: np.ndarray) -> np.ndarray:
@@ -57,6 +68,34 @@ def rotation(u) -> np.ndarray:
             [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
     return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+# In -t^2: sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3, and the derivatives of the last two with respect to t^2. The first term
+# left out is below 1e-19 for t < 1, where closed forms lose digits.
+_SERIES = (*([1 / factorial(2 * k + j) for k in range(10)] for j in (1, 2, 3)),
+           *([-(k + 1) / factorial(2 * k + j) for k in range(9)] for j in (4, 5)))
+
+
+def angle_functions(tt) -> list[np.ndarray]:
+    """sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3, and the derivatives of the last two with respect to tt = t^2 (…)."""
+    near = np.asarray(tt) < 1.0
+    small, tt = np.where(near, tt, 0.0), np.where(near, 1.0, tt)
+    t = np.sqrt(tt)
+    a, b, c = np.sin(t) / t, 2.0 * (np.sin(0.5 * t) / t)**2, (t - np.sin(t)) / (t * tt)
+    far = a, b, c, (a - 2.0 * b) / (2.0 * tt), (b - 3.0 * c) / (2.0 * tt)
+    return [np.where(near, np.polynomial.polynomial.polyval(-small, one), x) for one, x in zip(_SERIES, far, strict=True)]
+
+
+def exp3(x) -> np.ndarray:
+    """(…, 3, 3) rotations of rotation vectors (Rodrigues; PBP (16))."""
+    hat, (a, b, *_) = skew(x), angle_functions(np.sum(np.square(x), axis=-1))
+    return np.eye(3) + a[..., None, None] * hat + b[..., None, None] * hat @ hat
+
+
+def right_jacobian(x) -> np.ndarray:
+    """(…, 3, 3) right Jacobian of `exp3`: the angular velocity in the body where x changes by dx is that times dx."""
+    hat, (_, b, c, *_) = skew(x), angle_functions(np.sum(np.square(x), axis=-1))
+    return np.eye(3) - b[..., None, None] * hat + c[..., None, None] * hat @ hat
 
 
 def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:

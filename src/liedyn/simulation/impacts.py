@@ -25,6 +25,7 @@ from liedyn.integrators.zero_crossings import is_resolvable, rounding_bound
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model
+from liedyn.model.spatial import matvec
 from liedyn.simulation.joint_stops import JointStop
 
 _ENTRY_TOLERANCE = 1e-12         # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
@@ -63,17 +64,17 @@ def velocity_jumps(model, q, v, rows, b) -> Jump:
     M_inv_rows = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
     response = G @ M_inv_rows
     inverse = np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True)
-    miss = b - _matvec(G, v)
-    p = _matvec(inverse, miss)
-    p += _matvec(inverse, miss - _matvec(response, p))           # once more: it takes rounding away
-    impulse = _matvec(np.swapaxes(G, -1, -2), p)
-    after = v + _matvec(M_inv_rows, p)
+    miss = b - matvec(G, v)
+    p = matvec(inverse, miss)
+    p += matvec(inverse, miss - matvec(response, p))           # once more: it takes rounding away
+    impulse = matvec(np.swapaxes(G, -1, -2), p)
+    after = v + matvec(M_inv_rows, p)
     scale = np.maximum(_max_abs(miss), _max_abs(b))
-    missed = _max_abs(_matvec(G, after) - b)
+    missed = _max_abs(matvec(G, after) - b)
     energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
     unit_energy = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * coordinate_scales(model)**2).max(axis=-1))
     contradicted = missed > _CONTRADICTION_TOLERANCE * scale + _VELOCITY_TOLERANCE * np.maximum(energy, unit_energy)
-    return Jump(after, impulse, p * _matvec(G, after + v) / 2, contradicted)
+    return Jump(after, impulse, p * matvec(G, after + v) / 2, contradicted)
 
 
 def normal_velocity_rows(model, q, link: str, point, normal) -> np.ndarray:
@@ -95,10 +96,6 @@ def equation_scales(M_inv_rows, rows):
     Rows are not rounding throughout: those of constraints are then zero (`rank.clear_rounding`)."""
     square = np.einsum("...ki,...ik->...k", rows, M_inv_rows)
     return np.sqrt(np.where(square > 0.0, square, 1.0))
-
-
-def _matvec(A, x):
-    return (A @ x[..., None])[..., 0]
 
 
 def _max_abs(x):
@@ -155,7 +152,7 @@ def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> t
     if state.model.nc:
         A = clear_rounding(state.model, constraint_jacobian(state.model, state.q))
         rows = np.concatenate([rows, np.delete(A, closing, axis=-2)], axis=-2)
-    return rows, _matvec(rows, state.v)
+    return rows, matvec(rows, state.v)
 
 
 def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float | np.ndarray]:

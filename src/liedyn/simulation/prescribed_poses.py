@@ -14,6 +14,7 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe, Waypoints
 from liedyn.kernels.simulation.signals import ORDER, POSITION, VELOCITY, Poses
 from liedyn.model.model import Model
+from liedyn.model.spatial import angle_functions, right_jacobian
 from liedyn.simulation.signals.signal_compiler import (
     Curve,
     SignalCompiler,
@@ -38,7 +39,6 @@ from liedyn.simulation.signals.signal_compiler import (
 MAX_TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
 _MAX_ITERATIONS = 500
 _RATE_TOLERANCE = 32e-16  # of the largest rate: rounding of the banded equations
-_SERIES_LIMIT = 1e-2      # rad^2: below it series, whose next term is less than 1e-16; above it closed forms lose 1e-14
 
 
 class SplineNotSolvedError(ValueError):
@@ -54,7 +54,7 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     u = _align_signs(np.array(quaternions, dtype=float))
     r, h = _rotation_vectors(u[:-1], u[1:]), np.diff(t)[:, None]
     w = _waypoint_rates(r, h, np.array(first, dtype=float), np.array(last, dtype=float))
-    dx0, dx1 = w[:-1], np.linalg.solve(_jacobian(r), w[1:, :, None])[..., 0]
+    dx0, dx1 = w[:-1], np.linalg.solve(right_jacobian(r), w[1:, :, None])[..., 0]
     # cubic from 0 to r with these rates at the ends
     coefficients = np.stack([np.zeros_like(r), dx0, (3 * r / h - 2 * dx0 - dx1) / h, (dx0 + dx1 - 2 * r / h) / h**2], axis=-1)
     return u, coefficients
@@ -92,7 +92,7 @@ def _waypoint_rates(r, h, first, last) -> np.ndarray:
     w = np.vstack([first, (r / h)[1:], last])
     if n == 0:
         return w
-    J, eye = _jacobian(r), np.eye(3)
+    J, eye = right_jacobian(r), np.eye(3)
     J_inv = np.linalg.inv(J)
     blocks = {-1: 2 * J[1:n] / h[1:n, None], 0: 4 * (1 / h[:-1] + 1 / h[1:])[..., None] * eye,
               1: 2 * J_inv[1:n] / h[1:n, None]}
@@ -124,36 +124,10 @@ def _banded_matrix(blocks, n: int) -> np.ndarray:
 
 def _quadratic(x, dx) -> np.ndarray:
     """dw less J ddx where x moves with dx: see `lie.so3.rotation_vector_motion`."""
-    tt = np.sum(x * x, axis=1)
-    _, c, slope_b, slope_c = _exp_coefficients(tt)
+    _, _, c, slope_b, slope_c = angle_functions(np.sum(x * x, axis=1))
     y = np.cross(x, dx)
     rate = 2 * np.sum(x * dx, axis=1)
     return c[:, None] * np.cross(dx, y) + rate[:, None] * (slope_c[:, None] * np.cross(x, y) - slope_b[:, None] * y)
-
-
-def _jacobian(x) -> np.ndarray:
-    """Right Jacobian of exp, (n, 3, 3)."""
-    b, c, _, _ = _exp_coefficients(np.sum(x * x, axis=1))
-    hat = _hat(x)
-    return np.eye(3) - b[:, None, None] * hat + c[:, None, None] * hat @ hat
-
-
-def _hat(x) -> np.ndarray:
-    out = np.zeros((len(x), 3, 3))
-    for i, j, k, sign in ((0, 1, 2, -1), (0, 2, 1, 1), (1, 2, 0, -1)):
-        out[:, i, j], out[:, j, i] = sign * x[:, k], -sign * x[:, k]
-    return out
-
-
-def _exp_coefficients(tt):
-    """(1 - cos t)/t^2, (t - sin t)/t^3 and their derivatives with respect to tt = t^2."""
-    near, t2 = tt < _SERIES_LIMIT, np.where(tt < _SERIES_LIMIT, 1.0, tt)
-    t = np.sqrt(t2)
-    s, b, c = np.sin(t) / t, 2 * (np.sin(t / 2) / t)**2, (t - np.sin(t)) / (t * t2)
-    far = b, c, (s - 2 * b) / (2 * t2), (b - 3 * c) / (2 * t2)
-    series = (1 / 2 - tt * (1 / 24 - tt * (1 / 720 - tt / 40320)), 1 / 6 - tt * (1 / 120 - tt * (1 / 5040 - tt / 362880)),
-              -1 / 24 + tt * (1 / 360 - tt / 13440), -1 / 120 + tt * (1 / 2520 - tt / 120960))
-    return tuple(np.where(near, x, y) for x, y in zip(series, far, strict=True))
 
 
 def _rotation_vectors(u, r) -> np.ndarray:

@@ -28,6 +28,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.model import Model
+from liedyn.model.spatial import matvec
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
@@ -152,12 +153,12 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     freedom, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])         # how the null space N moves tau_a: (61)
     case = _classify(G, freedom, mask)
     multipliers = _least_norm(size, N, x)                                # (59)
-    tau = np.where(mask, tau_r - _matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
+    tau = np.where(mask, tau_r - matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
         _check_unique(model, freedom, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
-        tau[..., mask] -= _matvec(U, _matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
+        tau[..., mask] -= matvec(U, matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
         x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, N, x)
     return tau, multipliers, case
@@ -170,8 +171,8 @@ def _solve_passive_balance(Gp, rhs):
     k = min(m, n)
     kept = is_significant(s)
     V = np.swapaxes(Vt, -1, -2)
-    y = _matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
-    x = _matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
+    y = matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
+    x = matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
     ranged = np.concatenate([kept, np.zeros((*kept.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
     return x, np.where(ranged, 0.0, V)
 
@@ -192,7 +193,7 @@ def _least_norm(size, N, x):
     those of x, whatever the rounding of y, also where equations are written with very different factors."""
     N = N[..., ::-1]
     y = _least_squares(N / size[:, None], (x / size)[..., None])[..., 0]
-    return (x - _matvec(N, y)) / size
+    return (x - matvec(N, y)) / size
 
 
 def _least_squares(B, rhs):
@@ -211,9 +212,6 @@ def _classify(G, freedom, mask):
     fixed = scaled_rank(G) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
     return np.where(fixed, IMMOBILE, np.where(freedom, several, UNIQUE))
-
-
-def _matvec(A, x): return (A @ x[..., None])[..., 0]
 
 
 # what is given ----------------------------------------------------------------------------------------------------
@@ -270,7 +268,7 @@ def _flatten_states(lead, x, state_axes: int) -> np.ndarray:
 
 # what cannot be ---------------------------------------------------------------------------------------------------
 def _check_accelerations(model, A, gamma, a) -> None:
-    gap = np.abs(_matvec(A, a) + gamma)
+    gap = np.abs(matvec(A, a) + gamma)
     bad = equation_weights(model) * gap > _BALANCE_TOLERANCE * rate_magnitude(model, a, 2)[..., None]
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
@@ -283,7 +281,7 @@ def _check_accelerations(model, A, gamma, a) -> None:
 
 def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     """No solution: (57) holds at the passive joints or not at all."""
-    off = np.abs(_matvec(np.swapaxes(Gp, -1, -2), x) - rhs)
+    off = np.abs(matvec(np.swapaxes(Gp, -1, -2), x) - rhs)
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
     bad = off > _BALANCE_TOLERANCE * scale[..., None]

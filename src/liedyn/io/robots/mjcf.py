@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from liedyn.errors import Place, nearest
 from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
-    compose,
-    cross,
-    inverse,
     placement,
     read_compiler,
     read_option,
@@ -24,6 +23,7 @@ from liedyn.io.robots.mjcf_geometry import (
 from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.xml_elements import MjcfElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Pose, Robot, RobotWarning
+from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
 
@@ -101,15 +101,15 @@ def _thruster(element: MjcfElement, tree: BodyTree) -> Iterator[Actuator]:
     name = element.name_of("site", tree.site, "unknown site", "a site's name")
     gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)
     force, torque, size = gear[:3], gear[3:], math.hypot(*gear[:3])
-    if size == 0 or math.hypot(*cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
+    if size == 0 or math.hypot(*np.cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
         return
     if math.isfinite(sum(map(abs, _force_range(element, tree)))):
         tree.count("limits of motors at sites")
-    link, pose = tree.site[name]
-    axis = tuple(x / size for x in rotate(pose.rotation, force))
+    link, frame = tree.site[name]
+    axis = tuple(x / size for x in rotate(frame, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
-    yield Actuator(element.name or name, link, pose.translation, axis, along, place=element.place())
+    yield Actuator(element.name or name, link, frame.translation, axis, along, place=element.place())
 
 
 # Equality constraints of MJCF as closures and couplings. MuJoCo's are soft; ours hold exactly ---------------------------
@@ -151,15 +151,15 @@ def _loop(element: MjcfElement, name: str, tree: BodyTree) -> Loop:
     else:
         a, b = _body(element, "body1", tree), _body(element, "body2", tree)
         anchor = Pose(translation=element.vector("anchor", _ZERO))
-        relative = compose(inverse(tree.at_start[a]), tree.at_start[b])          # of b in a, at the start
+        relative = inverse(pose(tree.at_start[a])) @ pose(tree.at_start[b])          # of b in a, at the start
         if not weld:
             if "anchor" not in element.attributes:
                 raise element.problem("the attribute anchor is missing", "anchor", expected="3 numbers")
-            pose_a, pose_b = anchor, compose(inverse(relative), anchor)
+            pose_a, pose_b = anchor, Pose.from_matrix(inverse(relative) @ pose(anchor))
         else:
             given = element.vector("relpose", (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
             pose_b = anchor
-            pose_a = compose(relative, anchor)
+            pose_a = Pose.from_matrix(relative @ pose(anchor))
             if any(given[3:]):
                 pose_a = placement(MjcfElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
     if not weld:

@@ -18,6 +18,7 @@ from liedyn.io.robots.mjcf_geometry import (
     Defaults,
     Mass,
     Option,
+    axis_rotation,
     bounded,
     compose,
     is_mesh,
@@ -27,7 +28,6 @@ from liedyn.io.robots.mjcf_geometry import (
     placement,
     rotate,
     total,
-    turn,
     unit,
 )
 from liedyn.io.robots.xml_elements import MjcfElement
@@ -257,7 +257,7 @@ def _back(joint: Joint, tree: BodyTree) -> Pose:
     if not ref:
         return Pose()
     axis, = joint.axes
-    return Pose(translation=tuple(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(turn(axis, -ref))
+    return Pose(translation=tuple(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
 
 
 def _check_free(joint: MjcfElement, parent: str, count: int) -> None:
@@ -278,7 +278,7 @@ def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
         return Joint(name, "free", "", "", coordinates=(figures,) * 6, place=joint.place())
     if kind == "ball":
         return Joint(name, "ball", "", "", coordinates=(figures,) * 3, place=joint.place())
-    axis = rotate(frame.rotation, unit(joint.vector("axis", (0.0, 0.0, 1.0)), joint, "axis"))
+    axis = rotate(frame, unit(joint.vector("axis", (0.0, 0.0, 1.0)), joint, "axis"))
     tree.ref[name] = joint.number("ref", 0.0) * unit_
     limited = math.isfinite(figures.lower)
     type_ = "prismatic" if kind == "slide" else "revolute" if limited else "continuous"

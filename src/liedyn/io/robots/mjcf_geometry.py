@@ -5,11 +5,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.xml_elements import LocatedText, MjcfElement
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Vector
+from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
 
@@ -141,7 +144,7 @@ def _kind(tag: str) -> str:
     return "actuator" if tag in ACTUATORS else tag
 
 
-# Placements of MJCF: `pos` and one of five orientations; products of poses in plain Python ------------------------------
+# Placements of MJCF: `pos` and one of five orientations; products of poses ------------------------------
 
 _SMALL = 1e-14                       # a vector shorter than this has no direction
 
@@ -163,7 +166,7 @@ def orientation(element: MjcfElement, compiler: Compiler) -> Rotation:
         return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, "quat")).rotation
     if kind == "axisangle":
         *axis, angle = element.vector("axisangle", (0.0,) * 4)
-        return turn(unit(axis, element, "axisangle"), angle * compiler.angle)
+        return axis_rotation(unit(axis, element, "axisangle"), angle * compiler.angle)
     if kind == "euler":
         return _euler(element.vector("euler", _ZERO), compiler)
     if kind == "xyaxes":
@@ -171,9 +174,8 @@ def orientation(element: MjcfElement, compiler: Compiler) -> Rotation:
         x = unit(found[:3], element, "xyaxes")
         along = sum(a * b for a, b in zip(x, found[3:], strict=True))
         y = unit([b - along * a for a, b in zip(x, found[3:], strict=True)], element, "xyaxes")
-        z = cross(x, y)
-        return tuple(value for row in zip(x, y, z, strict=True) for value in row)
-    return from_z(unit(element.vector("zaxis", _ZERO), element, "zaxis"))
+        return rotation_by_rows(np.column_stack([x, y, np.cross(x, y)]))
+    return rotation_by_rows(rotation_of_z(unit(element.vector("zaxis", _ZERO), element, "zaxis")))
 
 
 def unit(vector, element: MjcfElement, attribute: str) -> tuple[float, ...]:
@@ -183,66 +185,32 @@ def unit(vector, element: MjcfElement, attribute: str) -> tuple[float, ...]:
     return tuple(x / length for x in vector)
 
 
-def turn(axis: Vector, angle: float) -> Rotation:
+def axis_rotation(axis: Vector, angle: float) -> Rotation:
     """Rotation about a unit axis."""
-    s, c = math.sin(angle / 2), math.cos(angle / 2)
-    return Pose.from_xyz_quaternion(_ZERO, (*(x * s for x in axis), c)).rotation
-
-
-def from_z(z: Vector) -> Rotation:
-    """The shortest rotation that takes the z axis to the unit vector z; about x where that is the opposite."""
-    x, y = -z[1], z[0]                                           # of the axis, z axis x z
-    s = math.hypot(x, y)
-    angle = math.atan2(s, z[2])
-    return turn((x / s, y / s, 0.0) if s > _SMALL else (1.0, 0.0, 0.0), angle)
+    return rotation_by_rows(exp3(angle * np.array(axis)))
 
 
 def _euler(angles: Vector, compiler: Compiler) -> Rotation:
     """Small letters turn about moving axes, capital ones about fixed axes, in the order of the sequence."""
-    R = IDENTITY
+    R = np.eye(3)
     for letter, angle in zip(compiler.sequence, angles, strict=True):
-        axis = tuple(float(letter.lower() == name) for name in "xyz")
-        Q = turn(axis, angle * compiler.angle)
-        R = product(R, Q) if letter.islower() else product(Q, R)
-    return R
-
-
-def cross(a, b) -> Vector:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-def rotate(R: Rotation, v) -> Vector:
-    x, y, z = v
-    return R[0] * x + R[1] * y + R[2] * z, R[3] * x + R[4] * y + R[5] * z, R[6] * x + R[7] * y + R[8] * z
-
-
-def transpose(R: Rotation) -> Rotation:
-    return R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]
-
-
-def product(A: Rotation, B: Rotation) -> Rotation:
-    if B == IDENTITY:
-        return A
-    columns = [rotate(A, B[k::3]) for k in range(3)]
-    return tuple(column[i] for i in range(3) for column in columns)
-
-
-def plus(a, b) -> Vector:
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
-
-
-def minus(a, b) -> Vector:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+        Q = exp3(angle * compiler.angle * (np.array(list("xyz")) == letter.lower()))
+        R = R @ Q if letter.islower() else Q @ R
+    return rotation_by_rows(R)
 
 
 def compose(A: Pose, B: Pose) -> Pose:
     """A B: from B's frame to where A leads."""
-    return Pose(product(A.rotation, B.rotation), plus(A.translation, rotate(A.rotation, B.translation)))
+    return Pose.from_matrix(pose(A) @ pose(B))
 
 
-def inverse(A: Pose) -> Pose:
-    R = transpose(A.rotation)
-    return Pose(R, tuple(-x + 0.0 for x in rotate(R, A.translation)))
+def rotate(A: Pose, x: Vector) -> Vector:
+    """A direction x, given in the frame from which A leads."""
+    return tuple((pose(A)[:3, :3] @ x).tolist())
+
+
+def minus(a, b) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 # inertia ----------------------------------------------------------------------------------------------------------------
@@ -262,10 +230,10 @@ class Mass:
     com: Vector = _ZERO
     inertia: Inertia = (0.0,) * 6
 
-    def seen_from(self, pose: Pose) -> Mass:
-        """pose: of this frame in the other."""
-        com = compose(pose, Pose(translation=self.com)).translation
-        return Mass(self.mass, com, rotated_inertia(pose.rotation, self.inertia))
+    def seen_from(self, frame: Pose) -> Mass:
+        """frame: pose of this frame in the other."""
+        com = compose(frame, Pose(translation=self.com)).translation
+        return Mass(self.mass, com, rotated_inertia(frame.rotation, self.inertia))
 
 
 def of_inertial(element: MjcfElement, compiler: Compiler) -> Mass:
@@ -305,10 +273,10 @@ def of_geom(element: MjcfElement, compiler: Compiler) -> Mass:
     if element.switch("shellinertia", False):
         raise element.problem("the inertia of a hollow shape is not computed", "shellinertia",
                               expected="an <inertial> of the body")
-    pose, sizes = shape(element, kind, compiler)
+    frame, sizes = shape(element, kind, compiler)
     volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
     mass = density * volume if math.isnan(given) else given
-    return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(pose)
+    return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(frame)
 
 
 def is_mesh(element: MjcfElement) -> bool:
@@ -325,15 +293,16 @@ def shape(element: MjcfElement, kind: str, compiler: Compiler) -> tuple[Pose, tu
             raise element.problem("fromto is for a capsule, cylinder, box or ellipsoid without pos", "fromto")
         across = element.vector("size", (0.0, 0.0, 0.0), least=1)[0]
         along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
-        pose = Pose(from_z(unit(along, element, "fromto")), tuple(x / 2 for x in plus(ends[:3], ends[3:])))
+        frame = Pose(rotation_by_rows(rotation_of_z(unit(along, element, "fromto"))),
+                     tuple((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
         sizes = (*(across,) * (count - 1), math.hypot(*along) / 2)
     else:
-        pose, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
+        frame, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
     if min(sizes) <= 0:
         raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
                               expected=f"{count} number{'s' * (count > 1)} above 0")
     radii = {"box": 0, "ellipsoid": count}.get(kind, 1)                    # the first sizes; the others are half lengths
-    return pose, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
+    return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
 def shape_of(element: MjcfElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
@@ -341,8 +310,8 @@ def shape_of(element: MjcfElement, frame: Pose, compiler: Compiler) -> LinkShape
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
-    pose, sizes = shape(element, kind, compiler)
-    return LinkShape(kind, sizes, compose(frame, pose))
+    own, sizes = shape(element, kind, compiler)
+    return LinkShape(kind, sizes, compose(frame, own))
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
@@ -372,7 +341,6 @@ def bounded(body: Mass, compiler: Compiler) -> Mass:
     mass = max(body.mass, compiler.least_mass)
     if not (compiler.least_inertia or compiler.balance):
         return Mass(mass, body.com, body.inertia)
-    import numpy as np
     xx, xy, xz, yy, yz, zz = body.inertia
     values, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     found = np.maximum(values, compiler.least_inertia)

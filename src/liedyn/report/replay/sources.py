@@ -15,6 +15,7 @@ from liedyn.io.atomic_output import STDIO
 from liedyn.io.csv_table import name_in_cell, read_table
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
+from liedyn.model.spatial import matvec
 from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.trajectory_columns import WRENCH
 
@@ -168,9 +169,9 @@ def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> t
         foot, left = _reduced(m, f, _touching(run, link), size)
         if f.any():
             kind = "contact" if f"contact.{link}.force" in run.columns else "force"
-            add(link, link, kind, at + _turned(R, foot), _turned(R, f))
+            add(link, link, kind, at + matvec(R, foot), matvec(R, f))
         if np.abs(left).max() > _SMALL * size * np.abs(f).max():
-            add(link, link, "moment", at, _turned(R, left))
+            add(link, link, "moment", at, matvec(R, left))
     for loop in run.model.description.loops:
         wrench = _wrench(run.columns, f"reaction.{loop.name}", keep)
         if wrench is not None and wrench[:, 3:].any():
@@ -213,7 +214,3 @@ def _wrench(columns: Mapping[str, np.ndarray], name: str, keep: np.ndarray) -> n
     if all(x is None for x in parts):
         return None
     return np.column_stack([np.zeros(len(keep)) if x is None else np.asarray(x)[keep] for x in parts])
-
-
-def _turned(R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("fij,fj->fi", R, x)
