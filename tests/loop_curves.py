@@ -2,7 +2,7 @@
 import numpy as np
 
 import liedyn as ld
-from liedyn.simulation.finite_differences import best_derivative
+from liedyn.dynamics.finite_differences import best_derivative
 
 STEPS = (0.02, 2e-3)
 

@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 import loop_zoo
 from differences import by_each, by_q
-from liedyn.simulation.finite_differences import best_derivative
+from liedyn.dynamics.finite_differences import best_derivative
 from loop_curves import STEPS, Curve, null_space
 from rounding import assert_same
 

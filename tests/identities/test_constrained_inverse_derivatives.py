@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 import loop_zoo
-from liedyn.simulation.finite_differences import best_derivative
+from liedyn.dynamics.finite_differences import best_derivative
 from loop_curves import Curve, null_space
 
 CASES = {

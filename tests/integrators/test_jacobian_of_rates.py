@@ -7,12 +7,12 @@ import pytest
 import liedyn as ld
 import zoo
 from integrators.problems import free_motion
+from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import chart_jacobian
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
-from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 
 TIME = 0.3

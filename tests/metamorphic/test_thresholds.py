@@ -12,9 +12,9 @@ from liedyn.analysis.configurations import assembled_state
 from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.analysis.trajectory_dynamics import closed, obedient
+from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Robot
 from liedyn.report.plots.plot_data import skeleton
-from liedyn.simulation.finite_differences import MAX_EXCESS
 from liedyn.simulation.prescribed_poses import rotation_spline
 from liedyn.simulation.run_checks import ConstraintCheck, EnergyBalance
 from metamorphic.transformations import other_units

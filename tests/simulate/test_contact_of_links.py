@@ -8,13 +8,13 @@ import liedyn as ld
 from complex_step import Reference
 from contact_law import contact_wrenches, derivative
 from liedyn.analysis.operating_point import prepare
+from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.errors import ScenarioError
 from liedyn.integrators.contact_forces import contact_forces, materials
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
-from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
 from zoo import model_of

@@ -7,8 +7,7 @@ import liedyn as ld
 from bridge import file_of
 from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_derivatives import differences, question
-from liedyn.errors import ComputationError
-from liedyn.simulation.finite_differences import (
+from liedyn.dynamics.finite_differences import (
     MAX_EXCESS,
     DerivativeComparison,
     best_derivative,
@@ -17,6 +16,7 @@ from liedyn.simulation.finite_differences import (
     mass_matrix_condition,
     rounding_error,
 )
+from liedyn.errors import ComputationError
 
 
 def one(f):

@@ -14,13 +14,13 @@ from controlled_robots import ARM as PLAIN_ARM
 from controlled_robots import FINE
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.codegen.specialize import is_supported
+from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
-from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.name_binding import phase_rules
 from liedyn.simulation.run import run_scenario

@@ -8,9 +8,9 @@ import scipy.integrate
 import scipy.optimize
 
 import liedyn as ld
+from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Expression
-from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.name_binding import measured_gradient, v_to_q_indices, with_measured_values
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from zoo import ROBOTS, model_of, state

@@ -31,6 +31,15 @@ from liedyn.dynamics.constraints.constraints import (
     project_velocity_unchecked,
 )
 from liedyn.dynamics.constraints.rank import equation_weights, rate_magnitude
+from liedyn.dynamics.finite_differences import (
+    DerivativeComparison,
+    best_derivative,
+    compare,
+    extrapolated_derivative,
+    has_friction,
+    mass_matrix_condition,
+    rounding_error,
+)
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ShapeError, warn
@@ -44,15 +53,6 @@ from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.robot_files import robot_warning_text
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
-from liedyn.simulation.finite_differences import (
-    DerivativeComparison,
-    best_derivative,
-    compare,
-    extrapolated_derivative,
-    has_friction,
-    mass_matrix_condition,
-    rounding_error,
-)
 
 _CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
 

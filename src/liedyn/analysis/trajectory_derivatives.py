@@ -20,6 +20,15 @@ from liedyn.analysis.recorded_motion import (
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
 from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics
+from liedyn.dynamics.finite_differences import (
+    MAX_EXCESS,
+    DerivativeComparison,
+    best_derivative,
+    compare,
+    has_friction,
+    mass_matrix_condition,
+    rounding_error,
+)
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.dynamics.scales import model_scales
@@ -29,15 +38,6 @@ from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
-from liedyn.simulation.finite_differences import (
-    MAX_EXCESS,
-    DerivativeComparison,
-    best_derivative,
-    compare,
-    has_friction,
-    mass_matrix_condition,
-    rounding_error,
-)
 from liedyn.simulation.name_binding import select_names
 
 LARGEST = 20_000                 # columns

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, Mode, chains_in_words, growth_in_words, verdict
 from liedyn.analysis.linearize import Linearization
+from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed
 from liedyn.io.atomic_output import open_folder
@@ -26,7 +27,6 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside
 from liedyn.report.robot_summary import counted
-from liedyn.simulation.finite_differences import MAX_EXCESS
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode

@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
+from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
@@ -35,7 +36,6 @@ from liedyn.model.spatial import skew
 from liedyn.simulation.control.computed_torque import computed_torque_jacobian
 from liedyn.simulation.control.joint_control import force_limits
 from liedyn.simulation.control.state_feedback import state_feedback_jacobian
-from liedyn.simulation.finite_differences import extrapolated_derivative
 from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
 # signal slopes ----------------------------------------------------------------------------------------------------------
