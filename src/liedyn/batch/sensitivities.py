@@ -22,6 +22,7 @@ from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
 from liedyn.codegen.batch_step import compile_batch_step
+from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_velocity
 from liedyn.errors import ComputationError, LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, make_grid
@@ -207,14 +208,9 @@ def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> S
 def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
     """(which, results) central differences of evaluate(rows of values) with steps of a share of the spread and half of it,
     extrapolated to order 4."""
-    found = []
-    for k in which:
-        h, rows = share * spreads[k], []
-        for step in (h, -h, 0.5 * h, -0.5 * h):
-            rows.append([*centre[:k], centre[k] + step, *centre[k + 1:]])
-        a, b, c, d = evaluate(rows)
-        found.append((4.0 * (c - d) / h - (a - b) / (2.0 * h)) / 3.0)
-    return np.array(found)
+    return np.array([numerical_derivative(
+        lambda steps, k=k: evaluate([[*centre[:k], centre[k] + float(step), *centre[k + 1:]] for step in steps]),
+        share * spreads[k], levels=2) for k in which])
 
 
 def _outputs_at(bench: SweepEvaluator, rows: list[list]) -> np.ndarray:

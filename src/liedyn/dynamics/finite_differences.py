@@ -1,4 +1,8 @@
-"""Derivatives by extrapolated differences, with how far they may be off themselves: what `--verify` compares with."""
+"""Derivatives by central differences, extrapolated to a step of zero (Richardson), and how accurate they are: constraints, sweeps
+and `--verify` use them.
+
+One-sided differences are used where a neighbouring state may not be valid: `integrators.rhs_jacobian`, `integrators.rosenbrock`.
+"""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -43,6 +47,18 @@ def compare(computed: np.ndarray, reference: np.ndarray, doubt: np.ndarray, size
     """size: a number or an array, that of the entries. Not-a-number is never sound."""
     off, doubt = np.abs(computed - reference) / size, _SAFETY_FACTOR * doubt / size
     return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
+
+
+def numerical_derivative(f, h: float, levels: int = 1) -> np.ndarray:
+    """f'(0) by central differences of the steps h, h/2, …, extrapolated to zero: the error falls as h to the power 2 levels.
+
+    f takes steps (2 levels,) at once and returns values (2 levels, …)."""
+    steps = h / 2.0**np.arange(levels)
+    values = np.asarray(f(np.concatenate([steps, -steps])))
+    row: list[np.ndarray] = []
+    for s, up, down in zip(steps, values[:levels], values[levels:], strict=True):
+        row = _neville(row, (up - down) / (2.0 * s))
+    return row[-1]
 
 
 def extrapolated_derivative(f, h: float, levels: int = _LEVELS, center_value=None) -> tuple[np.ndarray, np.ndarray]:

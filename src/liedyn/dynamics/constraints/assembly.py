@@ -19,6 +19,7 @@ from liedyn.dynamics.constraints.rank import (
     scaled_equations,
     scaled_rank,
 )
+from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
@@ -153,10 +154,10 @@ class BranchSearch:
     def residual_jacobian(self, q, unit) -> np.ndarray:
         """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
         without the rows by which rolling does not slip. unit: as of `units`."""
-        steps = _DIFFERENCE_STEP * np.diag(unit)[self.free]
-        r = self.residual(integrate(self.model, q, np.concatenate([steps, -steps])))
-        J = np.zeros((len(self.weight), self.model.nv))
-        J[:, self.free] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE_STEP)
+        J, ways = np.zeros((len(self.weight), self.model.nv)), np.diag(unit)[self.free]
+        rates = numerical_derivative(lambda steps: self.residual(integrate(self.model, q, np.multiply.outer(steps, ways))),
+                                     _DIFFERENCE_STEP)
+        J[:, self.free] = self.weight[:, None] * rates.T
         return J
 
     def close(self, q) -> _Solution:
@@ -228,9 +229,10 @@ class BranchSearch:
 
     def approach_direction(self, q, guess) -> np.ndarray:
         """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
-        steps = _DIFFERENCE_STEP * np.diag(self.unit)
-        ways = difference(self.model, integrate(self.model, q, np.concatenate([steps, -steps])), guess) / self.unit
-        gradient = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE_STEP)
+        ways = np.diag(self.unit)
+        gradient = numerical_derivative(
+            lambda steps: difference(self.model, integrate(self.model, q, np.multiply.outer(steps, ways)), guess) / self.unit,
+            _DIFFERENCE_STEP)
         return -gradient @ (difference(self.model, q, guess) / self.unit)
 
     def _shorter_configuration(self, now: _Solution, along, guess) -> _Solution | None:

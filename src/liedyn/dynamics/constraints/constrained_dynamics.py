@@ -24,6 +24,7 @@ from liedyn.dynamics.constraints.constraints import (
 )
 from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
+from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ShapeError, warn
@@ -48,12 +49,8 @@ def pfaffian_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
     P = _pfaffian_matrix(pfaffian, model, q)
     speed = np.maximum(np.abs(v / model_scales(model).unit_scales(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
     along = v / speed
-
-    def slope(h):
-        ends = [_pfaffian_matrix(pfaffian, model, integrate(model, q, s * h * along)) for s in (1.0, -1.0, 2.0, -2.0)]
-        return (8.0 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12.0 * h)
-
-    rate = (16.0 * slope(_STEP / 2) - slope(_STEP)) / 15.0
+    rate = numerical_derivative(lambda steps: [_pfaffian_matrix(pfaffian, model, integrate(model, q, s * along)) for s in steps],
+                                2.0 * _STEP, levels=3)
     return P, np.einsum("nkj,nj->nk", rate, v) * speed
 
 

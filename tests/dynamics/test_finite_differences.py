@@ -14,6 +14,7 @@ from liedyn.dynamics.finite_differences import (
     compare,
     extrapolated_derivative,
     mass_matrix_condition,
+    numerical_derivative,
     rounding_error,
 )
 from liedyn.errors import ComputationError
@@ -117,3 +118,11 @@ def test_a_wrong_derivative_is_refused(icub, monkeypatch, k, part):
     model, motion = icub
     found = differences(model, question(model, "forward", (), ("q.*",), ()), motion, [k])
     assert not found["da/dq"].sound, found
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_extrapolated_differences_have_their_order(levels):
+    """The error falls by 4^levels where the step is halved."""
+    off = [abs(numerical_derivative(lambda s: np.exp(s), h, levels) - 1.0) for h in (0.4, 0.2)]
+    assert off[0] / off[1] == pytest.approx(4.0**levels, rel=0.05)
+    assert numerical_derivative(lambda s: np.outer(s, [1.0, 2.0]), 0.1, levels) == pytest.approx([1.0, 2.0])
