@@ -8,7 +8,7 @@ import pytest
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import PROGRAM, Signals, evaluate_signal
-from liedyn.simulation.signals import switching_times
+from liedyn.simulation.signals import operations
 from liedyn.simulation.signals.expression import compile_expression
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time
 
@@ -108,15 +108,15 @@ def test_bounds_hold_and_switches_are_complete(text):
     p, rng = program(text), np.random.default_rng(1)
     start = np.sort(rng.uniform(0, 3, 50))
     end = start + rng.uniform(0, 0.1, 50)
-    t = switching_times.time(start, end)
+    t = operations.time(start, end)
     stack = []
     for word in p.code:
         operation = word & 255
         if operation < code.FIRST_UNARY:
-            stack.append(t if operation == code.TIME else switching_times.constant(p.literals[word >> 8], start))
+            stack.append(t if operation == code.TIME else operations.constant(p.literals[word >> 8], start))
         else:
             x = [stack.pop() for _ in range(1 if operation < code.FIRST_BINARY else 2)][::-1]
-            stack.append(switching_times.apply(operation, *x))
+            stack.append(operations.apply(operation, *x))
     low, high, slow, fast = stack[0]
     for k in range(20):
         value, slope, _ = values(p, start + (end - start) * k / 19).T

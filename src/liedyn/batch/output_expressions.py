@@ -24,11 +24,9 @@ from liedyn.kernels.simulation.signals import COMPONENTS
 from liedyn.model.model import Model
 from liedyn.simulation.joint_stops import matches_event
 from liedyn.simulation.run import Result
+from liedyn.simulation.signals.operations import FUNCTIONS
 
-_FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
-    "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "abs", "sign", "floor")} | {
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "step": lambda x: (x >= 0.0).astype(float)}
-_OF_TWO = {"atan2": np.arctan2, "min": np.minimum, "max": np.maximum}
+_FUNCTIONS, _OF_TWO = ({name: one.array for name, one in FUNCTIONS.items() if one.arguments == count} for count in (1, 2))
 REDUCTIONS = ("final", "initial", "min", "max", "mean", "integral", "at")
 OF_EVENTS = {"at": "at(event, series)", "before": "before(event, series)", "count": "count(event)"}
 _OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide, ast.Pow: np.power}

@@ -22,16 +22,14 @@ from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H
 from liedyn.integrators.runge_kutta import accept_shortened_step
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING, SWITCH_CROSSED
 from liedyn.kernels.simulation.signals import (
-    ABS,
     CHATTERING,
     EVENT,
     FLOOR,
     KIND,
-    MAX,
-    MIN,
     PROGRAM,
     SIGN,
     STEP,
+    SWITCH_OPERATIONS,
     SWITCH_SIGN,
     SWITCH_SIZE,
     SWITCH_VALUE,
@@ -506,7 +504,7 @@ def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
     owned = np.zeros(count, dtype=bool)
     for k in np.flatnonzero(signals.kind == PROGRAM):
         words = signals.code[signals.first[k]:][:signals.count[k]]
-        words = words[np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)) & (words >> 8 > 0)]
+        words = words[np.isin(words & 255, SWITCH_OPERATIONS) & (words >> 8 > 0)]
         signal_of[(words >> 8) - 1], operation[(words >> 8) - 1] = k, words & 255
         owned[(words >> 8) - 1] = True
     signal_of[~owned] = len(signals.kind) + np.arange(np.count_nonzero(~owned)) // 2

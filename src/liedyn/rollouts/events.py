@@ -30,7 +30,7 @@ from liedyn.io.scenarios.event_schema import late_warnings, read_events
 from liedyn.io.scenarios.scenario import Event
 from liedyn.io.yaml_values import text_of
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
-from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, SIGN, STATE_OPERATIONS, STEP, Signals
+from liedyn.kernels.simulation.signals import MEASURED, STATE_OPERATIONS, SWITCH_OPERATIONS, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.event_actions import action_function
 from liedyn.simulation.event_ledger import EventLedger
@@ -157,7 +157,7 @@ def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
 def unfreeze_switches(signals: Signals) -> Signals:
     """abs, min, step … of the state as they are, also within a step."""
     code = signals.code.copy()
-    held = np.isin(code & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX))
+    held = np.isin(code & 255, SWITCH_OPERATIONS)
     code[held] &= 255
     return signals._replace(code=code, held=np.zeros(0))
 

@@ -10,12 +10,8 @@ from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import model_scales
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import (
-    ABS,
-    FLOOR,
     LITERAL,
-    MAX,
     MEASURED,
-    MIN,
     NUMBERS_PER_POINT,
     ORDER,
     POLYNOMIAL,
@@ -24,9 +20,10 @@ from liedyn.kernels.simulation.signals import (
     SIGN,
     STATE_OPERATIONS,
     STATE_V,
-    STEP,
+    SWITCH_OPERATIONS,
 )
 from liedyn.model.description import ONE_DOF
+from liedyn.model.spatial import rotation
 from liedyn.simulation.control.law_derivatives import program_jet, state_value
 from liedyn.simulation.name_binding import with_measured_values
 
@@ -77,7 +74,7 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
 def _smooth_instructions(words: np.ndarray) -> np.ndarray:
     """Without the sign of the whole that an event's program ends with, and without switches that are held on a side."""
     words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
-    return np.where(np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)), words & 255, words)
+    return np.where(np.isin(words & 255, SWITCH_OPERATIONS), words & 255, words)
 
 
 def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
@@ -110,7 +107,7 @@ def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
     w, dw = rates[:3], accelerations[:3]
     quaternion = q[joint.q.stop - 4:joint.q.stop]
     if free and k < 3:
-        R = _rotation(quaternion)
+        R = rotation(quaternion)
         return (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
     dq = _quaternion_rate(quaternion, w)
     k -= 3 * free
@@ -121,12 +118,6 @@ def _quaternion_rate(quaternion, w) -> np.ndarray:
     """1/2 q (w, 0): the rate of a quaternion x y z w of a body that turns at w in its own axes."""
     x, s = quaternion[:3], quaternion[3]
     return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
-
-
-def _rotation(quaternion) -> np.ndarray:
-    x, s = quaternion[:3], quaternion[3]
-    X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
-    return np.eye(3) + 2.0 * (s * X + X @ X)
 
 
 def _term_size(model, signals, word: int, value: float, q) -> float:

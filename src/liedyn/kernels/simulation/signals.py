@@ -113,6 +113,7 @@ _SMALLEST_NORMAL = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 RATE = 1 << 24
 EVENT = len(OPERATIONS)           # a switch of an event, in addition to operations
+SWITCH_OPERATIONS = ABS, SIGN, FLOOR, STEP, MIN, MAX            # with jumps or kinks, at which the state may switch
 STATE_OPERATIONS = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Entries of Signals.held for each switch of the state: the side on which it is held (1 or -1; the value of a floor; NaN: none),

@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from liedyn.errors import Place, nearest
 from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import COMPONENTS
+from liedyn.simulation.signals import operations
 
-FUNCTIONS = {name: getattr(code, name.upper()) for name in
-             ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
-              "abs", "sign", "floor", "step", "min", "max")} | {"clip": None}
-ARGUMENTS = dict.fromkeys(FUNCTIONS, 1) | {"atan2": 2, "clip": 3}          # min and max: two or more
+FUNCTIONS = (*operations.FUNCTIONS, "clip")
 _OPERATORS = {ast.Add: code.ADD, ast.Sub: code.SUBTRACT, ast.Mult: code.MULTIPLY, ast.Div: code.DIVIDE, ast.Pow: code.POWER}
 _STATE = {"q": code.STATE_Q, "v": code.STATE_V, "tau": code.MEASURED}
 # of a point of a link, in world axes
 LINK_FUNCTIONS = COMPONENTS
 _ANGULAR = ("wx", "wy", "wz")
 _NAMED_FUNCTIONS = (*_STATE, *LINK_FUNCTIONS, "since")                          # functions of a name
-
-_VALUES: dict[int, Callable[..., float]] = {
-    code.NEGATIVE: operator.neg, code.ADD: operator.add, code.SUBTRACT: operator.sub, code.MULTIPLY: operator.mul,
-    code.DIVIDE: operator.truediv, code.POWER: math.pow, code.ATAN2: math.atan2, code.MIN: min, code.MAX: max,
-    code.ABS: abs, code.SIGN: lambda x: float((x > 0) - (x < 0)), code.STEP: lambda x: float(x >= 0),
-    code.FLOOR: lambda x: float(math.floor(x)),
-} | {getattr(code, name.upper()): getattr(math, name) for name in
-     ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")}
 
 _NAMED_CALL = re.compile(rf"(?<![\w.])({'|'.join(_NAMED_FUNCTIONS)})\s*\(([^()]*)\)")
 _QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED_FUNCTIONS)})\('(.*?)'")
@@ -129,7 +119,7 @@ class _SignalParser(ExpressionParser):
             raise self.error("a division by zero", node)
         if all(len(a) == 1 and a[0][0] == code.LITERAL for a in arguments):
             try:
-                value = float(_VALUES[operation](*(a[0][1] for a in arguments)))
+                value = float(operations.OPERATIONS[operation].value(*(a[0][1] for a in arguments)))
             except (ArithmeticError, ValueError):
                 value = math.nan
             if not math.isfinite(value):
@@ -164,17 +154,17 @@ class _SignalParser(ExpressionParser):
             return [self._named_call(name, node, depth)]
         if name not in FUNCTIONS:
             raise self._unknown("function", name)
-        least = 2 if name in ("min", "max") else ARGUMENTS[name]
+        least = 3 if name == "clip" else operations.FUNCTIONS[name].arguments
         if node.keywords or len(given) < least or (len(given) > least and name not in ("min", "max")):
             count = f"{least} or more arguments" if name in ("min", "max") else f"{least} argument{'s' * (least > 1)}"
             raise self.error(f"wrong arguments of {name}", node, expected=count)
         values = [self.value_of(argument, depth + 1) for argument in given]
         if name == "clip":
             return self._apply(code.MIN, node, self._apply(code.MAX, node, values[0], values[1]), values[2])
-        value = values[0] if len(values) > 1 else self._apply(FUNCTIONS[name], node, values[0])
-        for other in values[1:]:
-            value = self._apply(FUNCTIONS[name], node, value, other)
-        return value
+        operation = operations.FUNCTIONS[name].code
+        if len(values) == 1:
+            return self._apply(operation, node, values[0])
+        return reduce(lambda x, y: self._apply(operation, node, x, y), values)
 
     def _named_call(self, kind: str, node: ast.Call, depth: int) -> tuple[int, float]:
         named = node.args and not node.keywords and isinstance(node.args[0], ast.Constant)

@@ -1,0 +1,331 @@
+"""The operations of expressions, each by one entry of a table: name, opcode, and values of numbers, arrays and intervals.
+
+The compiled interpreters, `kernels.simulation.signals` (jets) and `kernels.simulation.signal_series` (Taylor series), have a
+branch for each opcode; a test compares every entry of the table with both.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.kernels.simulation import signals as code
+
+# Interval arithmetic: bounds of a function and of its first time derivative over pieces of time, many at once -----------
+
+# An Interval holds four arrays, an entry a piece: the function lies in [low, high] and its derivative in [slow, fast] everywhere
+# in the piece. Bounds are rounded outward, so they hold for the numbers that the machine computes, too. Where nothing is known,
+# as outside the domain of a function, they are infinite. Only what does not move has the derivative [0, 0]: so it is known for
+# constant (Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009).
+
+_ULPS = 4             # that a library's function may be off
+_SLACK = 1e-9         # of a period: within it of a turning point or a pole, both sides are assumed
+_MAX_ANGLE = 1e6      # rad: beyond, where a period is known to 1e-10 of it only, nothing is said of periodic functions
+
+
+class Interval(NamedTuple):
+    low: np.ndarray
+    high: np.ndarray
+    rate_low: np.ndarray
+    rate_high: np.ndarray
+
+
+def constant(value: float, like: np.ndarray) -> Interval:
+    zero = np.zeros_like(like)
+    return Interval(zero + value, zero + value, zero, zero)
+
+
+def time(start: np.ndarray, end: np.ndarray) -> Interval:
+    return Interval(start, end, np.ones_like(start), np.ones_like(start))
+
+
+def apply(operation: int, *x: Interval) -> Interval:
+    """A function of one or two intervals; operation: an opcode of `kernels.simulation.signals`."""
+    with np.errstate(all="ignore"):
+        made = OPERATIONS[operation].interval(*x)
+    return Interval(*_clean_bounds(*made[:2]), *_clean_bounds(*made[2:]))
+
+
+def mean_value_bounds(x: Interval, middle: Interval, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of x over pieces of half width `half`, by its values in their middles and its slopes too (mean value form)."""
+    with np.errstate(all="ignore"):
+        reach = _up(np.maximum(np.abs(x.rate_low), np.abs(x.rate_high)) * half)
+        low, high = _down(middle.low - reach), _up(middle.high + reach)
+    known = np.isfinite(low) & np.isfinite(high)
+    return np.where(known, np.maximum(x.low, low), x.low), np.where(known, np.minimum(x.high, high), x.high)
+
+
+# bounds as pairs (low, high) of arrays ----------------------------------------------------------------------------------
+def _clean_bounds(low, high):
+    """Bounds that are not numbers tell nothing."""
+    bad = np.isnan(low) | np.isnan(high)
+    return np.where(bad, -np.inf, low), np.where(bad, np.inf, high)
+
+
+def _down(x, ulps=1):
+    for _ in range(ulps):
+        x = np.nextafter(x, -np.inf)
+    return x
+
+
+def _up(x, ulps=1):
+    for _ in range(ulps):
+        x = np.nextafter(x, np.inf)
+    return x
+
+
+def _add(a, b):
+    return _sum(a[0], b[0])[0], _sum(a[1], b[1])[1]
+
+
+def _sum(x, y):
+    """Floats below and above x + y, both the sum itself where it is exact (Knuth's error of a sum)."""
+    s = x + y
+    z = s - x
+    error = (x - (s - z)) + (y - z)
+    return np.where(error >= 0, s, _down(s)), np.where(error <= 0, s, _up(s))
+
+
+def _negate(a):
+    return -a[1], -a[0]
+
+
+def _subtract(a, b):
+    return _add(a, _negate(b))
+
+
+def _multiply(a, b):
+    """0 times anything is 0: infinite bounds stand for large finite numbers."""
+    products = np.array([np.where((x == 0) | (y == 0), 0.0, x * y) for x in a for y in b])
+    low, high = products.min(axis=0), products.max(axis=0)
+    return np.where(low == 0, 0.0, _down(low)), np.where(high == 0, 0.0, _up(high))
+
+
+def _divide(a, b):
+    whole = (b[0] <= 0) & (b[1] >= 0)
+    quotients = np.array([x / y for x in a for y in b])
+    low, high = quotients.min(axis=0), quotients.max(axis=0)
+    still = (a[0] == 0) & (a[1] == 0) & ~whole
+    low, high = np.where(still, 0.0, _down(low)), np.where(still, 0.0, _up(high))
+    return np.where(whole, -np.inf, low), np.where(whole, np.inf, high)
+
+
+def _square(a):
+    low = np.where((a[0] <= 0) & (a[1] >= 0), 0.0, np.minimum(a[0] * a[0], a[1] * a[1]))
+    return np.maximum(_down(low), 0.0), _up(np.maximum(a[0] * a[0], a[1] * a[1]))
+
+
+def _monotone(function):
+    """Bounds of a rising function, from both ends."""
+    return lambda a: (_down(function(a[0]), _ULPS), _up(function(a[1]), _ULPS))
+
+
+def _sin(a):
+    """Bounds of sin."""
+    low, high = np.sin(a[0]), np.sin(a[1])
+    low, high = _down(np.minimum(low, high), _ULPS), _up(np.maximum(low, high), _ULPS)
+    top = np.floor((a[1] - 0.5 * np.pi) / (2 * np.pi) + _SLACK) >= np.ceil((a[0] - 0.5 * np.pi) / (2 * np.pi) - _SLACK)
+    bottom = np.floor((a[1] + 0.5 * np.pi) / (2 * np.pi) + _SLACK) >= np.ceil((a[0] + 0.5 * np.pi) / (2 * np.pi) - _SLACK)
+    wide = ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < _MAX_ANGLE)
+    return np.where(bottom | wide, -1.0, np.maximum(low, -1.0)), np.where(top | wide, 1.0, np.minimum(high, 1.0))
+
+
+def _add_quarter_turn(a):
+    """a + pi/2, with slack for the rounding of both."""
+    shift = 0.5 * np.pi
+    return _down(a[0] + shift, 2), _up(a[1] + shift, 2)
+
+
+_exp, _sinh, _tanh, _atan = (_monotone(f) for f in (np.exp, np.sinh, np.tanh, np.arctan))
+
+
+def _cosh(a):
+    least = np.where((a[0] <= 0) & (a[1] >= 0), 1.0, np.minimum(np.cosh(a[0]), np.cosh(a[1])))
+    return _down(least, _ULPS), _up(np.maximum(np.cosh(a[0]), np.cosh(a[1])), _ULPS)
+
+
+def _hull(a, b):
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+_ONE = (1.0, 1.0)
+
+
+def _chain_rule(function, slope):
+    """A rule from bounds of f and of df/dx."""
+    def rule(x: Interval):
+        a = x[:2]
+        return *function(a), *_multiply(slope(a), x[2:])
+    return rule
+
+
+def _restrict_domain(function, low, high):
+    """Nothing is known outside [low, high]."""
+    def inside(a):
+        f = function((np.clip(a[0], low, high), np.clip(a[1], low, high)))
+        out = (a[0] < low) | (a[1] > high)
+        return np.where(out, -np.inf, f[0]), np.where(out, np.inf, f[1])
+    return inside
+
+
+def _tan(x: Interval):
+    a = x[:2]
+    pole = np.floor(a[1] / np.pi + 0.5 + _SLACK) > np.floor(a[0] / np.pi + 0.5 - _SLACK)
+    pole |= ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < _MAX_ANGLE)
+    f = _monotone(np.tan)(a)
+    f = np.where(pole, -np.inf, f[0]), np.where(pole, np.inf, f[1])
+    return *f, *_multiply(_add(_ONE, _square(f)), x[2:])
+
+
+def _abs(x: Interval):
+    a, da = x[:2], x[2:]
+    rising, falling = a[0] >= 0, a[1] <= 0
+    low = np.where(rising, a[0], np.where(falling, -a[1], 0.0))
+    both = _hull(da, _negate(da))
+    rate_low, rate_high = (np.where(rising, da[k], np.where(falling, _negate(da)[k], both[k])) for k in (0, 1))
+    return low, np.maximum(np.abs(a[0]), np.abs(a[1])), rate_low, rate_high
+
+
+def _step(x):
+    return (x >= 0.0).astype(float)
+
+
+def _step_rule(function):
+    """sign, step, floor: at rest between their jumps."""
+    def rule(x: Interval):
+        low, high = function(x.low), function(x.high)
+        still = (low == high) | ((x.rate_low == 0) & (x.rate_high == 0))
+        return low, high, np.where(still, 0.0, -np.inf), np.where(still, 0.0, np.inf)
+    return rule
+
+
+def _min_max_rule(least: bool):
+    """min or max."""
+    choose = np.minimum if least else np.maximum
+
+    def rule(x: Interval, y: Interval):
+        first, second = (x.high <= y.low, y.high <= x.low) if least else (x.low >= y.high, y.low >= x.high)
+        both = _hull(x[2:], y[2:])
+        rate_low, rate_high = (np.where(first, x[2 + k], np.where(second, y[2 + k], both[k])) for k in (0, 1))
+        return choose(x.low, y.low), choose(x.high, y.high), rate_low, rate_high
+    return rule
+
+
+def _product(x: Interval, y: Interval):
+    return *_multiply(x[:2], y[:2]), *_add(_multiply(x[2:], y[:2]), _multiply(x[:2], y[2:]))
+
+
+def _quotient(x: Interval, y: Interval):
+    f = _divide(x[:2], y[:2])
+    return *f, *_divide(_subtract(x[2:], _multiply(f, y[2:])), y[:2])
+
+
+def _power(x: Interval, y: Interval):
+    n = float(y.low[0])
+    if n.is_integer() and not (y.rate_low.any() or y.rate_high.any()) and (y.low == n).all() and (y.high == n).all():
+        slope = _multiply((n, n), _integer_power(x[:2], n - 1)) if n else (np.zeros_like(x.low),) * 2
+        return *_integer_power(x[:2], n), *_multiply(slope, x[2:])
+    log = _logarithm(x[:2])                                             # x**y = exp(y log x), for a positive base
+    f = _exp(_multiply(y[:2], log))
+    rate = _add(_multiply(y[2:], log), _multiply(y[:2], _divide(x[2:], x[:2])))
+    return *f, *_multiply(f, rate)
+
+
+def _integer_power(a, n):
+    """a**n of a whole number n."""
+    if n < 0:
+        return _divide(_ONE, _integer_power(a, -n))
+    ends = a[0]**n, a[1]**n
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    over = (a[0] < 0) & (a[1] > 0) & (n % 2 == 0) & (n > 0)
+    still = low == high if n == 0 else (a[0] == 0) & (a[1] == 0)
+    low, high = np.where(still, low, _down(low, _ULPS)), np.where(still, high, _up(high, _ULPS))
+    return np.where(over, 0.0, low), high
+
+
+def _angle(y: Interval, x: Interval):
+    """atan2(y, x): the arctangent of y/x right of the axis x = 0, else of x/y above or below y = 0."""
+    right, above, below = x.low > 0, y.low > 0, y.high < 0
+    by_x, by_y = _atan(_divide(y[:2], x[:2])), _atan(_divide(x[:2], y[:2]))
+    turned = _add_quarter_turn(_negate(by_y))
+    lower = _down(turned[0] - np.pi, 2), _up(turned[1] - np.pi, 2)
+    low, high = (np.where(right, by_x[k], np.where(above, turned[k], np.where(below, lower[k], s * 3.15)))
+                 for k, s in ((0, -1), (1, 1)))
+    rate = _divide(_subtract(_multiply(x[:2], y[2:]), _multiply(y[:2], x[2:])), _add(_square(x[:2]), _square(y[:2])))
+    decided = right | above | below
+    return low, high, np.where(decided, rate[0], -np.inf), np.where(decided, rate[1], np.inf)
+
+
+def _cos(a):
+    return _sin(_add_quarter_turn(a))
+
+
+def _secant(a):
+    """1 / sqrt(1 - x²)"""
+    return _divide(_ONE, _root(_subtract(_ONE, _square(a))))
+
+
+def _linear(function):
+    """A rule of a function whose rate is the same function of the rates."""
+    return lambda *x: (*function(*(one[:2] for one in x)), *function(*(one[2:] for one in x)))
+
+
+_root, _logarithm, _arcsine, _minus_arccosine = (_restrict_domain(_monotone(f), low, high) for f, low, high in (
+    (np.sqrt, 0.0, np.inf), (np.log, 0.0, np.inf), (np.arcsin, -1.0, 1.0), (lambda x: -np.arccos(x), -1.0, 1.0)))
+
+
+# the table --------------------------------------------------------------------------------------------------------------
+
+class Operation(NamedTuple):
+    """An operation of expressions.
+
+    name      of the function in expressions; of an operator its Python name
+    code      opcode, by which `kernels.simulation.signals` and `signal_series` compute jets and Taylor series
+    value     of numbers
+    array     the same of arrays, for outputs of sweeps
+    interval  bounds of the value and its rate from those of the arguments
+    """
+
+    name: str
+    code: int
+    value: Callable[..., float]
+    array: Callable[..., np.ndarray]
+    interval: Callable[..., tuple]
+
+    @property
+    def arguments(self) -> int:
+        return 1 if self.code < code.FIRST_BINARY else 2
+
+
+OPERATIONS: dict[int, Operation] = {one.code: one for one in (
+    Operation("neg", code.NEGATIVE, operator.neg, np.negative, _linear(_negate)),
+    Operation("add", code.ADD, operator.add, np.add, _linear(_add)),
+    Operation("sub", code.SUBTRACT, operator.sub, np.subtract, _linear(_subtract)),
+    Operation("mul", code.MULTIPLY, operator.mul, np.multiply, _product),
+    Operation("truediv", code.DIVIDE, operator.truediv, np.true_divide, _quotient),
+    Operation("pow", code.POWER, math.pow, np.power, _power),
+    Operation("sin", code.SIN, math.sin, np.sin, _chain_rule(_sin, _cos)),
+    Operation("cos", code.COS, math.cos, np.cos, _chain_rule(_cos, lambda a: _negate(_sin(a)))),
+    Operation("tan", code.TAN, math.tan, np.tan, _tan),
+    Operation("asin", code.ASIN, math.asin, np.arcsin, _chain_rule(_arcsine, _secant)),
+    Operation("acos", code.ACOS, math.acos, np.arccos,
+              _chain_rule(lambda a: _negate(_minus_arccosine(a)), lambda a: _negate(_secant(a)))),
+    Operation("atan", code.ATAN, math.atan, np.arctan, _chain_rule(_atan, lambda a: _divide(_ONE, _add(_ONE, _square(a))))),
+    Operation("atan2", code.ATAN2, math.atan2, np.arctan2, _angle),
+    Operation("sinh", code.SINH, math.sinh, np.sinh, _chain_rule(_sinh, _cosh)),
+    Operation("cosh", code.COSH, math.cosh, np.cosh, _chain_rule(_cosh, _sinh)),
+    Operation("tanh", code.TANH, math.tanh, np.tanh, _chain_rule(_tanh, lambda a: _divide(_ONE, _square(_cosh(a))))),
+    Operation("exp", code.EXP, math.exp, np.exp, _chain_rule(_exp, _exp)),
+    Operation("log", code.LOG, math.log, np.log, _chain_rule(_logarithm, lambda a: _divide(_ONE, a))),
+    Operation("sqrt", code.SQRT, math.sqrt, np.sqrt, _chain_rule(_root, lambda a: _divide((0.5, 0.5), _root(a)))),
+    Operation("abs", code.ABS, abs, np.abs, _abs),
+    Operation("sign", code.SIGN, lambda x: float((x > 0) - (x < 0)), np.sign, _step_rule(np.sign)),
+    Operation("floor", code.FLOOR, lambda x: float(math.floor(x)), np.floor, _step_rule(np.floor)),
+    Operation("step", code.STEP, lambda x: float(x >= 0), _step, _step_rule(_step)),
+    Operation("min", code.MIN, min, np.minimum, _min_max_rule(True)),
+    Operation("max", code.MAX, max, np.maximum, _min_max_rule(False)))}
+_OPERATORS = "neg", "add", "sub", "mul", "truediv", "pow"
+FUNCTIONS = {one.name: one for one in OPERATIONS.values() if one.name not in _OPERATORS}
