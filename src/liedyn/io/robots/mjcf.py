@@ -21,7 +21,7 @@ from liedyn.io.robots.mjcf_geometry import (
     shape_of,
 )
 from liedyn.io.robots.visual_shapes import LinkShape
-from liedyn.io.robots.xml_elements import MjcfElement, read_mjcf_tree
+from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Pose, Robot, RobotWarning
 from liedyn.model.spatial import inverse, pose
 
@@ -33,7 +33,7 @@ from liedyn.model.spatial import inverse, pose
 _PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force
 
 
-def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
+def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
     """Thrusters; joints of `tree` get their limits of force, armature and damping."""
     efforts: dict[str, list[tuple[float, float]]] = {}
     thrusters = []
@@ -56,7 +56,7 @@ def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
     return tuple(thrusters)
 
 
-def _of_joint(element: MjcfElement, efforts: dict[str, list[tuple[float, float]]], tree: BodyTree) -> None:
+def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]], tree: BodyTree) -> None:
     joint = element.text("joint")
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
@@ -77,7 +77,7 @@ def _of_joint(element: MjcfElement, efforts: dict[str, list[tuple[float, float]]
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
 
 
-def _force_range(element: MjcfElement, tree: BodyTree) -> tuple[float, float]:
+def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
     """Before the gear. A motor's force is its control, which is limited first."""
     least, most = -math.inf, math.inf
     for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
@@ -88,12 +88,12 @@ def _force_range(element: MjcfElement, tree: BodyTree) -> tuple[float, float]:
     return least, most
 
 
-def _check_not_passive(element: MjcfElement) -> None:
+def _check_not_passive(element: XmlElement) -> None:
     for key in ("armature", "damping"):
         element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
 
 
-def _thruster(element: MjcfElement, tree: BodyTree) -> Iterator[Actuator]:
+def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     """A motor at a site, whose force and torque are along one axis; its command is the thrust."""
     if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
         tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
@@ -119,7 +119,7 @@ _LINEAR = (0.0, 1.0, 0.0, 0.0, 0.0)
 Terms = dict[str, float]
 
 
-def read_equality(root: MjcfElement, tree: BodyTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+def read_equality(root: XmlElement, tree: BodyTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
     """Closures of <connect> and <weld>, couplings of <joint> and <tendon>; what is not active is counted and left out."""
     loops, couplings, taken = [], [], set()
     tendons = dict(_fixed_tendons(root, tree))
@@ -144,7 +144,7 @@ def read_equality(root: MjcfElement, tree: BodyTree) -> tuple[tuple[Loop, ...], 
     return tuple(loops), tuple(couplings)
 
 
-def _loop(element: MjcfElement, name: str, tree: BodyTree) -> Loop:
+def _loop(element: XmlElement, name: str, tree: BodyTree) -> Loop:
     weld = element.tag == "weld"
     if "site1" in element.attributes or "site2" in element.attributes:
         (a, pose_a), (b, pose_b) = (_site(element, key, tree) for key in ("site1", "site2"))
@@ -161,31 +161,31 @@ def _loop(element: MjcfElement, name: str, tree: BodyTree) -> Loop:
             pose_b = anchor
             pose_a = Pose.from_matrix(relative @ pose(anchor))
             if any(given[3:]):
-                pose_a = placement(MjcfElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
+                pose_a = placement(XmlElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
     if not weld:
         pose_a, pose_b = Pose(translation=pose_a.translation), Pose(translation=pose_b.translation)
     return Loop(name, "weld" if weld else "ball", a, b, pose_a, pose_b, place=element.place())
 
 
-def _pose_attributes(element: MjcfElement):
+def _pose_attributes(element: XmlElement):
     """relpose as pos and quat."""
     written = element.attributes["relpose"]
     words = written.text.split()
     return {"pos": written._replace(text=" ".join(words[:3])), "quat": written._replace(text=" ".join(words[3:]))}
 
 
-def _body(element: MjcfElement, key: str, tree: BodyTree) -> str:
+def _body(element: XmlElement, key: str, tree: BodyTree) -> str:
     name = element.text(key, WORLD) if key == "body2" else element.require(key)
     if name not in tree.at_start or (name != WORLD and tree.names[name].tag != "body"):
         raise element.problem("unknown body", key, found=name, expected="a body's name", hint=nearest(name, tree.at_start))
     return name
 
 
-def _site(element: MjcfElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
+def _site(element: XmlElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
     return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
 
 
-def _coupling(element: MjcfElement, name: str, what: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
+def _coupling(element: XmlElement, name: str, what: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
     """y1 - y1(start) = a0 + a1 (y2 - y2(start)), y a joint's coordinate or a tendon's length."""
     a0, a1, *higher = element.vector("polycoef", _LINEAR, least=1)
     second = f"{what}2" in element.attributes
@@ -202,12 +202,12 @@ def _coupling(element: MjcfElement, name: str, what: str, known: dict[str, tuple
     return Coupling(name, tuple((joint, "", factor) for joint, factor in terms.items()), offset, place=element.place())
 
 
-def _of(element: MjcfElement, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
+def _of(element: XmlElement, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
     expected = "a hinge or slide joint" if key.startswith("joint") else "a fixed tendon"
     return known[element.name_of(key, known, "nothing of that name can be coupled", expected)]
 
 
-def _fixed_tendons(root: MjcfElement, tree: BodyTree) -> Iterator[tuple[str, tuple[Terms, float]]]:
+def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tuple[Terms, float]]]:
     """Length of each fixed tendon: its terms, and its value at the start."""
     for element in (child for section in root.every("tendon") for child in section.every("fixed")):
         terms: Terms = {}
@@ -262,11 +262,11 @@ def mjcf_shapes(path: str | os.PathLike) -> tuple[dict[str, tuple[LinkShape, ...
     return found, sum(map(bool, tree.geoms.values()))
 
 
-def _bodies(root: MjcfElement) -> BodyTree:
+def _bodies(root: XmlElement) -> BodyTree:
     return read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
 
 
-def _check_sections(root: MjcfElement) -> None:
+def _check_sections(root: XmlElement) -> None:
     for section in root.children:
         if section.tag not in _SECTIONS:
             raise section.problem("unknown element", found=f"<{section.tag}>", expected="one of " + ", ".join(_SECTIONS))
@@ -275,7 +275,7 @@ def _check_sections(root: MjcfElement) -> None:
                 raise child.problem("deformable bodies are not supported")
 
 
-def _check_tendons(root: MjcfElement, tree: BodyTree) -> None:
+def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
     for child in root.within("tendon"):
         element = tree.defaults.of(child, kind="tendon")
         for key in _NO_FORCE:
@@ -283,7 +283,7 @@ def _check_tendons(root: MjcfElement, tree: BodyTree) -> None:
         tree.count("tendons")
 
 
-def _findings(root: MjcfElement, tree: BodyTree) -> tuple[RobotWarning, ...]:
+def _findings(root: XmlElement, tree: BodyTree) -> tuple[RobotWarning, ...]:
     """One for all that is not read, and one for what is not quite the same."""
     place, found = Place(root.file, root.line), []
     if tree.counts:

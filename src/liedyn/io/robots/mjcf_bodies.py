@@ -30,7 +30,7 @@ from liedyn.io.robots.mjcf_geometry import (
     total,
     unit,
 )
-from liedyn.io.robots.xml_elements import MjcfElement
+from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector
 
 _TYPES = ("hinge", "slide", "ball", "free")
@@ -62,19 +62,19 @@ class BodyTree:
     site: dict[str, tuple[str, Pose]] = field(default_factory=dict)
     ref: dict[str, float] = field(default_factory=dict)
     mass: dict[str, Mass] = field(default_factory=dict)
-    geoms: dict[str, list[tuple[MjcfElement, Pose]]] = field(default_factory=dict)       # with their frames, by link
+    geoms: dict[str, list[tuple[XmlElement, Pose]]] = field(default_factory=dict)       # with their frames, by link
     still: set[str] = field(default_factory=lambda: {WORLD})          # links that do not move
     force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)          # of joints, by their name
     counts: dict[str, int] = field(default_factory=dict)              # of what is not read, by what it is
-    names: dict[str, MjcfElement] = field(default_factory=dict)           # of links
-    joint_names: dict[str, MjcfElement] = field(default_factory=dict)
+    names: dict[str, XmlElement] = field(default_factory=dict)           # of links
+    joint_names: dict[str, XmlElement] = field(default_factory=dict)
     bodies: int = 0
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
-def _own_name(name: str, element: MjcfElement, taken: dict[str, MjcfElement]) -> str:
+def _own_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> str:
     """A name that no other has; one that is made up gives way with underlines."""
     given = element.name == name
     if given and name in taken and taken[name].name == name and taken[name].tag == element.tag:
@@ -85,7 +85,7 @@ def _own_name(name: str, element: MjcfElement, taken: dict[str, MjcfElement]) ->
     return name
 
 
-def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
+def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
     tree = BodyTree(compiler, option, defaults)
     _reserve(root, tree)
     for world in root.every("worldbody"):
@@ -104,7 +104,7 @@ def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults:
     return tree
 
 
-def _reserve(root: MjcfElement, tree: BodyTree) -> None:
+def _reserve(root: XmlElement, tree: BodyTree) -> None:
     """Names that are given come before those that are made up."""
     waiting = [*root.every("worldbody")]
     while waiting:
@@ -119,7 +119,7 @@ def _reserve(root: MjcfElement, tree: BodyTree) -> None:
                 _own_name(child.name, child, tree.names)
 
 
-def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: BodyTree) -> Iterator[tuple[MjcfElement, Pose, str]]:
+def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) -> Iterator[tuple[XmlElement, Pose, str]]:
     """Children with the pose of their frame in the body and the class that they inherit; frames within are opened."""
     for child in element.children:
         if child.tag in _REFUSED:
@@ -134,7 +134,7 @@ def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: BodyTree) -
 
 # bodies ---------------------------------------------------------------------------------------------------------------
 
-def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
+def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     tree.bodies += 1
     _check_known(element, _BODY)
     element.refuse("gravcomp", "compensation of gravity is not supported")
@@ -194,7 +194,7 @@ def _with_mass(link: Link, tree: BodyTree) -> Link:
     return replace(link, mass=factor * found.mass, com=found.com, inertia=tuple(factor * x for x in found.inertia))
 
 
-def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
+def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     """A named site is a link without mass, welded to its body."""
     if not element.name:
         return
@@ -209,7 +209,7 @@ def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: B
     tree.at_start[name] = compose(tree.at_start[link], at)
 
 
-def _collides(element: MjcfElement, childclass: str, tree: BodyTree) -> MjcfElement:
+def _collides(element: XmlElement, childclass: str, tree: BodyTree) -> XmlElement:
     """The geom with what its class gives it; counted if it may touch others."""
     geom = tree.defaults.of(element, childclass)
     if geom.number("contype", 1.0) or geom.number("conaffinity", 1.0):
@@ -219,7 +219,7 @@ def _collides(element: MjcfElement, childclass: str, tree: BodyTree) -> MjcfElem
 
 # joints ---------------------------------------------------------------------------------------------------------------
 
-def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tree: BodyTree) -> None:
+def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints, tree: BodyTree) -> None:
     """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
     if not joints:
         _weld(f"{name}_fixed", element, parent, name, home, tree)
@@ -243,11 +243,11 @@ def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tr
         _weld(f"{name}_frame", element, parent, name, Pose(translation=minus((0.0, 0.0, 0.0), anchor)), tree)
 
 
-def _weld(name: str, element: MjcfElement, parent: str, child: str, origin: Pose, tree: BodyTree) -> None:
+def _weld(name: str, element: XmlElement, parent: str, child: str, origin: Pose, tree: BodyTree) -> None:
     tree.joints.append(Joint(_own_name(name, element, tree.joint_names), "fixed", parent, child, origin, place=element.place()))
 
 
-def _anchor(joint: MjcfElement, frame: Pose) -> Vector:
+def _anchor(joint: XmlElement, frame: Pose) -> Vector:
     return compose(frame, Pose(translation=joint.vector("pos", (0.0, 0.0, 0.0)))).translation
 
 
@@ -260,13 +260,13 @@ def _back(joint: Joint, tree: BodyTree) -> Pose:
     return Pose(translation=tuple(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
 
 
-def _check_free(joint: MjcfElement, parent: str, count: int) -> None:
+def _check_free(joint: XmlElement, parent: str, count: int) -> None:
     if count > 1 or parent != WORLD:
         raise joint.problem("a free joint is the only joint of a body of the world",
                             expected="other joints" if parent != WORLD else "one joint")
 
 
-def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
+def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     """The joint without its ends."""
     _check_known(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
@@ -285,7 +285,7 @@ def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     return Joint(name, type_, "", "", axes=(axis,), coordinates=(figures,), place=joint.place())
 
 
-def _figures(joint: MjcfElement, name: str, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
+def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
     """Limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
@@ -315,7 +315,7 @@ def _figures(joint: MjcfElement, name: str, kind: str, unit_: float, tree: BodyT
     return Coordinate(**values)
 
 
-def _limited(joint: MjcfElement, key: str, given: bool, tree: BodyTree) -> bool:
+def _limited(joint: XmlElement, key: str, given: bool, tree: BodyTree) -> bool:
     """`auto` means where a range is given."""
     how = joint.choice(key, ("true", "false", "auto"), "auto")
     if how == "auto" and given and not tree.compiler.autolimits:
@@ -323,20 +323,20 @@ def _limited(joint: MjcfElement, key: str, given: bool, tree: BodyTree) -> bool:
     return how == "true" or (how == "auto" and given)
 
 
-def _raise_not_supported(joint: MjcfElement, values: dict[str, float], what: str) -> None:
+def _raise_not_supported(joint: XmlElement, values: dict[str, float], what: str) -> None:
     for key, value in values.items():
         if value:
             raise joint.problem(f"{what} has no {key}", key, found=joint.text(key), expected="0",
                                 hint="<freejoint> takes no values of default classes" if joint.text("type") == "free" else None)
 
 
-def _check_alignment(joint: MjcfElement, compiler: Compiler) -> None:
+def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:
     how = joint.choice("align", ("true", "false", "auto"), "auto")
     if how == "true" or (how == "auto" and compiler.align_free):
         raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
 
 
-def _check_known(element: MjcfElement, known: tuple[str, ...]) -> None:
+def _check_known(element: XmlElement, known: tuple[str, ...]) -> None:
     """What is not known may change the dynamics, or is a slip."""
     for key in element.attributes:
         if key not in known:

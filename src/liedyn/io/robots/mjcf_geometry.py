@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.visual_shapes import LinkShape
-from liedyn.io.robots.xml_elements import LocatedText, MjcfElement
+from liedyn.io.robots.xml_elements import LocatedText, XmlElement
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Vector
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
@@ -36,17 +36,17 @@ class Compiler:
     align_free: bool
 
 
-def merged_elements(elements: Iterable[MjcfElement], tag: str) -> MjcfElement:
+def merged_elements(elements: Iterable[XmlElement], tag: str) -> XmlElement:
     """Elements of a tag as one: later attributes replace earlier ones."""
     found = list(elements)
     attributes: dict[str, LocatedText] = {}
     for element in found:
         attributes |= element.attributes
     children = [child for element in found for child in element.children]
-    return MjcfElement(tag, attributes, found[0].file if found else "", found[0].line if found else 0, children)
+    return XmlElement(tag, attributes, found[0].file if found else "", found[0].line if found else 0, children)
 
 
-def read_compiler(root: MjcfElement) -> Compiler:
+def read_compiler(root: XmlElement) -> Compiler:
     found = merged_elements(root.every("compiler"), "compiler")
     if found.text("coordinate", "local") != "local":
         raise found.problem("global coordinates are not supported", "coordinate", found=found.text("coordinate"),
@@ -74,7 +74,7 @@ class Option:
     equality: bool
 
 
-def read_option(root: MjcfElement) -> Option:
+def read_option(root: XmlElement) -> Option:
     found = merged_elements(root.every("option"), "option")
     for key in ("density", "viscosity"):
         found.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
@@ -99,7 +99,7 @@ ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "orienta
 class Defaults:
     """Attributes by class and tag, inherited ones included."""
 
-    def __init__(self, root: MjcfElement):
+    def __init__(self, root: XmlElement):
         self.classes: dict[str, dict[str, dict[str, LocatedText]]] = {MAIN: {}}
         for section in root.every("default"):
             name = section.text("class", MAIN)
@@ -107,7 +107,7 @@ class Defaults:
                 self.classes[name] = self.classes[MAIN]                # the outermost class may have another name
             self._read(section, self.classes[MAIN])
 
-    def _read(self, section: MjcfElement, attributes: dict[str, dict[str, LocatedText]]) -> None:
+    def _read(self, section: XmlElement, attributes: dict[str, dict[str, LocatedText]]) -> None:
         for child in section.children:
             if child.tag != "default":
                 tag = _kind(child.tag)
@@ -119,19 +119,19 @@ class Defaults:
             self.classes[name] = {tag: dict(values) for tag, values in attributes.items()}
             self._read(child, self.classes[name])
 
-    def of(self, element: MjcfElement, childclass: str = MAIN, kind: str | None = None) -> MjcfElement:
+    def of(self, element: XmlElement, childclass: str = MAIN, kind: str | None = None) -> XmlElement:
         """The element with all that its class gives it. kind: the tag of its defaults, where that is another."""
         name = element.text("class", childclass)
         self.check(name, element, "class")
         return replace(element, attributes=merged_defaults(self.classes[name].get(kind or _kind(element.tag), {}), element))
 
-    def check(self, name: str, element: MjcfElement, attribute: str) -> None:
+    def check(self, name: str, element: XmlElement, attribute: str) -> None:
         if name not in self.classes:
             raise element.problem("unknown default class", attribute, found=name, expected="one of " + ", ".join(self.classes),
                                   hint=nearest(name, self.classes))
 
 
-def merged_defaults(inherited: dict[str, LocatedText], element: MjcfElement) -> dict[str, LocatedText]:
+def merged_defaults(inherited: dict[str, LocatedText], element: XmlElement) -> dict[str, LocatedText]:
     """Own attributes over inherited ones; of the orientations one remains."""
     own = element.attributes
     if any(key in own for key in ORIENTATIONS):
@@ -149,12 +149,12 @@ def _kind(tag: str) -> str:
 _SMALL = 1e-14                       # a vector shorter than this has no direction
 
 
-def placement(element: MjcfElement, compiler: Compiler) -> Pose:
+def placement(element: XmlElement, compiler: Compiler) -> Pose:
     """Pose of an element in its parent."""
     return Pose(orientation(element, compiler), element.vector("pos", _ZERO))
 
 
-def orientation(element: MjcfElement, compiler: Compiler) -> Rotation:
+def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
     given = [key for key in ORIENTATIONS if key in element.attributes]
     if len(given) > 1:
         raise element.problem("several orientations", given[1], found=given, expected="one of them")
@@ -178,7 +178,7 @@ def orientation(element: MjcfElement, compiler: Compiler) -> Rotation:
     return rotation_by_rows(rotation_of_z(unit(element.vector("zaxis", _ZERO), element, "zaxis")))
 
 
-def unit(vector, element: MjcfElement, attribute: str) -> tuple[float, ...]:
+def unit(vector, element: XmlElement, attribute: str) -> tuple[float, ...]:
     length = math.hypot(*vector)
     if length < _SMALL:
         raise element.problem("the zero vector", attribute, found=element.text(attribute), expected="a direction")
@@ -236,7 +236,7 @@ class Mass:
         return Mass(self.mass, com, rotated_inertia(frame.rotation, self.inertia))
 
 
-def of_inertial(element: MjcfElement, compiler: Compiler) -> Mass:
+def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
     mass = element.number("mass", -1.0)
     if mass < 0 or "pos" not in element.attributes:
         key = "pos" if mass >= 0 else "mass"
@@ -254,7 +254,7 @@ def of_inertial(element: MjcfElement, compiler: Compiler) -> Mass:
     return Mass(mass, com, rotated_inertia(orientation(element, compiler), (xx, 0.0, 0.0, yy, 0.0, zz)))
 
 
-def of_geom(element: MjcfElement, compiler: Compiler) -> Mass:
+def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
     """In the frame of the geom's parent. A mesh is an error, since its file is not read, and so is a hollow shape."""
     kind = element.text("type", "sphere")
     given = element.number("mass", math.nan)
@@ -279,12 +279,12 @@ def of_geom(element: MjcfElement, compiler: Compiler) -> Mass:
     return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(frame)
 
 
-def is_mesh(element: MjcfElement) -> bool:
+def is_mesh(element: XmlElement) -> bool:
     """Also a primitive that is fitted to one."""
     return element.text("type") in ("mesh", "sdf") or "mesh" in element.attributes
 
 
-def shape(element: MjcfElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
+def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
     """Pose of a primitive in its parent, and its sizes as `robot_schema.SHAPES` names them; of an ellipsoid the half axes."""
     count = SIZES[kind]
     if "fromto" in element.attributes:
@@ -305,7 +305,7 @@ def shape(element: MjcfElement, kind: str, compiler: Compiler) -> tuple[Pose, tu
     return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
-def shape_of(element: MjcfElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
+def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
     """A primitive for drawing; None of what is none, and of ellipsoids. frame: of the geom's parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.robot_yaml import ElementPlace
-from liedyn.io.robots.xml_elements import XACRO_HINT, UrdfElement, read_urdf_tree
+from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
 from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot, RobotWarning
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
@@ -55,8 +55,8 @@ def read_urdf(path: str | os.PathLike) -> Robot:
         raise ModelError("a xacro file, not a URDF", place=Place(file), hint=XACRO_HINT)
     root = read_urdf_tree(path)
     reader = _Checker(file)
-    links, joints = ([reader.check(element) for element in root if element.tag == tag] for tag in ("link", "joint"))
-    parsed = _parse(root.attrib.get("name") or Path(file).stem, [tree for tree, _ in links + joints])
+    links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
+    parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
@@ -79,9 +79,9 @@ class _Checker:
         self.file = file
         self.warnings: list[RobotWarning] = []
 
-    def check(self, element: UrdfElement) -> tuple[ElementTree.Element, ElementPlace]:
+    def check(self, element: XmlElement) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
-        name = element.attrib.get("name")
+        name = element.text("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
         shown = name if name.isprintable() else repr(name)[1:-1]
@@ -94,13 +94,13 @@ class _Checker:
             copy.extend([self.attributes(part, name, place) for part in parts.values()])
         elif "inertial" in parts:
             copy.append(self.inertial(parts["inertial"], name, place))
-            parts = {part.tag: part for part in reversed(parts["inertial"])}
+            parts = {part.tag: part for part in reversed(parts["inertial"].children)}
         return copy, _element_place(place, element.tag, parts)
 
-    def known_children(self, element: UrdfElement, name: str) -> list[UrdfElement]:
+    def known_children(self, element: XmlElement, name: str) -> list[XmlElement]:
         """The first child of each known tag; the rest are warnings."""
         known, first = _KNOWN_TAGS[element.tag], {}
-        for child in element:
+        for child in element.children:
             if child.tag not in known:
                 self.note("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
             elif child.tag in first and child.tag not in ("visual", "collision"):
@@ -109,14 +109,14 @@ class _Checker:
                 first.setdefault(child.tag, child)
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
 
-    def joint_type(self, element: UrdfElement, place: Place) -> str:
-        kind = element.attrib.get("type")
+    def joint_type(self, element: XmlElement, place: Place) -> str:
+        kind = element.text("type")
         if kind not in _TYPES:
             raise ModelError("unknown joint type" if kind else "the joint has no type", place=place, found=kind or None,
                              expected="one of " + ", ".join(_TYPES), hint=nearest((kind or "").strip().lower(), _TYPES))
         return kind
 
-    def joint_parts(self, parts: dict[str, UrdfElement], kind: str, place: Place) -> dict[str, UrdfElement]:
+    def joint_parts(self, parts: dict[str, XmlElement], kind: str, place: Place) -> dict[str, XmlElement]:
         """The parts that a joint of that type uses; parent and child must be there."""
         for tag in ("parent", "child"):
             if tag not in parts:
@@ -124,7 +124,7 @@ class _Checker:
         unused = {"fixed": ("dynamics", "axis", "limit"), "floating": ("axis", "limit"), "planar": ("limit",)}.get(kind, ())
         return {tag: part for tag, part in parts.items() if tag not in unused}
 
-    def inertial(self, element: UrdfElement, name: str, place: Place) -> ElementTree.Element:
+    def inertial(self, element: XmlElement, name: str, place: Place) -> ElementTree.Element:
         children = self.known_children(element, name)
         if all(child.tag != "mass" for child in children):
             raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
@@ -133,49 +133,50 @@ class _Checker:
         copy.extend([self.attributes(child, name, place) for child in children])
         return copy
 
-    def attributes(self, element: UrdfElement, name: str, place: Place) -> ElementTree.Element:
+    def attributes(self, element: XmlElement, name: str, place: Place) -> ElementTree.Element:
         """A copy of an element with its known attributes, checked, and their defaults."""
         known = _ATTRIBUTES[element.tag]
         copy = ElementTree.Element(element.tag)
         for key, (default, count) in known.items():
-            text = element.attrib.get(key)
-            here = Place(self.file, element.line, f"{place.key}, <{element.tag} {key}>")
+            text = element.text(key)
             if text is None:
                 if default is None:
-                    raise ModelError(f"the attribute {key} is missing", place=here,
+                    raise ModelError(f"the attribute {key} is missing", place=_attribute_place(element, key, place),
                                      expected="a number" if count else "a name")
                 text = default
                 if element.tag == "axis":
                     self.note("axis-missing", name, f"<axis> without xyz; it was taken as {default}", element)
             elif count:
-                _check_numbers(text, count, here)
+                _check_numbers(text, count, element, key, place)
             elif not text:
-                raise ModelError("an empty name", place=here)
+                raise ModelError("an empty name", place=_attribute_place(element, key, place))
             copy.set(key, text)
-        unknown = [key for key in element.attrib if key not in known and ":" not in key and key != "xmlns"]
+        unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
         if unknown:
             self.note("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy
 
-    def note(self, kind: str, name: str, message: str, element: UrdfElement) -> None:
+    def note(self, kind: str, name: str, message: str, element: XmlElement) -> None:
         self.warnings.append(RobotWarning(kind, name, message, Place(self.file, element.line)))
 
 
-def _check_numbers(text: str, count: int, place: Place) -> None:
+def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:
+    return Place(element.file, element.line, f"{place.key}, <{element.tag} {key}>")
+
+
+def _check_numbers(text: str, count: int, element: XmlElement, key: str, place: Place) -> None:
     words = text.split()
-    expected = "a number" if count == 1 else f"{count} numbers"
-    if len(words) != count:
-        raise ModelError("wrong value", place=place, found=text, expected=expected)
-    for word in words:
-        if _NUMBER.match(word) and math.isfinite(float(word)):
-            continue
-        if not _NUMBER.match(word) and ("${" in text or "$(" in text):
-            raise ModelError("a xacro expression", place=place, found=text, expected=expected, hint=XACRO_HINT)
-        infinite = _NUMBER.match(word) or _NOT_FINITE.match(word)
-        raise ModelError("not a finite number" if infinite else "wrong value", place=place, found=text, expected=expected)
+    if len(words) == count and all(_NUMBER.match(word) and math.isfinite(float(word)) for word in words):
+        return
+    here, expected = _attribute_place(element, key, place), "a number" if count == 1 else f"{count} numbers"
+    bad = next((word for word in words if not (_NUMBER.match(word) and math.isfinite(float(word)))), "")
+    if len(words) == count and not _NUMBER.match(bad) and ("${" in text or "$(" in text):
+        raise ModelError("a xacro expression", place=here, found=text, expected=expected, hint=XACRO_HINT)
+    infinite = len(words) == count and (_NUMBER.match(bad) or _NOT_FINITE.match(bad))
+    raise ModelError("not a finite number" if infinite else "wrong value", place=here, found=text, expected=expected)
 
 
-def _element_place(place: Place, tag: str, parts: dict[str, UrdfElement]) -> ElementPlace:
+def _element_place(place: Place, tag: str, parts: dict[str, XmlElement]) -> ElementPlace:
     found = {}
     for part, source in _PARTS[tag].items():
         if source in parts:

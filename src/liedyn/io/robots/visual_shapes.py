@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from liedyn.errors import ModelError
 from liedyn.io.robots.robot_schema import LINK, SHAPES
-from liedyn.io.robots.xml_elements import UrdfElement, read_urdf_tree
+from liedyn.io.robots.xml_elements import XmlElement, read_urdf_tree
 from liedyn.io.yaml_nodes import read_yaml
 from liedyn.model.description import Pose
 
@@ -37,12 +37,12 @@ def shapes_of_urdf(path: str | os.PathLike, visible: Container[str] = ()) -> tup
     links have shapes, meshes included."""
     root = read_urdf_tree(path)
     materials, found = materials_of(root), {}
-    for link in root.iterfind("link"):
+    for link in root.every("link"):
         shapes = _primitives(link, "visual", materials)
-        shapes = shapes or (() if link.get("name") in visible else _primitives(link, "collision", {}))
+        shapes = shapes or (() if link.text("name") in visible else _primitives(link, "collision", {}))
         if shapes:
-            found[link.get("name")] = shapes
-    return found, sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))
+            found[link.text("name")] = shapes
+    return found, sum(any(part.tag in ("visual", "collision") for part in link.children) for link in root.every("link"))
 
 
 def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
@@ -55,25 +55,24 @@ def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     return found
 
 
-def _primitives(link: UrdfElement, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
+def _primitives(link: XmlElement, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
     """What cannot be read is passed over: it is decoration."""
     shapes = []
-    for part in link.iterfind(tag):
+    for part in link.every(tag):
         pose = pose_of(part)
         for kind, names in _URDF.items():
-            geometry = part.find(f"geometry/{kind}")
+            geometry = part.first("geometry", kind)
             if geometry is not None and pose:
-                sizes = numbers_of(" ".join(geometry.get(name, "") for name in names.split()), len(SHAPES[kind]))
+                sizes = numbers_of(" ".join(geometry.text(name, "") for name in names.split()), len(SHAPES[kind]))
                 if sizes and min(sizes) > 0:
                     shapes.append(LinkShape(kind, sizes, pose, colour_of(part, materials)))
     return tuple(shapes)
 
 
-def pose_of(visual: UrdfElement) -> Pose | None:
+def pose_of(visual: XmlElement) -> Pose | None:
     """Of a URDF's <visual> or <collision> in the link; None of one that cannot be read."""
-    origin = visual.find("origin")
-    origin = {} if origin is None else origin
-    xyz, rpy = (numbers_of(origin.get(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
+    origin = visual.first("origin")
+    xyz, rpy = (numbers_of(origin.text(key, "0 0 0") if origin else "0 0 0", 3) for key in ("xyz", "rpy"))
     return Pose.from_xyz_rpy(xyz, rpy) if xyz and rpy else None
 
 
@@ -86,22 +85,23 @@ def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
     return found if len(found) == count and all(map(math.isfinite, found)) else None
 
 
-def materials_of(robot: UrdfElement) -> Materials:
+def materials_of(robot: XmlElement) -> Materials:
     """Of the <robot>, by name; visuals of any link may use those that one of them defines."""
-    every = [*robot.iterfind("material"), *robot.iterfind("link/visual/material")]
-    return {material.get("name"): colour for material in reversed(every) if (colour := _colour(material))}
+    visuals = [visual for link in robot.every("link") for visual in link.every("visual")]
+    every = [material for element in (robot, *visuals) for material in element.every("material")]
+    return {material.text("name"): colour for material in reversed(every) if (colour := _colour(material))}
 
 
-def colour_of(visual: UrdfElement, materials: Materials) -> Colour | None:
+def colour_of(visual: XmlElement, materials: Materials) -> Colour | None:
     """None of a visual without a material, or with one that has no colour."""
-    material = visual.find("material")
-    return None if material is None else _colour(material) or materials.get(material.get("name"))
+    material = visual.first("material")
+    return None if material is None else _colour(material) or materials.get(material.text("name"))
 
 
-def _colour(material: UrdfElement) -> Colour | None:
-    colour = material.find("color")
+def _colour(material: XmlElement) -> Colour | None:
+    colour = material.first("color")
     try:
-        red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in ({} if colour is None else colour).get("rgba", "").split())
+        red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in (colour.text("rgba", "") if colour else "").split())
     except ValueError:
         return None
     return red, green, blue
@@ -136,22 +136,22 @@ def meshes_of_urdf(path: str | os.PathLike, roots: Sequence[str | os.PathLike] =
     materials = materials_of(robot)
     folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
     found = {}
-    for link in robot.iterfind("link"):
-        meshes = tuple(mesh for visual in link.iterfind("visual") if (mesh := _mesh(visual, materials, Path(path), folders)))
+    for link in robot.every("link"):
+        meshes = tuple(mesh for visual in link.every("visual") if (mesh := _mesh(visual, materials, Path(path), folders)))
         if meshes:
-            found[link.get("name")] = meshes
+            found[link.text("name")] = meshes
     return found
 
 
-def _mesh(visual: UrdfElement, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
+def _mesh(visual: XmlElement, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
     """What cannot be read is passed over: it is decoration."""
-    mesh, pose = visual.find("geometry/mesh"), pose_of(visual)
-    if mesh is None or not mesh.get("filename") or not pose:
+    mesh, pose = visual.first("geometry", "mesh"), pose_of(visual)
+    if mesh is None or not mesh.text("filename") or not pose:
         return None
-    scale = numbers_of(mesh.get("scale", "1 1 1"), 3)
+    scale = numbers_of(mesh.text("scale", "1 1 1"), 3)
     if not scale or 0.0 in scale:
         return None
-    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), pose, scale, colour_of(visual, materials))
+    return LinkMesh(mesh.text("filename"), _file(mesh.text("filename"), path, folders), pose, scale, colour_of(visual, materials))
 
 
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:

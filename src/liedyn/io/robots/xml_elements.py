@@ -1,146 +1,21 @@
-"""Reading XML with expat directly: no DOCTYPE (hence no entities), bounded nesting and size, no network, no recursion."""
+"""XML files as trees of elements that know their place.
+
+They are read with expat: no DOCTYPE (hence no entities), bounded nesting and size, no network, no recursion.
+"""
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from typing import NamedTuple
 from xml.parsers import expat
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.yaml_nodes import read_bytes
 
-
-class XmlReader:
-    """Reads a file into `root`, None where it has no element. deepest: levels of nesting."""
-
-    deepest: int
-
-    def __init__(self, path: str | os.PathLike):
-        self.path, self.file, self.root = path, os.fspath(path), None
-        self.open: list = []                           # elements that have begun and not ended; None: passed over
-        self.parser = expat.ParserCreate()
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = lambda _: self.open.pop()
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> Any:
-        """The element, once the one that holds it, `self.open[-1]`, has it; None: it is passed over, with all that it holds."""
-        raise NotImplementedError
-
-    def read(self) -> Any:
-        """The root; raises ModelError with the line."""
-        try:
-            self.parser.Parse(read_bytes(self.path, ModelError), True)
-        except expat.ExpatError as problem:
-            raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}",
-                             place=Place(self.file, problem.lineno)) from None
-        except (LookupError, ValueError) as problem:                # an encoding that Python does not know
-            if isinstance(problem, ModelError):
-                raise
-            raise ModelError(f"not readable as XML: {problem}", place=Place(self.file)) from None
-        return self.root
-
-    @property
-    def line(self) -> int:
-        return self.parser.CurrentLineNumber
-
-    def place(self) -> Place:
-        return Place(self.file, self.line)
-
-    def _doctype(self, *_) -> None:
-        raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=self.place(), expected="plain XML")
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if len(self.open) >= self.deepest:
-            raise ModelError("too deeply nested", place=self.place(), expected=f"at most {self.deepest} levels")
-        element = self.begin(tag, attributes)
-        if not self.open:
-            self.root = element
-        self.open.append(element)
-
-
-def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where there is none. What follows it is not checked."""
-    reader = _FirstTag(path)
-    with suppress(ModelError):
-        reader.read()
-    return reader.root
-
-
-class _FirstTag(XmlReader):
-    deepest = 1
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> str:
-        return tag
-
-
-# The links, joints and materials of a URDF file as a tree whose elements have a line, for dynamics and for shapes -------
-
-# What stands elsewhere (gazebo, transmission, sensor, ros2_control, …) is passed over, and so are elements with a namespace
-# prefix, whether or not it is declared. Elements that xacro would expand are an error. A default namespace has no effect.
-
-DEEPEST_URDF = 50                        # levels of nesting
-_READ = ("link", "joint", "material")             # children of <robot>
-_SHAPES = ("visual", "collision")
-_NO_PARTS = ("xacro:property", "xacro:arg")
-XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
-_OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
-                  "COLLADA": "COLLADA files are not supported"}
-
-
-class UrdfElement(ElementTree.Element):
-    """An element with its line in the file."""
-
-    def __init__(self, tag: str, attributes: dict[str, str], line: int):
-        super().__init__(tag, attributes)
-        self.line = line
-
-
-def read_urdf_tree(path: str | os.PathLike) -> UrdfElement:
-    """The <robot> element of the file `path` with its links, joints and materials; raises ModelError with the line."""
-    root = _UrdfReader(path).read()
-    if not any(element.tag == "link" for element in root):
-        raise ModelError("no links in this robot", place=Place(os.fspath(path), root.line), expected="at least one <link>")
-    return root
-
-
-class _UrdfReader(XmlReader):
-    deepest = DEEPEST_URDF
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> UrdfElement | None:
-        element = UrdfElement(tag, attributes, self.line)
-        if not self.open:
-            self.check_root(tag)
-            return element
-        parent = self.open[-1]
-        outside = len(self.open) == 1 and tag not in _READ
-        in_shape = parent is None or any(element.tag in _SHAPES for element in self.open)
-        if not in_shape and tag.startswith("xacro:") and tag not in _NO_PARTS:
-            raise ModelError("a xacro macro that is not expanded", place=self.place(), found=f"<{tag}>", hint=XACRO_HINT)
-        if parent is None or outside or ":" in tag:
-            return None
-        parent.append(element)
-        return element
-
-    def check_root(self, tag: str) -> None:
-        if tag != "robot":
-            what, expected = "not a URDF file", "<robot>"
-            if self.file.lower().endswith(".xml"):
-                what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
-            raise ModelError(what, place=self.place(), found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
-                             hint=_OTHER_FORMATS.get(tag))
-
-
-# An MJCF file as a tree of elements whose attributes know their file and line, with the files that it includes ----------
-
-DEEPEST_MJCF = 200                        # levels of nesting: a chain of bodies is one level a body
-MOST_FILES = 100
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 SWITCH = {"true": True, "false": False}
 
@@ -154,12 +29,12 @@ class LocatedText(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class MjcfElement:
+class XmlElement:
     tag: str
     attributes: dict[str, LocatedText]
     file: str
     line: int
-    children: list[MjcfElement] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
 
     @property
     def name(self) -> str | None:
@@ -176,10 +51,18 @@ class MjcfElement:
                 hint: str | None = None) -> ModelError:
         return ModelError(message, place=self.place(attribute), found=found, expected=expected, hint=hint)
 
-    def every(self, tag: str) -> Iterable[MjcfElement]:
+    def every(self, tag: str) -> Iterable[XmlElement]:
         return (child for child in self.children if child.tag == tag)
 
-    def within(self, tag: str) -> Iterable[MjcfElement]:
+    def first(self, tag: str, *path: str) -> XmlElement | None:
+        """The first descendant along a path of tags."""
+        for child in self.every(tag):
+            found = child.first(*path) if path else child
+            if found is not None:
+                return found
+        return None
+
+    def within(self, tag: str) -> Iterable[XmlElement]:
         """The children of all children of a tag."""
         return (child for section in self.every(tag) for child in section.children)
 
@@ -250,17 +133,122 @@ class MjcfElement:
         return tuple(map(float, words))
 
 
-def read_mjcf_tree(path: str | os.PathLike) -> MjcfElement:
-    """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
-    file = os.fspath(path)
-    root = _MjcfReader(file).read()
-    if root.tag != "mujoco":
-        raise ModelError("not a MuJoCo file", place=Place(file, root.line), expected="<mujoco>")
-    _include(root, Path(file).parent, [os.path.realpath(file)])
+# Reading ----------------------------------------------------------------------------------------------------------------
+
+class _RootTag(Exception):
+    """Ends reading at the first element."""
+
+
+def read_xml(path: str | os.PathLike, deepest: int, keeps: Callable[[str, list[XmlElement | None], Callable[[], Place]], bool]
+             = lambda tag, open, place: True) -> XmlElement:
+    """The root of a file with at most `deepest` levels; raises ModelError with the line.
+
+    keeps: whether the tree has an element, from its tag, the elements that are open (None: left out) and its place; may raise.
+    The children of an element that is left out are left out, too."""
+    file, open, roots = os.fspath(path), [], []
+    parser = expat.ParserCreate()
+
+    def place() -> Place:
+        return Place(file, parser.CurrentLineNumber)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(open) >= deepest:
+            raise ModelError("too deeply nested", place=place(), expected=f"at most {deepest} levels")
+        element = None
+        if keeps(tag, open, place) and not (open and open[-1] is None):
+            line = parser.CurrentLineNumber
+            element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line)
+            (open[-1].children if open else roots).append(element)
+        open.append(element)
+
+    def doctype(*_) -> None:
+        raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=place(), expected="plain XML")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, lambda _: open.pop(), doctype
+    try:
+        parser.Parse(read_bytes(path, ModelError), True)
+    except expat.ExpatError as problem:
+        raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}", place=Place(file, problem.lineno)) from None
+    except (LookupError, ValueError) as problem:                    # an encoding that Python does not know
+        if isinstance(problem, ModelError):
+            raise
+        raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
+    return roots[0]
+
+
+def root_tag(path: str | os.PathLike) -> str | None:
+    """The tag of a file's first element; None where there is none. What follows it is not read."""
+    def stop(tag: str, open: list, place: Callable[[], Place]) -> bool:
+        raise _RootTag(tag)
+
+    try:
+        read_xml(path, 1, stop)
+    except _RootTag as found:
+        return found.args[0]
+    except ModelError:
+        pass
+    return None
+
+
+# URDF: the links, joints and materials ----------------------------------------------------------------------------------
+
+# Other elements (gazebo, transmission, sensor, ros2_control, …) are left out, and so are elements with a namespace prefix,
+# declared or not. Elements that xacro would expand are an error. A default namespace has no effect.
+
+DEEPEST_URDF = 50                        # levels of nesting
+_READ = ("link", "joint", "material")             # children of <robot>
+_SHAPES = ("visual", "collision")
+_NO_PARTS = ("xacro:property", "xacro:arg")
+XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
+_OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
+                  "COLLADA": "COLLADA files are not supported"}
+
+
+def read_urdf_tree(path: str | os.PathLike) -> XmlElement:
+    """The <robot> element of the file `path` with its links, joints and materials; raises ModelError with the line."""
+    root = read_xml(path, DEEPEST_URDF, _is_urdf)
+    if not any(root.every("link")):
+        raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
     return root
 
 
-def _include(element: MjcfElement, folder: Path, seen: list[str]) -> None:
+def _is_urdf(tag: str, open: list[XmlElement | None], place: Callable[[], Place]) -> bool:
+    if not open:
+        _check_robot(tag, place())
+        return True
+    if ":" not in tag:
+        return len(open) > 1 or tag in _READ
+    in_shape = open[-1] is None or any(element.tag in _SHAPES for element in open)
+    if not in_shape and tag.startswith("xacro:") and tag not in _NO_PARTS:
+        raise ModelError("a xacro macro that is not expanded", place=place(), found=f"<{tag}>", hint=XACRO_HINT)
+    return False
+
+
+def _check_robot(tag: str, place: Place) -> None:
+    if tag != "robot":
+        what, expected = "not a URDF file", "<robot>"
+        if place.file.lower().endswith(".xml"):
+            what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
+        raise ModelError(what, place=place, found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
+                         hint=_OTHER_FORMATS.get(tag))
+
+
+# MJCF: all elements, with the files that the file includes --------------------------------------------------------------
+
+DEEPEST_MJCF = 200                        # levels of nesting: a chain of bodies is one level a body
+MOST_FILES = 100
+
+
+def read_mjcf_tree(path: str | os.PathLike) -> XmlElement:
+    """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
+    root = read_xml(path, DEEPEST_MJCF)
+    if root.tag != "mujoco":
+        raise ModelError("not a MuJoCo file", place=Place(root.file, root.line), expected="<mujoco>")
+    _include(root, Path(root.file).parent, [os.path.realpath(root.file)])
+    return root
+
+
+def _include(element: XmlElement, folder: Path, seen: list[str]) -> None:
     """Put the children of included files in the place of <include>. Paths are relative to the folder of the main file, or of
     the file that includes."""
     waiting = [element]
@@ -276,7 +264,7 @@ def _include(element: MjcfElement, folder: Path, seen: list[str]) -> None:
         waiting += parent.children
 
 
-def _included(element: MjcfElement, folder: Path, seen: list[str]) -> MjcfElement:
+def _included(element: XmlElement, folder: Path, seen: list[str]) -> XmlElement:
     name = element.require("file")
     path = next((path for path in (folder / name, Path(element.file).parent / name) if path.is_file()), folder / name)
     real = os.path.realpath(path)
@@ -287,15 +275,4 @@ def _included(element: MjcfElement, folder: Path, seen: list[str]) -> MjcfElemen
     if not path.is_file():
         raise element.problem("the included file does not exist", "file", found=name, expected=f"a file in {folder}")
     seen.append(real)
-    return _MjcfReader(os.fspath(path)).read()
-
-
-class _MjcfReader(XmlReader):
-    deepest = DEEPEST_MJCF
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> MjcfElement:
-        written = {key: LocatedText(text, self.file, self.line) for key, text in attributes.items()}
-        element = MjcfElement(tag, written, self.file, self.line)
-        if self.open:
-            self.open[-1].children.append(element)
-        return element
+    return read_xml(path, DEEPEST_MJCF)
