@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from liedyn.io.robots.robot_formats import (
     written_endings,
     written_formats,
 )
-from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape
+from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Robot
 from liedyn.model.model import Model, build
@@ -247,7 +246,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     if format not in written_formats():
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
     target, loops = FORMATS[format], None
-    shapes, lost = _shapes(robot.source, target)
+    shapes, lost = _shapes(robot, target)
     subset, text = target.write(robot, shapes)
     if (robot.loops or robot.couplings) and not target.has_constraints:
         if name is None:
@@ -283,16 +282,12 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     return tuple(texts)
 
 
-def _shapes(source: str | None, target: RobotFormat):
-    """Primitives for drawing by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
-    that is still there."""
-    if source is None or not os.path.isfile(source):
-        return {}, ()
-    format = format_of_file(Path(source))
-    shapes, count = format.link_shapes(Path(source), ())
+def _shapes(robot: Robot, target: RobotFormat):
+    """Primitives for drawing by link, and what is lost of the shapes."""
+    shapes, count = link_shapes(robot), len(robot.visuals)
     if count and not target.writes_shapes:
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
-    elif count and not format.only_primitives:
+    elif not all(one.complete for one in robot.visuals.values()):
         message = "meshes and collision shapes are left out; primitives are written for drawing"
     else:
         return shapes, ()
@@ -302,19 +297,3 @@ def _shapes(source: str | None, target: RobotFormat):
 def yaml_of(model: Model) -> str:
     """The text of a robot YAML from which `load` builds the same model."""
     return robot_yaml(as_yaml(model.description).robot)
-
-
-# Shapes of a robot file of any format -----------------------------------------------------------------------------------
-
-def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
-    """Shapes by link, of a robot file that has been loaded without an error; none of links without one, and of meshes.
-
-    Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. Of
-    an MJCF file, its geoms.
-    """
-    return format_of_file(Path(path)).link_shapes(Path(path), visible)[0]
-
-
-def link_meshes(path: str | os.PathLike, folders: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
-    """Meshes by link, of a robot file that has been loaded without an error; `folders` are searched for their packages."""
-    return format_of_file(Path(path)).link_meshes(Path(path), folders)

@@ -9,8 +9,9 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.errors import ModelError
+from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.model.description import WORLD, Coordinate, Coupling
-from liedyn.robot_files import link_shapes, load_description
+from liedyn.robot_files import load_description
 from matrices import pose
 from mjcf_zoo import random_mjcf
 from mujoco_pair import MuJoCoPair
@@ -341,7 +342,7 @@ def test_meshes_need_an_inertial_where_they_move(tmp_path):
 def test_shapes_for_pictures(tmp_path):
     text = arm('<geom type="capsule" size="0.1 0.2" pos="1 0 0"/><geom type="ellipsoid" size="1 1 1"/><geom size="9" group="3"/>')
     read(tmp_path, text)
-    shapes = link_shapes(tmp_path / "robot.xml")
+    shapes = link_shapes(ld.load_description(tmp_path / "robot.xml"))
     assert [(one.kind, one.sizes, one.pose.translation) for one in shapes["a"]] == [
         ("box", (0.2, 0.4, 0.6), (0, 0, 0)), ("capsule", (0.1, 0.4), (1, 0, 0))]
 

@@ -9,10 +9,10 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
+from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay.meshes import packed, unpacked
 from liedyn.report.replay.page import RATE, SCRIPTS, data_of, frames_of
-from liedyn.robot_files import link_shapes
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 ROOT = Path(__file__).parents[2]
@@ -211,11 +211,11 @@ def test_shapes_of_robot_files(tmp_path):
 <material name="grass"><color rgba="0 0.5 1.5 1"/></material></visual>
 <collision><geometry><box size="1 2 3"/></geometry></collision></link>
 <link name="three"><visual><geometry><sphere radius="none"/></geometry></visual></link></robot>""")
-    shapes = link_shapes(tmp_path / "a.urdf")
+    shapes = link_shapes(ld.load_description(tmp_path / "a.urdf"))
     found = {link: [(one.kind, one.sizes, one.pose.translation, one.colour) for one in group] for link, group in shapes.items()}
     assert found == {"one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0), (0.0, 0.5, 1.0))],
                      "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0), None)]}
-    assert link_shapes(ROOT / "robots/ur5.yaml")
+    assert link_shapes(ld.load_description(ROOT / "robots/ur5.yaml"))
 
 
 def test_scripts_are_in_the_package():

@@ -8,10 +8,11 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
+from liedyn.io.robots.visual_shapes import link_meshes
 from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.model.description import Robot
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
-from liedyn.robot_files import link_meshes
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
@@ -98,7 +99,8 @@ def test_mesh_files_are_found(tmp_path, monkeypatch, name, robot, roots, variabl
     for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"):
         monkeypatch.setenv(variable, variables.get(variable, "").format(tmp_path))
     (tmp_path / robot).write_text(URDF.format(name.format(tmp_path), "missing.stl"))
-    base, lost = (group[0] for group in link_meshes(tmp_path / robot, [tmp_path / root for root in roots]).values())
+    found = link_meshes(ld.load_description(tmp_path / robot), [tmp_path / root for root in roots])
+    base, lost = (group[0] for group in found.values())
     assert base.file is not None and base.file.samefile(tmp_path / "ws/arm/part one.stl")
     assert base.colour == (1.0, 0.25, 0.0) and lost.file is None and lost.colour is None
     assert lost.scale == (2.0, -1.0, 1.0) and lost.pose.translation == (0.5, 0.0, 0.0)
@@ -106,8 +108,8 @@ def test_mesh_files_are_found(tmp_path, monkeypatch, name, robot, roots, variabl
 
 def test_visuals_that_cannot_be_read_are_passed_over(tmp_path):
     (tmp_path / "b.urdf").write_text(URDF.format("a&#10;.stl", "b.stl").replace('scale="2 -1 1"', 'scale="2 1"'))
-    assert [group[0].file for group in link_meshes(tmp_path / "b.urdf").values()] == [None]
-    assert link_meshes("robot.yaml") == {}
+    assert [group[0].file for group in link_meshes(ld.load_description(tmp_path / "b.urdf")).values()] == [None]
+    assert link_meshes(Robot("r", (), ())) == {}
 
 
 @pytest.mark.parametrize("write", [binary_stl, ascii_stl, obj, dae])

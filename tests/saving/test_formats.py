@@ -11,10 +11,10 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.cli.app import main
 from liedyn.io.robots.robot_formats import FORMATS, RobotFormat, written_endings
-from liedyn.io.robots.visual_shapes import LinkShape
+from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset
-from liedyn.model.description import Joint, Link, Pose, Robot
-from liedyn.robot_files import link_shapes
+from liedyn.model.description import Joint, Link, LinkShape, LinkVisuals, Pose, Robot
+from liedyn.robot_files import load_description
 
 ROOT = Path(__file__).parents[2]
 ROD = Link("rod", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0.0, 0.1, 0.0, 0.001))
@@ -24,7 +24,7 @@ def read_pendulum(path: Path) -> Robot:
     """{"mass": ...}"""
     mass = json.loads(path.read_text(encoding="utf-8"))["mass"]
     return Robot(path.stem, (replace(ROD, mass=mass),), (Joint("hinge", "continuous", "world", "rod", axes=((0.0, 1.0, 0.0),)),),
-                 source=str(path))
+                 source=str(path), visuals={"rod": LinkVisuals((LinkShape("sphere", (0.1,), Pose()),))})
 
 
 def write_pendulum(robot: Robot, shapes) -> tuple[Subset, str]:
@@ -32,14 +32,10 @@ def write_pendulum(robot: Robot, shapes) -> tuple[Subset, str]:
     return Subset(robot, losses=lost), json.dumps({"mass": robot.links[0].mass, "shapes": sorted(shapes)})
 
 
-def pendulum_shapes(path: Path, visible):
-    return {"rod": (LinkShape("sphere", (0.1,), Pose()),)}, 1
-
-
 @pytest.fixture
 def pendulum(tmp_path, monkeypatch):
     monkeypatch.setitem(FORMATS, "pendulum", RobotFormat("pendulum file", (".pendulum",), read_pendulum, write_pendulum,
-                                                         pendulum_shapes, writes_shapes=True, only_primitives=True))
+                                                         writes_shapes=True))
     path = tmp_path / "robot.pendulum"
     path.write_text(json.dumps({"mass": 2.0}), encoding="utf-8")
     return path
@@ -55,7 +51,7 @@ def test_an_added_format_is_loaded_and_saved(pendulum, tmp_path):
 
 
 def test_an_added_format_has_shapes_and_may_have_a_loops_file(pendulum, tmp_path):
-    assert link_shapes(pendulum)["rod"][0].kind == "sphere"
+    assert link_shapes(load_description(pendulum))["rod"][0].kind == "sphere"
     ld.save(ld.load(pendulum), tmp_path / "drawn.urdf")
     assert "<sphere" in (tmp_path / "drawn.urdf").read_text()
     pendulum.with_name("robot.loops.yaml").write_text("couplings: {still: {terms: {hinge: 1}}}")

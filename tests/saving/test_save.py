@@ -9,10 +9,11 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
+from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import error, quaternion_error, quaternion_of, rpy_of
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate
-from liedyn.robot_files import convert, link_shapes, load_description
+from liedyn.robot_files import convert, load_description
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot
 
 ROOT = Path(__file__).parents[2]
@@ -331,8 +332,8 @@ def test_colours_of_shapes_stay(tmp_path):
     (tmp_path / "a.urdf").write_text('<robot name="a"><link name="one"><visual><geometry><sphere radius="1"/></geometry>'
                                      '<material name="m"><color rgba="0.25 0.5 1 1"/></material></visual></link></robot>')
     ld.save(load_description(tmp_path / "a.urdf"), tmp_path / "b.urdf", lossy=True)
-    assert link_shapes(tmp_path / "b.urdf") == link_shapes(tmp_path / "a.urdf")
-    assert link_shapes(tmp_path / "b.urdf")["one"][0].colour == (0.25, 0.5, 1.0)
+    assert link_shapes(ld.load_description(tmp_path / "b.urdf")) == link_shapes(ld.load_description(tmp_path / "a.urdf"))
+    assert link_shapes(ld.load_description(tmp_path / "b.urdf"))["one"][0].colour == (0.25, 0.5, 1.0)
 
 
 @pytest.mark.parametrize("name", ["ur5.yaml", "asymmetric_body.yaml", "hopper.xml"])
@@ -340,7 +341,7 @@ def test_shapes_for_pictures(name, tmp_path):
     """Primitives stay; a capsule is a cylinder and two spheres."""
     source = ROOT / "robots" / name
     ld.save(load_description(source), tmp_path / "robot.urdf", lossy=True)
-    written, known = link_shapes(tmp_path / "robot.urdf"), link_shapes(source)
+    written, known = link_shapes(ld.load_description(tmp_path / "robot.urdf")), link_shapes(ld.load_description(source))
     assert set(written) == set(known)
     for link, shapes in known.items():
         kinds = [("cylinder", "sphere", "sphere") if one.kind == "capsule" else (one.kind,) for one in shapes]

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -30,6 +30,7 @@ from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO
+from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.description import ONE_DOF, Robot
 from liedyn.model.model import Model, build
@@ -129,9 +130,12 @@ def attached_warnings(trajectory: Trajectory) -> list[str]:
 
 
 def _described_in(robot: Robot, source: str) -> Robot:
-    """The robot with the file `source` as its own."""
+    """The robot with the file `source` as its own, and with what is drawn of that."""
+    visuals = {}
+    with suppress(LiedynError):                                # it may have changed since it was recorded
+        visuals = format_of_file(Path(source)).read(Path(source)).visuals
     loops, couplings = (tuple(replace(one, place=Place(source)) for one in part) for part in (robot.loops, robot.couplings))
-    return replace(robot, loops=loops, couplings=couplings, source=source)
+    return replace(robot, loops=loops, couplings=couplings, source=source, visuals=visuals)
 
 
 def comments_for(header: dict[str, str], model: Model, output: str,

@@ -9,8 +9,9 @@ joint frame. The pose of the child is `origin · motion(q)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -340,6 +341,48 @@ class Actuator:
     place: Place = field(default=Place(), compare=False)
 
 
+Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class LinkShape:
+    """A primitive for drawing. `sizes` [m] are those named in `io.robots.robot_schema.SHAPES`; cylinder and capsule lie along z.
+    pose: of the shape in the link."""
+
+    kind: str
+    sizes: tuple[float, ...]
+    pose: Pose
+    colour: Colour | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMesh:
+    """A mesh for drawing, scaled and placed in the frame of a link. name: as in the robot file; colour None: that of the mesh
+    file; file: where `io.robots.visual_shapes.link_meshes` found it."""
+
+    name: str
+    pose: Pose
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    colour: Colour | None = None
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkVisuals:
+    """What a robot file has of a link for drawing.
+
+    shapes     visible primitives
+    collision  primitives of collisions
+    meshes     visible meshes
+    complete   whether `shapes` are all that the file has
+    """
+
+    shapes: tuple[LinkShape, ...] = ()
+    collision: tuple[LinkShape, ...] = ()
+    meshes: tuple[LinkMesh, ...] = ()
+    complete: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class RobotWarning:
     """Something computable but doubtful. `code` is a short fixed word, `element` the link or joint."""
@@ -377,6 +420,7 @@ class Robot:
     couplings: tuple[Coupling, ...] = ()
     warnings: tuple[RobotWarning, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
+    visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that the file draws
 
     def __repr__(self) -> str:
         """Short: the fields hold the robot whole."""

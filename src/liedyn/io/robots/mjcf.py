@@ -4,12 +4,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import Place, nearest
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
@@ -20,9 +21,8 @@ from liedyn.io.robots.mjcf_geometry import (
     rotate,
     shape_of,
 )
-from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Pose, Robot, RobotWarning
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, RobotWarning
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
@@ -247,19 +247,21 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
             tree.count(f"{kind}s")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
-                 warnings=_findings(root, tree), source=os.fspath(path))
+                 warnings=_findings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
 
 
-def mjcf_shapes(path: str | os.PathLike) -> tuple[dict[str, tuple[LinkShape, ...]], int]:
-    """Primitives by link, of a file that has been read without an error: of the groups that MuJoCo's viewer shows; of a link
-    without, those of the others. And how many links have geoms, meshes included."""
-    tree, found = _bodies(read_mjcf_tree(path)), {}
+def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
+    """Primitives of the groups that MuJoCo's viewer shows; of a link without, those of the others."""
+    found = {}
     for name, geoms in tree.geoms.items():
-        drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
+        drawn = []
+        with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
+            drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
         shapes = [(seen, one) for seen, one in drawn if one is not None]
-        if shapes:
-            found[name] = tuple(one for seen, one in shapes if seen) or tuple(one for _, one in shapes)
-    return found, sum(map(bool, tree.geoms.values()))
+        visible = tuple(one for seen, one in shapes if seen) or tuple(one for _, one in shapes)
+        if geoms:
+            found[name] = LinkVisuals(visible, complete=False)
+    return found
 
 
 def _bodies(root: XmlElement) -> BodyTree:

@@ -9,9 +9,8 @@ import numpy as np
 
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
-from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.xml_elements import LocatedText, XmlElement
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Vector
+from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------

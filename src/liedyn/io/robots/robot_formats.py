@@ -5,18 +5,17 @@ Readers and writers are imported when they are used, so that the table is availa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from liedyn.errors import ModelError, Place
 
 if TYPE_CHECKING:
-    from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape
     from liedyn.io.robots.write_robot_yaml import Subset
-    from liedyn.model.description import Robot
+    from liedyn.model.description import LinkShape, Robot
 
     Shapes = Mapping[str, tuple[LinkShape, ...]]         # by link
 
@@ -27,17 +26,13 @@ class RobotFormat:
 
     title            the format in texts
     endings          of file names, in lower case, with the dot
-    read             robot of a file, not yet validated; with `has_keys`, also after overrides
+    read             robot of a file, not yet validated, with what is drawn of it; with `has_keys`, also after overrides
     write            the part of a robot that the format can describe, and the text of the file, from the robot and shapes for
                      drawing; None: the format is only read
-    link_shapes      shapes of the links of a file, by link, and how many links have shapes or meshes; links in the container have
-                     visible meshes
-    link_meshes      meshes of a file, by link, that are searched for in folders
     ambiguous        other endings that files may have, where no other format claims the file
     matches          whether a file with one of `endings` is of this format; None: all of them are
     has_keys         whether a file is read by keys, which overrides replace
     has_constraints  whether loops and couplings are in the file, not in a loops file next to it
-    only_primitives  whether all shapes that files may have are primitives for drawing
     writes_shapes    whether files that are written show the shapes
     """
 
@@ -45,13 +40,10 @@ class RobotFormat:
     endings: tuple[str, ...]
     read: Callable[..., Robot]
     write: Callable[[Robot, Shapes], tuple[Subset, str]] | None = None
-    link_shapes: Callable[[Path, Container[str]], tuple[Shapes, int]] = lambda path, visible: ({}, 0)
-    link_meshes: Callable[[Path, Any], dict[str, tuple[LinkMesh, ...]]] = lambda path, folders: {}
     ambiguous: tuple[str, ...] = ()
     matches: Callable[[Path], bool] | None = None
     has_keys: bool = False
     has_constraints: bool = False
-    only_primitives: bool = False
     writes_shapes: bool = False
 
 
@@ -68,16 +60,6 @@ def _write_urdf(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
     return subset, urdf(subset.robot, shapes)
 
 
-def _urdf_shapes(path: Path, visible: Container[str]) -> tuple[Shapes, int]:
-    from liedyn.io.robots.visual_shapes import shapes_of_urdf
-    return shapes_of_urdf(path, visible)
-
-
-def _urdf_meshes(path: Path, folders: Any) -> dict[str, tuple[LinkMesh, ...]]:
-    from liedyn.io.robots.visual_shapes import meshes_of_urdf
-    return meshes_of_urdf(path, folders)
-
-
 def _read_yaml(path: Path, overrides: tuple[str, ...] = ()) -> Robot:
     from liedyn.io.robots.robot_yaml import read_robot_yaml
     return read_robot_yaml(path, overrides)
@@ -87,12 +69,6 @@ def _write_yaml(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
     from liedyn.io.robots.write_robot_yaml import as_yaml, robot_yaml
     subset = as_yaml(robot)
     return subset, robot_yaml(subset.robot)
-
-
-def _yaml_shapes(path: Path, visible: Container[str]) -> tuple[Shapes, int]:
-    from liedyn.io.robots.visual_shapes import shapes_of_yaml
-    shapes = shapes_of_yaml(path)
-    return shapes, len(shapes)
 
 
 def _is_mjcf(path: Path) -> bool:
@@ -105,17 +81,10 @@ def _read_mjcf(path: Path) -> Robot:
     return read_mjcf(path)
 
 
-def _mjcf_shapes(path: Path, visible: Container[str]) -> tuple[Shapes, int]:
-    from liedyn.io.robots.mjcf import mjcf_shapes
-    return mjcf_shapes(path)
-
-
 FORMATS: dict[str, RobotFormat] = {
-    "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _urdf_shapes, _urdf_meshes, ambiguous=(".xml", ".xacro"),
-                        writes_shapes=True),
-    "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, _yaml_shapes, has_keys=True,
-                        has_constraints=True, only_primitives=True),
-    "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, link_shapes=_mjcf_shapes, matches=_is_mjcf),
+    "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, ambiguous=(".xml", ".xacro"), writes_shapes=True),
+    "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True),
+    "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf),
 }
 
 

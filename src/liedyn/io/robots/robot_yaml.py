@@ -21,6 +21,7 @@ from liedyn.io.robots.robot_schema import (
     rotated_inertia,
     uniform,
 )
+from liedyn.io.robots.visual_shapes import visuals_of_yaml
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.description import (
@@ -167,7 +168,7 @@ def read_robot_yaml(path: str | os.PathLike, overrides: Iterable[str] = ()) -> R
                  joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),
                  base=ROBOT.value(given, "base", "fixed"), gravity=ROBOT.value(given, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=read_loops(root), couplings=read_couplings(root),
-                 source=os.fspath(path))
+                 source=os.fspath(path), visuals=visuals_of_yaml(root.require("links").mapping()))
 
 
 # links --------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 urdf-parser-py alone accepts entities, knows no lines, prints to stderr and stops at tags that real files carry. So it is
 given a tree that holds only what it knows, with every attribute checked and the defaults of the URDF format filled in.
-Meshes and `package://` are never looked for: dynamics does not need them.
+Files of meshes and `package://` are not searched for: dynamics does not need them.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.robot_yaml import ElementPlace
+from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
 from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot, RobotWarning
 
@@ -60,7 +61,7 @@ def read_urdf(path: str | os.PathLike) -> Robot:
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
-                 warnings=tuple(reader.warnings), source=file)
+                 warnings=tuple(reader.warnings), source=file, visuals=visuals_of_urdf(root))
 
 
 def _parse(name: str, elements: list[ElementTree.Element]):
@@ -166,7 +167,7 @@ def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:
 
 def _check_numbers(text: str, count: int, element: XmlElement, key: str, place: Place) -> None:
     words = text.split()
-    if len(words) == count and all(_NUMBER.match(word) and math.isfinite(float(word)) for word in words):
+    if len(words) == count and all(map(_NUMBER.match, words)) and all(map(math.isfinite, map(float, words))):
         return
     here, expected = _attribute_place(element, key, place), "a number" if count == 1 else f"{count} numbers"
     bad = next((word for word in words if not (_NUMBER.match(word) and math.isfinite(float(word)))), "")

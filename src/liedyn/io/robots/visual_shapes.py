@@ -1,78 +1,96 @@
-"""Shapes of the links of a robot file, for drawing: uniform bodies of a robot YAML, primitives of a URDF."""
+"""What robot files have for drawing: uniform bodies of a robot YAML, primitives and meshes of a URDF."""
 from __future__ import annotations
 
 import math
 import os
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from liedyn.errors import ModelError
 from liedyn.io.robots.robot_schema import LINK, SHAPES
-from liedyn.io.robots.xml_elements import XmlElement, read_urdf_tree
-from liedyn.io.yaml_nodes import read_yaml
-from liedyn.model.description import Pose
+from liedyn.io.robots.xml_elements import XmlElement
+from liedyn.io.yaml_nodes import Node
+from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot
 
-Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
 Materials = Mapping[str | None, Colour | None]
-_URDF = {"box": "size", "sphere": "radius", "cylinder": "radius length", "capsule": "radius length"}
+_URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 
 
-@dataclass(frozen=True, slots=True)
-class LinkShape:
-    """`sizes` [m] are those named in `io.robots.robot_schema.SHAPES`; cylinder and capsule lie along z. pose: of the shape in the
-link;
-    colour: red, green, blue from 0 to 1 of a URDF's material."""
-
-    kind: str
-    sizes: tuple[float, ...]
-    pose: Pose
-    colour: Colour | None = None
+def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
+    """Primitives by link; none of links without one. Those of collisions for a link that has no others and is not among the
+    `visible` ones."""
+    found = {link: one.shapes or (() if link in visible else one.collision) for link, one in robot.visuals.items()}
+    return {link: shapes for link, shapes in found.items() if shapes}
 
 
-def shapes_of_urdf(path: str | os.PathLike, visible: Container[str] = ()) -> tuple[dict[str, tuple[LinkShape, ...]], int]:
-    """The primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. And how many
-    links have shapes, meshes included."""
-    root = read_urdf_tree(path)
-    materials, found = materials_of(root), {}
-    for link in root.every("link"):
-        shapes = _primitives(link, "visual", materials)
-        shapes = shapes or (() if link.text("name") in visible else _primitives(link, "collision", {}))
-        if shapes:
-            found[link.text("name")] = shapes
-    return found, sum(any(part.tag in ("visual", "collision") for part in link.children) for link in root.every("link"))
+def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+    """Meshes by link, with their files, where they are found. They are not read here.
+
+    `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a folder above the robot file, or part.stl in one
+    that is itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+    """
+    meshes = {link: one.meshes for link, one in robot.visuals.items() if one.meshes}
+    if not meshes:
+        return {}
+    path = Path(robot.source or "")
+    places = [*map(Path, folders), *path.absolute().parents, *_of_ros()]
+    return {link: tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in group) for link, group in meshes.items()}
 
 
-def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
+def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
+    """Of the links of a robot YAML that has been read without an error."""
     found = {}
-    for name, node in read_yaml(path, ModelError).require("links").mapping().items():
-        values = LINK.values(node)
-        if "shape" in values:
+    for name, node in links.items():
+        if node.get("shape"):
+            values = LINK.values(node)
             at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
-            found[name] = (LinkShape(*values["shape"], Pose.from_xyz_rpy(at, rpy)),)
+            found[name] = LinkVisuals((LinkShape(*values["shape"], Pose.from_xyz_rpy(at, rpy)),))
     return found
 
 
-def _primitives(link: XmlElement, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
-    """What cannot be read is passed over: it is decoration."""
-    shapes = []
-    for part in link.every(tag):
-        pose = pose_of(part)
-        for kind, names in _URDF.items():
-            geometry = part.first("geometry", kind)
-            if geometry is not None and pose:
-                sizes = numbers_of(" ".join(geometry.text(name, "") for name in names.split()), len(SHAPES[kind]))
-                if sizes and min(sizes) > 0:
-                    shapes.append(LinkShape(kind, sizes, pose, colour_of(part, materials)))
-    return tuple(shapes)
+def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
+    """Of the <robot> of a URDF. What cannot be read is left out: it is decoration."""
+    materials, found = materials_of(robot), {}
+    for link in robot.every("link"):
+        visual, collision = ([_drawn(part, names) for part in link.children if part.tag == tag]
+                             for tag, names in (("visual", materials), ("collision", {})))
+        if visual or collision:
+            shapes, other = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
+            meshes = tuple(mesh for _, group in visual for mesh in group)
+            found[link.text("name")] = LinkVisuals(shapes, other, meshes, not collision and len(shapes) == len(visual))
+    return found
 
 
-def pose_of(visual: XmlElement) -> Pose | None:
-    """Of a URDF's <visual> or <collision> in the link; None of one that cannot be read."""
-    origin = visual.first("origin")
-    xyz, rpy = (numbers_of(origin.text(key, "0 0 0") if origin else "0 0 0", 3) for key in ("xyz", "rpy"))
+def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], list[LinkMesh]]:
+    """Primitives and the mesh of a <visual> or <collision>."""
+    shapes, meshes, solids = [], [], {}
+    for geometry in part.every("geometry"):
+        for solid in geometry.children:
+            solids.setdefault(solid.tag, solid)
+    pose = _pose_of(part.first("origin")) if solids else None
+    if pose is None:
+        return shapes, meshes
+    colour = _colour_of(part.first("material"), materials)
+    for kind, names in _URDF.items():
+        if kind in solids:
+            sizes = numbers_of(" ".join(solids[kind].text(name, "") for name in names), len(SHAPES[kind]))
+            if sizes and min(sizes) > 0:
+                shapes.append(LinkShape(kind, sizes, pose, colour))
+    name = solids["mesh"].text("filename") if "mesh" in solids else None
+    if name:
+        scale = numbers_of(solids["mesh"].text("scale", "1 1 1"), 3)
+        if scale and 0.0 not in scale:
+            meshes.append(LinkMesh(name, pose, scale, colour))
+    return shapes, meshes
+
+
+def _pose_of(origin: XmlElement | None) -> Pose | None:
+    """None of an <origin> that cannot be read."""
+    if origin is None:
+        return Pose()
+    xyz, rpy = (numbers_of(origin.text(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
     return Pose.from_xyz_rpy(xyz, rpy) if xyz and rpy else None
 
 
@@ -92,9 +110,8 @@ def materials_of(robot: XmlElement) -> Materials:
     return {material.text("name"): colour for material in reversed(every) if (colour := _colour(material))}
 
 
-def colour_of(visual: XmlElement, materials: Materials) -> Colour | None:
-    """None of a visual without a material, or with one that has no colour."""
-    material = visual.first("material")
+def _colour_of(material: XmlElement | None, materials: Materials) -> Colour | None:
+    """None without a material, or of one that has no colour."""
     return None if material is None else _colour(material) or materials.get(material.text("name"))
 
 
@@ -107,51 +124,9 @@ def _colour(material: XmlElement) -> Colour | None:
     return red, green, blue
 
 
-# link meshes ------------------------------------------------------------------------------------------------------------
-
-# Meshes that a URDF names in <visual>, for drawing: where the files are, and how they are placed. They are not read here.
+# The files of meshes ----------------------------------------------------------------------------------------------------
 
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkMesh:
-    """A mesh file, scaled and placed in the frame of a link. file: None where none is found; colour: red, green, blue from 0 to 1
-    of the URDF's material, None: the file's own."""
-
-    name: str
-    file: Path | None
-    pose: Pose
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    colour: Colour | None = None
-
-
-def meshes_of_urdf(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
-    """Meshes by link, of a URDF file that has been loaded without an error.
-
-    `package://robot/part.stl` is robot/part.stl in one of the `roots` or in a folder above the file, or part.stl in one that is
-    itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
-    """
-    robot = read_urdf_tree(path)
-    materials = materials_of(robot)
-    folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
-    found = {}
-    for link in robot.every("link"):
-        meshes = tuple(mesh for visual in link.every("visual") if (mesh := _mesh(visual, materials, Path(path), folders)))
-        if meshes:
-            found[link.text("name")] = meshes
-    return found
-
-
-def _mesh(visual: XmlElement, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
-    """What cannot be read is passed over: it is decoration."""
-    mesh, pose = visual.first("geometry", "mesh"), pose_of(visual)
-    if mesh is None or not mesh.text("filename") or not pose:
-        return None
-    scale = numbers_of(mesh.text("scale", "1 1 1"), 3)
-    if not scale or 0.0 in scale:
-        return None
-    return LinkMesh(mesh.text("filename"), _file(mesh.text("filename"), path, folders), pose, scale, colour_of(visual, materials))
 
 
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:

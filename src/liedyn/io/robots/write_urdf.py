@@ -9,9 +9,20 @@ import numpy as np
 
 from liedyn.errors import shown
 from liedyn.io.robots.robot_schema import written_limit
-from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import (
+    IDENTITY,
+    STANDARD_GRAVITY,
+    WORLD,
+    Coordinate,
+    Coupling,
+    Joint,
+    Link,
+    LinkShape,
+    Mimic,
+    Pose,
+    Robot,
+)
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.model import base_joint_name, joint_screws
 from liedyn.model.validate import normalize_axes

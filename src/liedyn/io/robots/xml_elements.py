@@ -54,12 +54,10 @@ class XmlElement:
     def every(self, tag: str) -> Iterable[XmlElement]:
         return (child for child in self.children if child.tag == tag)
 
-    def first(self, tag: str, *path: str) -> XmlElement | None:
-        """The first descendant along a path of tags."""
-        for child in self.every(tag):
-            found = child.first(*path) if path else child
-            if found is not None:
-                return found
+    def first(self, tag: str) -> XmlElement | None:
+        for child in self.children:
+            if child.tag == tag:
+                return child
         return None
 
     def within(self, tag: str) -> Iterable[XmlElement]:
@@ -139,12 +137,12 @@ class _RootTag(Exception):
     """Ends reading at the first element."""
 
 
-def read_xml(path: str | os.PathLike, deepest: int, keeps: Callable[[str, list[XmlElement | None], Callable[[], Place]], bool]
-             = lambda tag, open, place: True) -> XmlElement:
+def read_xml(path: str | os.PathLike, deepest: int,
+             keeps: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True) -> XmlElement:
     """The root of a file with at most `deepest` levels; raises ModelError with the line.
 
-    keeps: whether the tree has an element, from its tag, the elements that are open (None: left out) and its place; may raise.
-    The children of an element that is left out are left out, too."""
+    keeps: whether the tree has an element, with all that it contains, from its tag, the elements that are open and its place; may
+    raise."""
     file, open, roots = os.fspath(path), [], []
     parser = expat.ParserCreate()
 
@@ -154,12 +152,13 @@ def read_xml(path: str | os.PathLike, deepest: int, keeps: Callable[[str, list[X
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open) >= deepest:
             raise ModelError("too deeply nested", place=place(), expected=f"at most {deepest} levels")
-        element = None
-        if keeps(tag, open, place) and not (open and open[-1] is None):
+        if (open and open[-1] is None) or not keeps(tag, open, place):
+            open.append(None)                              # left out
+        else:
             line = parser.CurrentLineNumber
             element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line)
             (open[-1].children if open else roots).append(element)
-        open.append(element)
+            open.append(element)
 
     def doctype(*_) -> None:
         raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=place(), expected="plain XML")
@@ -212,13 +211,13 @@ def read_urdf_tree(path: str | os.PathLike) -> XmlElement:
     return root
 
 
-def _is_urdf(tag: str, open: list[XmlElement | None], place: Callable[[], Place]) -> bool:
+def _is_urdf(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bool:
     if not open:
         _check_robot(tag, place())
         return True
     if ":" not in tag:
         return len(open) > 1 or tag in _READ
-    in_shape = open[-1] is None or any(element.tag in _SHAPES for element in open)
+    in_shape = any(element.tag in _SHAPES for element in open)
     if not in_shape and tag.startswith("xacro:") and tag not in _NO_PARTS:
         raise ModelError("a xacro macro that is not expanded", place=place(), found=f"<{tag}>", hint=XACRO_HINT)
     return False

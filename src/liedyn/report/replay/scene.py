@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.errors import ComputationError, LiedynError, UsageError
-from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape
-from liedyn.model.description import FREE, WORLD, Link
+from liedyn.errors import ComputationError, UsageError
+from liedyn.io.robots.visual_shapes import link_meshes, link_shapes
+from liedyn.model.description import FREE, WORLD, Link, LinkMesh, LinkShape
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
 from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
-from liedyn.robot_files import link_meshes, link_shapes
 
 GROUND = -1                             # the body of what does not move
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
@@ -104,11 +103,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
 
 
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]]:
-    """Solids (kind, pose in the link, sizes, colour) by link, of the file that the robot came from, where it is still there."""
-    try:
-        found = link_shapes(model.source, visible=meshes) if model.source is not None else {}
-    except (LiedynError, OSError, ValueError):
-        return {}
+    """Solids (kind, pose in the link, sizes, colour) by link, of the file that the robot came from."""
+    found = link_shapes(model.description, visible=meshes)
     return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in found.items()
             if link in model.link_names}
 
@@ -218,8 +214,8 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
 
     roots: folders in which `package://` is looked for. Raises UsageError where there is nothing to draw or to read it with.
     """
-    sources = dict.fromkeys(str(model.source) for model in models if model.source)
-    links = {source: link_meshes(source, roots) for source in sources}
+    robots = {str(model.source): model.description for model in models if model.source}
+    links = {source: link_meshes(robot, roots) for source, robot in robots.items()}
     named = [mesh for of_file in links.values() for group in of_file.values() for mesh in group]
     if not named:
         raise UsageError(f"{', '.join(links) or 'the robot'} names no meshes: a URDF does in <visual>")
@@ -244,11 +240,7 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
 
 def hint_of_meshes(model: Model) -> tuple[str, ...]:
     """What to say where meshes of a robot could be drawn and are not."""
-    try:
-        found = link_meshes(model.source) if model.source else {}
-    except (LiedynError, OSError, ValueError):                  # changed since it was loaded
-        return ()
-    count = sum(mesh.file is not None for group in found.values() for mesh in group)
+    count = sum(mesh.file is not None for group in link_meshes(model.description).values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
     return (f"the robot file has {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
 
