@@ -348,7 +348,7 @@ def test_a_joints_own_functions_check_their_arguments():
     assert refused(ld.ShapeError, ld.joint_motion, model, "base", model.neutral()[:7], [1.0]) == (
         "v of 'base' has the wrong shape; found (1,), expected (…, 6)")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, np.nan, 0, 0, 0, 1]) == (
-        "q of 'base' contains NaN or infinite values")
+        "q[2] (base.pz) is not finite; found nan")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, 0, 0, 0, 0, 2]) == (
         "the quaternion of joint 'base' is not of unit norm; found |q| = 2, expected 1 within 5e-10 (normalize it first)")
 

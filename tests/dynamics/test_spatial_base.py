@@ -113,11 +113,11 @@ def test_errors():
         ld.body_wrenches(q, V, V[:, :3])
     with pytest.raises(ld.ShapeError, match="wrenches to order 3 need twists to order 2 at least; found 2 of them, expected 3"):
         ld.spatial_wrenches(q, V[:2], V)
-    with pytest.raises(ld.ConfigurationError, match="twists contains NaN or infinite values"):
+    with pytest.raises(ld.ConfigurationError, match=r"twists\[0, 0\] is not finite; found nan"):
         ld.spatial_twists(q, np.full((1, 6), np.nan))
     with pytest.raises(ld.ConfigurationError, match="the quaternion of joint 'base' is not of unit norm"):
         ld.spatial_twists(2 * q, V)
-    with pytest.raises(ld.ConfigurationError, match="base contains NaN"):
+    with pytest.raises(ld.ConfigurationError, match=r"base\[0\] is not finite; found nan"):
         ld.spatial_twists(q * np.nan, V)
     for wrong in (2 * T, T * np.nan, np.diag([1.0, 1, -1, 1])):
         with pytest.raises(ld.ConfigurationError, match="base is not a pose; found a rotation R with"):

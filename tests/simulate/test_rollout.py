@@ -276,7 +276,7 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"dt": 0.0}, ld.UsageError, "dt is not a step; found 0.0"),
     ({"steps": 0}, ld.UsageError, "steps is not a number of steps; found 0"),
     ({"every": 1.5}, ld.UsageError, "every is not a number of steps; found 1.5"),
-    ({"q0": [0.0, np.nan]}, ld.ConfigurationError, r"q0\[1\] of run 0 is not finite"),
+    ({"q0": [0.0, np.nan]}, ld.ConfigurationError, r"q0\[1\] \(elbow\) is not finite; found nan"),
     ({"tau": np.zeros((3, 5, 2))}, ld.ShapeError, "tau has the wrong number of steps; found 5, expected 12 or 1"),
     ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, ld.ShapeError, r"axes of runs do not match: q0 \(3, 2\), v0 \(4, 2\)"),
     ({"out": (np.zeros((3, 2)), np.zeros((13, 2)))}, ld.ShapeError, r"out\[0\] has the wrong shape; found \(3, 2\), expected"),

@@ -9,12 +9,13 @@ from liedyn.analysis.linear_system import LinearSystem
 from liedyn.arrays import Array
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.calls import check_finite
 from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import integrate, jacobian
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import evaluate_state
@@ -72,9 +73,7 @@ def static_setup(model: Model, q=None, tau=None, passive: bool = True) -> Linear
     tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     if tau.ndim != 1:
         raise ShapeError(f"tau must be a single set of forces; found tau of shape {tau.shape}")
-    if not np.isfinite(tau).all():
-        k = int(np.argmin(np.isfinite(tau)))
-        raise ConfigurationError(f"tau[{k}] is not finite; found {tau[k]}")
+    check_finite("tau", tau, model.v_names)
     forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in tau[joint.v]))) for joint in model.joints)
     setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces, assemble=q is None), model)
     if q is None:

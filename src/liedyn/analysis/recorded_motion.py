@@ -27,6 +27,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
+from liedyn.dynamics.batching.calls import check_finite, find_non_unit_quaternion
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO
@@ -481,9 +482,10 @@ def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passiv
             raise ShapeError(f"{name} has the wrong shape; found {arrays[name].shape}, expected ({len(t)}, {columns})")
     F = wrenches(model, f_ext)
     F = None if F is None else np.broadcast_to(F, (len(t), *F.shape[-2:]))
+    names = {"q": model.q_names, **dict.fromkeys(("tau", "v", "a"), model.v_names)}
     for name, x in {"t": t, **arrays, "f_ext": F}.items():
-        if x is not None and not np.isfinite(x).all():
-            raise ConfigurationError(f"{name} is not finite at index {np.argwhere(~np.isfinite(x))[0].tolist()}")
+        if x is not None:
+            check_finite(name, x, names.get(name, ()), x.ndim - 1, "row")
     back = np.flatnonzero(np.diff(t) <= 0)
     if len(back):
         k = int(back[0]) + 1
@@ -528,11 +530,9 @@ def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
     """The first quaternion in samples q (N, nq) that is not of unit norm: joint, row, norm."""
     for joint in model.joints:
         if joint.kind != ONE_DOF:
-            with np.errstate(over="ignore"):
-                norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            bad = np.flatnonzero(np.abs(norms - 1) > _UNIT_NORM)
-            if len(bad):
-                return joint.name, int(bad[0]), float(norms[bad[0]])
+            found = find_non_unit_quaternion(q[:, joint.q.stop - 4:joint.q.stop], _UNIT_NORM)
+            if found:
+                return joint.name, *found
     return None
 
 

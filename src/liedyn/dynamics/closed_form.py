@@ -18,8 +18,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.batching.calls import check_configuration
-from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.dynamics.batching.calls import check_configuration, check_finite
+from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import FREE, NV
@@ -429,8 +429,7 @@ def as_single_state(name: str, x, *shape: int) -> Array:
     x = as_array(x, name, shape)
     if x.shape != shape:
         raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected {shape}")
-    if not np.isfinite(x).all():
-        raise ConfigurationError(f"{name} contains NaN or infinite values")
+    check_finite(name, x, n_axes=len(shape))
     return x
 
 

@@ -12,7 +12,7 @@ from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_s
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
 from liedyn.dynamics.dynamics import raise_for_constraints
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
-from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.errors import ShapeError
 from liedyn.kernels.directional_derivatives import (
     hybrid_directions,
     hybrid_directions_workspace_size,
@@ -242,8 +242,8 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInpu
     own, state = broadcast_states(model, {**state, "f_ext": f_ext})
     changes, twists = _parameter_tangents(model, parameters)
     dF = wrenches(model, df_ext, "df_ext")
-    if dF is not None and not np.isfinite(dF).all():
-        raise ConfigurationError("df_ext contains NaN or infinite values")
+    if dF is not None:
+        check_finite("df_ext", dF, n_axes=2)
     if f_ext is not None and twists is not None:                        # a wrench moves with its link
         dF = _wrench_derivative(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
     rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
@@ -295,8 +295,7 @@ def _parameter_tangents(model, parameters):
         raise ShapeError(f"parameters is a dict of rates by name; found {type(parameters).__name__}")
     inputs = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
     for name, x in inputs.items():
-        if not np.isfinite(x).all():
-            raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
+        check_finite(f"parameters[{name!r}]", x, n_axes=0)
     size, twists = tangent_sizes(model)
     out = np.zeros((*common_leading_axes(*((f"parameters[{name!r}]", x, 0) for name, x in inputs.items())), size + twists))
     for name, x in inputs.items():

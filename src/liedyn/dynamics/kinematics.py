@@ -6,8 +6,8 @@ from scipy.spatial.transform import Rotation
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in_frame
-from liedyn.dynamics.batching.calls import check_quaternion, evaluate, handle_failed_states
-from liedyn.errors import ComputationError, ConfigurationError
+from liedyn.dynamics.batching.calls import check_finite, check_quaternion, evaluate, handle_failed_states
+from liedyn.errors import ComputationError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
     POSES,
@@ -539,8 +539,8 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
     joint = model.joint(name)
     q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))
     v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
-    if not (np.isfinite(q).all() and np.isfinite(v).all()):
-        raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} contains NaN or infinite values")
+    check_finite("q", q, model.q_names[joint.q])
+    check_finite("v", v, model.v_names[joint.v])
     if joint.kind == ONE_DOF:
         return _screw_motion(joint, q, v)
     check_quaternion(name, q[-4:])

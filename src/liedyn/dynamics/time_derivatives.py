@@ -371,8 +371,7 @@ def _taylor(name: str, x) -> np.ndarray:
     x = as_array(x, name, (6,))
     if x.ndim < 2:
         raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, k, 6): derivatives of order 0 … k - 1")
-    if not np.isfinite(x).all():
-        raise ConfigurationError(f"{name} contains NaN or infinite values")
+    check_finite(name, x, n_axes=2)
     return x / _factorials(x.shape[-2])
 
 
@@ -380,10 +379,8 @@ def _pose(base) -> np.ndarray:
     """Return (..., 4, 4) from either form."""
     q = as_array(base, "base", ())
     if q.ndim and q.shape[-1] == 7:
-        if not np.isfinite(q).all():
-            raise ConfigurationError("base contains NaN or infinite values")
-        for u in q[..., 3:].reshape(-1, 4):
-            check_quaternion("base", u)
+        check_finite("base", q)
+        check_quaternion("base", q[..., 3:])
         T = np.zeros((*q.shape[:-1], 4, 4))
         T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = rotation(q[..., 3:]), q[..., :3], 1.0
         return T

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import ArrayLike
-from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
+from liedyn.dynamics.batching.calls import check_configuration, check_finite
 from liedyn.dynamics.constraints.assembly import singular_state_warnings
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
@@ -21,7 +22,6 @@ from liedyn.dynamics.constraints.constraints import (
     independent_equations,
 )
 from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
-from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
@@ -99,38 +99,28 @@ class RolloutInputs:
     def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: ContactSettings | None = None,
                  a=None, prescribed=None):
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
-        q0, v0 = as_array(to_numpy(q0), "q0", (model.nq,)), as_array(to_numpy(v0), "v0", (model.nv,))
         self.policy = tau if callable(tau) else None
-        tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(to_numpy(tau), "tau", (model.nv,))
-        tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
         if a is not None and prescribed is None:
             raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
-        a = np.zeros((1, model.nv)) if a is None else as_array(to_numpy(a), "a", (model.nv,))
-        a = a.reshape(1, -1) if a.ndim == 1 else a
-        tau, a = np.where(self.masks.all(axis=0), 0.0, tau), np.where(self.masks.any(axis=0), a, 0.0)        # what is read
-        named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2), ("a", a, 2)]
-        if last is not None:
-            named.append(("last", np.asarray(last), 0))
         setpoints = [] if feedback is None else _feedback(model, feedback, steps)
-        named += setpoints
-        robot = np.arange(len(variants)) if variants else np.zeros((), dtype=np.int64)
-        try:
-            lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), robot.shape)
-        except ValueError:
-            shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
-            also = f", {len(variants)} variants" if variants else ""
-            raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
+        named = [("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1), ("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1),
+                 ("tau", self._series("tau", None if self.policy else tau, ~self.masks.all(axis=0)), 2),
+                 ("a", self._series("a", a, self.masks.any(axis=0)), 2), *setpoints]
+        others = [] if last is None else [("last", np.asarray(last), 0)]
+        if variants:
+            others.append(("variants", np.arange(len(variants)), 0))
+        self.lead = common_leading_axes(*named, *others, axes="the axes of runs")
+        self.count = prod(self.lead)
         for name, x, _ in setpoints[1:]:
-            _check_not_both(name, x, lead, steps)
-        self.lead, self.count = lead, prod(lead)
-        self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
-        rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
-                for name, x, own in named}
-        _check_finite({name: x for name, x in rows.items() if name != "last"})
+            _check_not_both(name, x, self.lead, steps)
+        rows = {name: self._runs(x, n_axes) for name, x, n_axes in named + others}
+        self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))             # of each run, among the variants
+        coordinates = {"q0": model.q_names, "feedback.setpoint_q": model.q_names, "feedback.gain": ()}
+        for name, _, n_axes in named:
+            check_finite(name, rows[name], coordinates.get(name, model.v_names), n_axes, "run")
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
-        if model.nq > model.nv:
-            integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
+        check_configuration(model, self.q, "q0", "run")
         self.warnings: list[str] = []                                      # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
         self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs of `run_sequentially`
@@ -141,6 +131,16 @@ class RolloutInputs:
         self.pattern = self.setpoints = None
         if feedback is not None:
             self._bind_feedback(rows)
+
+    def _series(self, name: str, x, read) -> np.ndarray:
+        """Return (…, 1 or S, nv) of what is given for each step or for all, with zeros where `read` (nv,) is False."""
+        x = np.zeros(self.model.nv) if x is None else as_array(to_numpy(x), name, (self.model.nv,))
+        return np.where(read, x[None] if x.ndim == 1 else x, 0.0)
+
+    def _runs(self, x, n_axes: int) -> np.ndarray:
+        """Return x (…, its last n axes) with one row for each run."""
+        own = x.shape[x.ndim - n_axes:]
+        return np.broadcast_to(x, self.lead + own).reshape(self.count, *own)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
@@ -196,7 +196,7 @@ class RolloutInputs:
         gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
         self.pattern = (gain != 0.0).any(axis=0)
         fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
-        integrate(self.model, fixed[0], np.zeros(self.model.nv))
+        check_configuration(self.model, fixed[0], "feedback.setpoint_q", "run")
         self.gains = gain[:, self.pattern]
         self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
         self.setpoints = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
@@ -309,10 +309,3 @@ def to_numpy(x):
         return np.from_dlpack(x)
     except (RuntimeError, BufferError, TypeError):             # on another device, or with gradients: as its own conversion says
         return np.asarray(x)
-
-
-def _check_finite(rows: dict[str, np.ndarray]) -> None:
-    for name, x in rows.items():
-        if not np.isfinite(x).all():
-            run, *place = bad = np.argwhere(~np.isfinite(x))[0]
-            raise ConfigurationError(f"{name}[{', '.join(map(str, place))}] of run {run} is not finite; found {x[tuple(bad)]}")

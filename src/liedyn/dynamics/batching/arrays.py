@@ -80,7 +80,7 @@ def broadcast_arrays(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ..
     return lead, out
 
 
-def common_leading_axes(*named: tuple[str, np.ndarray, int]) -> tuple[int, ...]:
+def common_leading_axes(*named: tuple[str, np.ndarray, int], axes: str = "leading axes") -> tuple[int, ...]:
     """Leading axes to which all can be broadcast, or a ShapeError."""
     leads = [array.shape[:array.ndim - state_axes] for _, array, state_axes in named]
     if leads and all(lead == leads[0] for lead in leads):
@@ -89,7 +89,7 @@ def common_leading_axes(*named: tuple[str, np.ndarray, int]) -> tuple[int, ...]:
         return np.broadcast_shapes(*leads)
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array, _ in named)
-        raise ShapeError(f"leading axes do not match: {shapes}") from None
+        raise ShapeError(f"{axes} do not match: {shapes}") from None
 
 
 def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> np.ndarray | None:

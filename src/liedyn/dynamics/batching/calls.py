@@ -249,35 +249,47 @@ def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arr
     raise ShapeError("arguments have the wrong shape")
 
 
-def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...]) -> None:
-    """ConfigurationError that names the first number of x that is not finite, if there is one. x: (…, coordinates), or
-    (…, rows, coordinates) of …_derivatives."""
+def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...] = (), n_axes: int = 1, item: str = "state") -> None:
+    """ConfigurationError that names the first number of x that is not finite, if there is one.
+
+    The last `n_axes` of x belong to one item of the batch, of …_derivatives two; coordinates: names along the last axis.
+    """
     if np.isfinite(x).all():
         return
-    rows = x.reshape(-1, *x.shape[x.ndim - (2 if name.endswith("_derivatives") else 1):])
-    state, *at = first = tuple(np.argwhere(~np.isfinite(rows))[0])
-    where, place = f" of state {state}" if len(rows) > 1 else "", ", ".join(map(str, at))
-    raise ConfigurationError(f"{name}[{place}] ({coordinates[at[-1]]}){where} is not finite; found {rows[first]}")
+    n_axes = 2 if name.endswith("_derivatives") else n_axes
+    rows = x.reshape(-1, *x.shape[x.ndim - n_axes:])
+    k, *at = first = tuple(np.argwhere(~np.isfinite(rows))[0])
+    place = f"[{', '.join(map(str, at))}]" if at else ""
+    coordinate = f" ({coordinates[at[-1]]})" if coordinates else ""
+    where = f" of {item} {k}" if len(rows) > 1 else ""
+    raise ConfigurationError(f"{name}{place}{coordinate}{where} is not finite; found {rows[first]}")
 
 
-def check_configuration(model, q: np.ndarray, name: str = "q") -> None:
+def check_configuration(model, q: np.ndarray, name: str = "q", item: str = "state") -> None:
     """ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
-    check_finite(name, q, model.q_names)
+    check_finite(name, q, model.q_names, item=item)
     for joint in model.joints:
         if joint.kind != ONE_DOF:
-            check_quaternion(joint.name, q[..., joint.q.stop - 4:joint.q.stop])
+            check_quaternion(joint.name, q[..., joint.q.stop - 4:joint.q.stop], item)
+
+
+def check_quaternion(joint: str, u: np.ndarray, item: str = "state") -> None:
+    """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
+    found = find_non_unit_quaternion(u)
+    if found:
+        k, norm = found
+        where = f" in {item} {k}" if u.size > 4 else ""
+        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norm:.12g}, "
+                                 f"expected 1 within {batch_blocks.QUATERNION_TOLERANCE / 2:g} (normalize it first)")
 
 
 @np.errstate(over="ignore")
-def check_quaternion(joint: str, u: np.ndarray) -> None:
-    """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
+def find_non_unit_quaternion(u: np.ndarray, tolerance: float = batch_blocks.QUATERNION_TOLERANCE / 2) -> tuple[int, float] | None:
+    """Return the index and the norm of the first of the quaternions u (…, 4) whose norm is off 1 by the tolerance or more."""
     norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
-    bad = ~(np.abs(norms**2 - 1) < batch_blocks.QUATERNION_TOLERANCE)
-    if bad.any():
-        k = int(np.argmax(bad))
-        where = f" in state {k}" if len(bad) > 1 else ""
-        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norms[k]:.12g}, "
-                                 f"expected 1 within {batch_blocks.QUATERNION_TOLERANCE / 2:g} (normalize it first)")
+    bad = ~(np.abs(norms**2 - 1) < 2 * tolerance)                 # of squares, as kernels decide
+    k = int(np.argmax(bad)) if bad.any() else -1
+    return None if k < 0 else (k, float(norms[k]))
 
 
 # Batches of which some states fail: what becomes of the others ----------------------------------------------------------

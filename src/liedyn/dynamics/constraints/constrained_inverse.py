@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
-from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.batching.calls import handle_failed_states
+from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
+from liedyn.dynamics.batching.calls import check_finite, handle_failed_states
 from liedyn.dynamics.constraints.assembly import warn_singular_state
 from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives, pseudo_inverse
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_bias, constraint_jacobian
@@ -125,13 +125,12 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     _check_criterion(criterion, weights)
     q, v, a = (as_array(x, name, (n,)) for x, name, n in ((q, "q", model.nq), (v, "v", model.nv), (a, "a", model.nv)))
     tau_p = as_array(np.zeros(model.nv) if tau_passive is None else tau_passive, "tau_passive", (model.nv,))
-    if not np.isfinite(tau_p[..., ~mask]).all():
-        raise ConfigurationError("tau_passive contains NaN or infinite values")
+    check_finite("tau_passive", np.where(mask, 0.0, tau_p), model.v_names)
     w = actuator_weights(weights, mask)
     tau_r = inverse_dynamics(model.spanning_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     gamma = constraint_bias(model, q, v, constraint_motion=constraint_motion)
-    lead = _common_leading_axes(tau_r, gamma, tau_p, w)
+    lead = common_leading_axes(("the motion", tau_r, 1), ("the drive", gamma, 1), ("tau_passive", tau_p, 1), ("weights", w, 1))
     A, gamma, a, tau_r, tau_p, w, b, q = (_flatten_states(lead, x, state_axes) for x, state_axes in (
         (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
     _check_accelerations(model, A, gamma, a)
@@ -250,14 +249,6 @@ def actuator_weights(weights, mask) -> np.ndarray:
     if not (np.isfinite(w).all() and (w > 0.0).all()):
         raise ConfigurationError("weights must be positive, finite numbers; found one that is not")
     return w
-
-
-def _common_leading_axes(*arrays) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
-    except ValueError:
-        shapes = ", ".join(str(x.shape[:-1]) for x in arrays)
-        raise ShapeError(f"leading axes do not match: {shapes} of the motion, the drive, tau_passive, weights") from None
 
 
 def _flatten_states(lead, x, state_axes: int) -> np.ndarray:
