@@ -190,7 +190,7 @@ def problem_of(model, q, v, a, tau, prescribed, passive=True) -> InitialValuePro
     schedule = InputSchedule(np.where(prescribed, ACCELERATION, TORQUE), np.arange(nv), np.full(nv, -1), np.zeros(nv),
                              np.zeros(nv),
                         v_to_q_indices(model), none, none, np.empty(0), np.empty(0), none, *np.empty((4, 0)))
-    return InitialValueProblem(model, schedule, constants, q, v, 3, passive=passive)
+    return InitialValueProblem(model=model, schedule=schedule, signals=constants, q=q, v=v, stack_size=3, passive=passive)
 
 
 @pytest.mark.parametrize("name", zoo.ROBOTS)

@@ -71,7 +71,7 @@ def free_motion(model, q, v) -> InitialValueProblem:
     schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
                         *np.zeros((2, nv)), np.arange(nv, dtype=np.int64), ints, ints, none, none, ints, *np.zeros((4, 0)))
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
-    return InitialValueProblem(model, schedule, signals, q, v, 3)
+    return InitialValueProblem(model=model, schedule=schedule, signals=signals, q=q, v=v, stack_size=3)
 
 
 def rk4_step(n: int, steps: int = 1000, repeats: int = 11) -> tuple[float, float, Pair]:

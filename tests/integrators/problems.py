@@ -14,7 +14,8 @@ def free_motion(model, q, v) -> InitialValueProblem:
     schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
                         np.zeros(nv), np.zeros(nv), v_to_q_indices(model), ints, ints, none, none, ints, none, none, none, none)
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
-    return InitialValueProblem(model, schedule, signals, np.array(q, dtype=float), np.array(v, dtype=float), 3)
+    return InitialValueProblem(model=model, schedule=schedule, signals=signals, q=np.array(q, dtype=float),
+                               v=np.array(v, dtype=float), stack_size=3)
 
 
 def link(name, mass=1.0, com=(0.05, -0.02, 0.1), inertia=(0.05, 0.0, 0.0, 0.08, 0.0, 0.1)) -> Link:

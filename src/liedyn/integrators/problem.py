@@ -31,6 +31,7 @@ from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, MotionWorkspace, SystemModel
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputSchedule, Signals
+from liedyn.model.model import Model
 
 NO_DIRECTION = 2             # a direction of `InitialValueProblem.directions`
 STAYS_AT_ZERO = 2.0          # times a sign of `SegmentStart.signs`: that of an expression which stays at zero
@@ -51,59 +52,69 @@ class ConstraintOptions:
     frequency: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InitialValueProblem:
-    """An initial value problem on the manifold.
+    """An initial value problem on the manifold: a model, what acts on it, and the initial state.
 
-    q, v                 initial state
-    ties                 None: the open tree, whatever constraints the model has
+    q, v                 (nq,), (nv,) initial state
+    passive              whether joint springs, damping and friction act
+    constraints          None: the spanning tree, whatever constraints the model has
+
+    schedule, signals    what each coordinate, wrench and event reads, and the signals; stack_size: of their programs
+    signal_names, signal_locations   what each signal drives, then what each limit of a force is of, for messages
+    max_step             bounds that of the options [s]
+    clocks, rebind       what the times of signals begin with, and schedule and signals for other beginnings by name
+
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
-    max_step             bounds that of the options [s]
+    input_jacobian       (problem, t, q, v) -> two (nv, 2 nv), derivatives of joint forces and of generalized forces of wrenches
+                         with respect to the state (`control.law_derivatives`); None: implicit methods take differences
     sampled              laws of a sampled controller (`simulation.control.sampled_control`); or None
+
     contacts             of links with planes and each other; or None
-    slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
-                         state by the schedule's laws (`control.law_derivatives`); None: implicit methods take differences
-    signal_names, signal_locations   what each signal drives, then what each limit of a force is of, for messages
-    clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
+    stops                at limits of joints; None: none
+    stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
                          NO_DIRECTION neither
     hard_stop_scales     of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is
                          never accepted
-    stops                at limits of joints; None: none
-    stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
+
     code                 generated functions by name, which copies of `with_same_code` share
     curve_sizes          largest terms of polynomials by (signal, derivative), see `simulation.expression_motion`
     """
 
-    model: object
-    schedule: InputSchedule
-    signals: Signals
+    model: Model
     q: np.ndarray
     v: np.ndarray
+    passive: bool = True
+    constraints: ConstraintOptions | None = None
+
+    schedule: InputSchedule
+    signals: Signals
     stack_size: int
     signal_names: tuple[str, ...] = ()
     signal_locations: tuple[Place, ...] = ()
-    passive: bool = True
-    constraints: ConstraintOptions | None = None
-    law: MotorLaw | None = None
     max_step: float = np.inf
-    input_jacobian: Callable | None = None
-    directions: tuple[int, ...] = ()
-    contacts: Contacts | None = None
-    joint_laws: JointLaws | None = None
     clocks: tuple[str, ...] = ()
     rebind: Callable[[Mapping[str, float]], tuple[InputSchedule, Signals]] | None = None
-    sampled: object | None = None
-    hard_stop_scales: tuple[float, ...] = ()
+
+    law: MotorLaw | None = None
+    joint_laws: JointLaws | None = None
+    input_jacobian: Callable | None = None
+    sampled: Any = None
+
+    contacts: Contacts | None = None
     stops: Stops | None = None
-    stop_loads: np.ndarray | None = None
+    stop_loads: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    directions: tuple[int, ...] = ()
+    hard_stop_scales: tuple[float, ...] = ()
+
     code: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
     curve_sizes: dict[tuple[int, int], float] = field(init=False, repr=False, default_factory=dict)
 
     def restarted_at(self, start_times: Mapping[str, float]) -> InitialValueProblem:
         """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
-        schedule, signals = self.rebind(start_times)
+        schedule, signals = self.rebind(start_times) if self.rebind else (self.schedule, self.signals)
         sampled = None if self.sampled is None else self.sampled.restarted_at(start_times)
         return self.with_same_code(schedule=schedule, signals=signals, sampled=sampled)
 

@@ -100,9 +100,9 @@ def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events 
                                                                    gain=pattern.astype(float).reshape(-1),
                                                                    setpoint_q=model.neutral(), setpoint_tau=np.zeros(nv))
     constraints = ConstraintOptions(no) if model.nc else None
-    return InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive,
-                               constraints=constraints,
-                   joint_laws=laws, contacts=contacts, directions=events.directions if events else ())
+    return InitialValueProblem(model=model, q=model.neutral(), v=np.zeros(nv), passive=passive, constraints=constraints,
+                               schedule=schedule, signals=signals, stack_size=table.stack_size, joint_laws=laws,
+                               contacts=contacts, directions=events.directions if events else ())
 
 
 def step_clocks(steps: int, dt: float) -> np.ndarray:

@@ -127,44 +127,65 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     initial = rules is None if initial is None else initial
     if scenario.sampling is not None:
         return CompiledSchedule(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
-    duration, events = scenario.duration, tuple(event.name for event in scenario.events)
-    compiler = SignalCompiler(model, duration, v_to_q_indices(model), bool(scenario.phases), events)
     if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
-    actuation, wrenches = _bind_actuation(rules, model, compiler), _bind_wrenches(scenario, model, compiler)
-    constraints = bind_constraints(scenario, model, compiler)
-    contacts, contact_names = bind_contacts(scenario.contacts, model, scenario.events)
-    law = bind_control(scenario, model, compiler, actuation["level"])
-    laws = bind_laws(scenario, model, compiler, actuation, rules, controlled, first_order_hold)
-    watched = [event for event in scenario.events if event.when]
-    at_limits = bind_stops(limit_stops(scenario, model) if stops is None else stops, actuation["level"], resting, compiler, model)
-    watch = np.array([*(-1 if event.touch else _bind_event(event, compiler) for event in watched), *at_limits.event_signals],
-                     dtype=np.int64)
-    if contacts is not None:
-        touching = np.arange(len(contacts.group) - 1)
-        contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
+    stops = limit_stops(scenario, model) if stops is None else stops
+    bound = _BoundScenario(scenario, model, rules, stops, resting, controlled, first_order_hold)
+    problem, signal_warnings = bound.problem()
+    if not initial:
+        return CompiledSchedule(problem, bound.contact_names, signal_warnings)
+    problem, warnings = _with_initial_state(scenario, problem)
+    return CompiledSchedule(problem, bound.contact_names,
+                            (*scenario.warnings, *warnings, *signal_warnings, *start_warnings(model, problem.q)))
 
-    def bound(start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
+
+class _BoundScenario:
+    """The parts of a problem. Each part adds its signals to those of the parts before."""
+
+    def __init__(self, scenario: Scenario, model, rules: dict[str, Rule], stops, resting, controlled, first_order_hold: bool):
+        self.scenario, self.model = scenario, model
+        self.compiler = compiler = SignalCompiler(model, scenario.duration, v_to_q_indices(model), bool(scenario.phases),
+                                                  tuple(event.name for event in scenario.events))
+        self.actuation = _bind_actuation(rules, model, compiler)
+        self.wrenches = _bind_wrenches(scenario, model, compiler)
+        self.constraints = bind_constraints(scenario, model, compiler)
+        contacts, self.contact_names = bind_contacts(scenario.contacts, model, scenario.events)
+        self.law = bind_control(scenario, model, compiler, self.actuation["level"])
+        self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
+        self.stops = bind_stops(stops, self.actuation["level"], resting, compiler, model)
+        self.events = [event for event in scenario.events if event.when]
+        event_signals = [-1 if event.touch else _bind_event(event, compiler) for event in self.events]
+        self.watch = np.array([*event_signals, *self.stops.event_signals], dtype=np.int64)
+        if contacts is not None:
+            touching = np.arange(len(contacts.group) - 1)
+            contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
+        self.contacts = contacts
+
+    def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
+        """Schedule and signals whose clocks begin at these times [s], and warnings."""
+        compiler, duration, wrenches = self.compiler, self.scenario.duration, self.wrenches
         origins = compiler.origins(start_times)
-        windows, doubts = compiler.switches(origins)
+        windows, warnings = compiler.switches(origins)
         times = merge_times(np.concatenate([*(wrenches[edge] for edge in _FORCE_TIMES), compiler.knots(origins)]), duration)
         breaks, before = merge_windows(times, windows, duration)
         acting = wrenches | {edge: snap_to_breaks(wrenches[edge], breaks, duration) for edge in _FORCE_TIMES}
-        return InputSchedule(**actuation, **acting, breaks=breaks, before=before,
-                             watch=watch), compiler.arrays(breaks, origins), doubts
+        schedule = InputSchedule(**self.actuation, **acting, breaks=breaks, before=before, watch=self.watch)
+        return schedule, compiler.arrays(breaks, origins), warnings
 
-    schedule, signals, doubts = bound({PHASE_START: 0.0})
-    problem = InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(model.nv), compiler.stack_size,
-                                  compiler.names, compiler.locations, scenario.passive, constraints, law,
-                                  _max_step(duration, doubts, watched or at_limits.stops), law_jacobians,
-                                  (*(event.direction for event in watched), *at_limits.directions), contacts, laws,
-                                  tuple(compiler.clocks), lambda start_times: bound(start_times)[:2], None, at_limits.sizes,
-                                  at_limits.stops, at_limits.loads)
-    if not initial:
-        return CompiledSchedule(problem, contact_names, (*compiler.warnings, *doubts))
-    problem, warnings = _with_initial_state(scenario, problem)
-    return CompiledSchedule(problem, contact_names,
-                    (*scenario.warnings, *warnings, *compiler.warnings, *doubts, *start_warnings(model, problem.q)))
+    def problem(self) -> tuple[InitialValueProblem, tuple[str, ...]]:
+        """At rest in the neutral configuration; and warnings."""
+        compiler, stops, model = self.compiler, self.stops, self.model
+        schedule, signals, warnings = self.inputs({PHASE_START: 0.0})
+        problem = InitialValueProblem(
+            model=model, q=model.neutral(), v=np.zeros(model.nv), passive=self.scenario.passive, constraints=self.constraints,
+            schedule=schedule, signals=signals, stack_size=compiler.stack_size,
+            signal_names=compiler.names, signal_locations=compiler.locations,
+            max_step=_max_step(self.scenario.duration, warnings, self.events or stops.stops),
+            clocks=tuple(compiler.clocks), rebind=lambda start_times: self.inputs(start_times)[:2],
+            law=self.law, joint_laws=self.joint_laws, input_jacobian=law_jacobians, contacts=self.contacts,
+            stops=stops.stops, stop_loads=stops.loads,
+            directions=(*(event.direction for event in self.events), *stops.directions), hard_stop_scales=stops.sizes)
+        return problem, (*compiler.warnings, *warnings)
 
 
 # drives -------------------------------------------------------------------------------------------------------------
