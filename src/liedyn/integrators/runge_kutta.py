@@ -468,33 +468,18 @@ def adaptive_step(generated, generic, break_points, method, state, stages, recor
         h = min(state.clock[H_NEXT], method.control[H_MAX])
         if h < smallest and h < stop_time - t:
             return STEP_TOO_SMALL
-        end = t + h
-        if end + 0.01 * h >= stop_time:                            # rather a slightly longer step than a sliver
-            end = stop_time
-            h = stop_time - t
-        code = stage_rates(generated, generic, method, t, h, before, state, stages, int64(1), method.b.size, ws)
-        if code == RUNNING:
-            set_step_end(method, state, stages, h)
-            code = rates_inline(generated, generic, min(end, before), state.q, stages.end, stages.K, method.b.size, ws)
-            state.count[EVALUATIONS] += method.b.size
-        if code == INVALID_ARGUMENTS:                                   # finite rates: generic kernels evaluate the same step
-            return code
-        if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
-            state.clock[H_NEXT] = 0.25 * h
-            if state.clock[H_NEXT] < smallest:
-                return code
-            rejected = True
-            state.count[REJECTED] += 1
-            continue
-        error = error_norm(method, state, stages, h)
-        if error < 1.0:
+        h, end = reach_stop_time(t, h, stop_time)
+        code, error = try_step(generated, generic, method, t, h, min(end, before), before, state, stages, ws)
+        if code == RUNNING and error < 1.0:
             break
-        state.clock[H_NEXT] = h * max(MIN_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
+        if code == INVALID_ARGUMENTS:                         # finite rates: generic kernels evaluate the same step
+            return code
+        state.clock[H_NEXT] = 0.25 * h if code != RUNNING else h * max(MIN_FACTOR, step_factor(method, error))
+        if code != RUNNING and state.clock[H_NEXT] < smallest:
+            return code
         rejected = True
         state.count[REJECTED] += 1
-    factor = MAX_FACTOR if error == 0.0 else min(MAX_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
-    if h >= state.clock[H_NEXT] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
-        state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(MIN_FACTOR, factor))
+    set_next_step(method, state, h, error, rejected)
     if break_points.switch_states.size and crosses_within(break_points.switch_states, method, stages):
         store_tried_step(state, h, end, stop_time, before)
         return SWITCH_CROSSED
@@ -512,6 +497,44 @@ def adaptive_step(generated, generic, break_points, method, state, stages, recor
         move_chart_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[FIRST_RATE_KNOWN] = 1
     return code
+
+
+@inline_kernel
+def reach_stop_time(t, h, stop_time):
+    """Length and end of a step of length h: rather a slightly longer one than a sliver before `stop_time`."""
+    end = t + h
+    if end + 0.01 * h >= stop_time:
+        return stop_time - t, stop_time
+    return h, end
+
+
+@ir_inline_kernel
+def try_step(generated, generic, method, t, h, end, before, state, stages, ws):
+    """The step of length h into stages, with the rates at its end, which are evaluated at the time `end`. Returns a code, which
+    may be that of a trial too far, and the norm of the error."""
+    error = np.inf
+    code = stage_rates(generated, generic, method, t, h, before, state, stages, int64(1), method.b.size, ws)
+    if code == RUNNING:
+        set_step_end(method, state, stages, h)
+        code = rates_inline(generated, generic, end, state.q, stages.end, stages.K, method.b.size, ws)
+        state.count[EVALUATIONS] += method.b.size
+    if code == RUNNING:
+        error = error_norm(method, state, stages, h)
+    return code, error
+
+
+@inline_kernel
+def step_factor(method, error):
+    """The length of the next step relative to that of the step with this error, which is not zero."""
+    return SAFETY * error ** -method.control[ERROR_EXPONENT]
+
+
+@inline_kernel
+def set_next_step(method, state, h, error, rejected):
+    """After an accepted step of length h. A step that a break has shortened says nothing of the next."""
+    factor = MAX_FACTOR if error == 0.0 else min(MAX_FACTOR, step_factor(method, error))
+    if h >= state.clock[H_NEXT] * 0.99 or factor < 1.0:
+        state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(MIN_FACTOR, factor))
 
 
 @ir_inline_kernel
