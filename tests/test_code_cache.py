@@ -1,4 +1,5 @@
 """The cache of compiled code: it never breaks a run, and no code of others is run from it."""
+import ast
 import errno
 import logging
 import os
@@ -399,6 +400,13 @@ def test_the_cache_moves_when_an_imported_source_changes(small_package):
     "from liedyn.lie import (\n    algebra as a,\n)",
     "from liedyn.lie.algebra import *",
     "import liedyn.lie.algebra as algebra",
+    "import os, liedyn.lie.algebra",
+    "import os, \\\n    liedyn.lie.algebra",
+    "from liedyn.lie.algebra import (  # f (and no other)\n    f,\n)",
+    "from liedyn.lie.algebra import(f)",
+    "if True: from liedyn.lie.algebra import f",
+    "x = 1;import liedyn.lie.algebra",
+    "if True:\n\tfrom  liedyn.lie.algebra  import  f",
     "x = 1; from liedyn.lie.algebra import f",
     "from ..lie.algebra import f",
     "from ..lie import algebra",
@@ -421,6 +429,15 @@ def test_every_form_of_import_counts(small_package, statement):
     first = key()
     (small_package / "lie/algebra.py").write_text("x = 2\n", encoding="utf-8")
     assert key() != first
+
+
+def test_no_import_of_a_source_is_missed():
+    """Only what looks like an import is parsed."""
+    for path in sorted(compile_cache._PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        imports = {ast.dump(node) for node in compile_cache._statements(ast.parse(source))
+                   if isinstance(node, ast.Import | ast.ImportFrom)}
+        assert imports <= {ast.dump(node) for node in compile_cache._import_statements(source)}, path
 
 
 def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):

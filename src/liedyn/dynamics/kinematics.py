@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in_frame
@@ -593,6 +592,7 @@ def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray
     of_turns = 0.5 * turns * np.stack([w, -z, y, z, w, -x, -y, x, w, -x, -y, -z], axis=-1).reshape(*u.shape, 3)     # u [x, 0] / 2
     if joint.kind != FREE:
         return of_turns
+    from scipy.spatial.transform import Rotation
     out = np.zeros((*q.shape, 6))
     out[..., 3:, :3] = of_turns
     out[..., :3, 3:] = Rotation.from_quat(u.reshape(-1, 4)).as_matrix().reshape(*u.shape[:-1], 3, 3)
