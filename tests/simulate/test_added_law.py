@@ -12,7 +12,7 @@ from liedyn.io.scenarios.scenario import Control
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.control.control_law import controlled_coordinates
 from liedyn.simulation.control.joint_control import LAW_BINDERS
-from liedyn.simulation.control.state_feedback import setpoint_of, with_feedback
+from liedyn.simulation.control.rigid_joint_laws import setpoint_of, with_feedback
 
 ROBOT = "robots/double_pendulum.yaml"
 START = {"q": {"shoulder": 0.4, "elbow": -0.3}}

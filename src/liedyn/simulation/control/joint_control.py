@@ -17,10 +17,9 @@ from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import build
-from liedyn.simulation.control.computed_torque import bind_computed_torque
-from liedyn.simulation.control.control_law import LawBinder, LawContext, controlled_coordinates
+from liedyn.simulation.control.control_law import LawBinder, LawContext
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
-from liedyn.simulation.control.state_feedback import bind_state_feedback
+from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
@@ -156,13 +155,9 @@ def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
 _LIMIT_TOLERANCE = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
 
 
-def _bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws:
-    return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.now))
-
-
 # Laws for the motors of elastic joints are in `elastic_joint_control`. CONTRIBUTING.md shows how a law is added.
 LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "task_space": bind_task_space,
-                                     "gravity_compensation": _bind_gravity_compensation, "state_feedback": bind_state_feedback}
+                                     "gravity_compensation": bind_gravity_compensation, "state_feedback": bind_state_feedback}
 
 
 def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: dict[str, np.ndarray], rules: dict[str, Rule],

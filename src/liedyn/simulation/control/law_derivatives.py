@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal, signal_instructions
-from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
@@ -33,9 +32,12 @@ from liedyn.kernels.simulation.signals import (
 )
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.spatial import skew
-from liedyn.simulation.control.computed_torque import computed_torque_jacobian
 from liedyn.simulation.control.joint_control import force_limits
-from liedyn.simulation.control.state_feedback import state_feedback_jacobian
+from liedyn.simulation.control.rigid_joint_laws import (
+    computed_torque_jacobian,
+    gravity_compensation_jacobian,
+    state_feedback_jacobian,
+)
 from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
 # signal slopes ----------------------------------------------------------------------------------------------------------
@@ -139,9 +141,7 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
         here, saturated, high = saturated_forces(problem, t, q, v, integral)
         by_speed = _limit_jacobian(problem, t, q, v, high)
     if laws.active_laws[GRAVITY]:
-        rest = np.zeros(nv)
-        by_q = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
-        out[laws.gravity, :nv] += by_q[laws.gravity]
+        out[laws.gravity, :nv] += gravity_compensation_jacobian(model, q)[laws.gravity]
     if laws.active_laws[FEEDBACK]:
         has = laws.row >= 0
         out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[has]]
