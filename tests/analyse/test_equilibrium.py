@@ -198,7 +198,7 @@ def test_a_torque_beyond_what_gravity_can_balance(write):
 
 
 def test_hold_must_match_something(write):
-    with pytest.raises(UsageError, match=r"no joint or actuator to hold matches 'knee'; the robot has shoulder"):
+    with pytest.raises(UsageError, match=r"no joint or actuator to hold matches 'knee'; there are shoulder"):
         find_equilibrium(write(""), hold=["knee"])
 
 

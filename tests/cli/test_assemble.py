@@ -109,7 +109,7 @@ def test_notes_on_a_singular_configuration_and_a_start_beside_the_guess(bars, tm
     (("--q", "crank=1,2"), 2, "--q crank=1,2: joint crank takes 1 number(s)"),
     (("--v", "crank=nan"), 2, "--v crank=nan: 'nan' is not a finite number or a comma-separated list of them"),
     (("--constraint-motion", "pin=0,0,0"), 2, "--constraint-motion pin=0,0,0: no driven loop 'pin'; the robot has none"),
-    (("--keep", "k*x"), 2, "no joint to keep matches 'k*x'; the robot has crank"),
+    (("--keep", "k*x"), 2, "no joint to keep matches 'k*x'; there are crank"),
     ((*GUESS, "--v", "crank=1", "--v", "rocker=1"), 1, "the given velocities contradict the constraints: the residual of pin.v"),
     (("--q", "crank=0.7", "--keep", "*"), 1, "crank, knee joint, rocker are kept fixed: release"),
 ])

@@ -147,7 +147,7 @@ def test_kinematics_writes_columns_that_pandas_and_plot_read(folder, swing):
     assert files("runs/swing/trajectory_kinematics_plots") == [f"{name}.svg" for name in (
         "centre_of_mass", "link_accelerations", "link_path", "link_poses", "link_speeds", "link_twists", "manipulability",
         "zero_moment_point")]
-    for args, words in ((["-l", "lowre"], "--link lowre: there is no such link; did you mean lower?"),
+    for args, words in ((["-l", "lowre"], "no link of --link matches 'lowre'; did you mean lower?"),
                         ([], "there is nothing to compute: name a link with --link NAME")):
         wrong = run("kinematics", "runs/swing/trajectory.csv", "--force", *args)
         assert wrong.exit_code == 2 and words in wrong.stderr
@@ -214,7 +214,7 @@ def test_a_trajectory_that_does_not_fit(swing, folder, old, new, words):
 
 def test_a_pattern_that_matches_nothing(swing):
     result = run("hybrid", "runs/swing/trajectory.csv", "-p", "toe*")
-    assert result.exit_code == 2 and "no moving joint matches 'toe*'; the robot has hip, knee" in result.stderr
+    assert result.exit_code == 2 and "no moving joint matches 'toe*'; there are hip, knee" in result.stderr
 
 
 # --- info, check, plot -----------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_warning_text
 from liedyn.simulation.constraint_setup import constraint_motions_at
-from liedyn.simulation.name_binding import format_names, select_names
+from liedyn.simulation.name_binding import format_names, select
 
 # In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
 _TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
@@ -177,8 +177,7 @@ def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.n
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
     known = [*model.joint_names, *actuators]
-    for name in select_names(hold, known, lambda pattern: f"no joint or actuator to hold matches {pattern!r}; the robot has "
-                                                   f"{', '.join(known[:12]) or 'none'}"):
+    for name in (known[k] for k in select(hold, known, "joint or actuator to hold")):
         if name in model.joint_names:
             joints[model.v_index(name)] = True
         thrusts |= np.array([actuator == name for actuator in actuators], dtype=bool)
@@ -424,8 +423,8 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     guess = model.neutral()
     for name, values in _given(model, q, model.q_index, "--q"):
         guess[model.q_index(name)] = _unit(model, name, values)
-    moved, known = dict(_driven(model, text) for text in constraint_motion), ", ".join(model.joint_names[:12])
-    kept = select_names(keep, model.joint_names, lambda pattern: f"no joint to keep matches {pattern!r}; the robot has {known}")
+    moved = dict(_driven(model, text) for text in constraint_motion)
+    kept = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to keep")]
     found = assemble(model, guess, fixed=kept, constraint_motion=moved, seed=seed)
     still = tuple(one.name for one in model.constraints if one.driven and one.name not in moved)
     return AssembledState(model, found, _velocity(model, found.q, v, moved) if v else None, still)

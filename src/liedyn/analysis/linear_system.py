@@ -11,7 +11,7 @@ from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.dynamics.scales import Scales
 from liedyn.errors import ComputationError, UsageError
 from liedyn.immutable import Immutable, read_only_property
-from liedyn.simulation.name_binding import format_names, select_names
+from liedyn.simulation.name_binding import format_names, select
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
@@ -186,9 +186,7 @@ def _few(names: Sequence[str]) -> str:
 def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
-    chosen = select_names([pattern for pattern in patterns if names or pattern != "*"], names,
-                          lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
-    return sorted(names.index(name) for name in chosen)
+    return sorted(select([pattern for pattern in patterns if names or pattern != "*"], names, what))
 
 
 def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:

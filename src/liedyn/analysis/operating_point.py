@@ -26,7 +26,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.joint_control import add_rotor_inertias
-from liedyn.simulation.name_binding import format_names, select_names, with_measured_values
+from liedyn.simulation.name_binding import select, with_measured_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,8 @@ def chart(model, q, v, prescribed, constraint_motion=None, wanted=()) -> Coordin
         return None
     nv, m = model.nv, model.nc
     rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, constraint_motion=constraint_motion, passive=False)
-    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
+    chosen = np.array(select(wanted, model.v_names, "independent coordinate"), dtype=np.int64)
+    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), chosen)
     others = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
@@ -272,13 +273,6 @@ def chart(model, q, v, prescribed, constraint_motion=None, wanted=()) -> Coordin
     Z[others] = least_norm_solution(model, A, -rates.A[:, index])[others]
     G[others] = least_norm_solution(model, A, -rates.dAx_dq @ Z)[others]
     return CoordinatePartition(index, Z, G)
-
-
-def _wanted(model, patterns) -> np.ndarray:
-    names = model.v_names
-    chosen = select_names(patterns, names, lambda pattern: f"no independent coordinate matches {pattern!r}; the coordinates are "
-                                                    f"{format_names(names, 12)}")
-    return np.array([names.index(name) for name in chosen], dtype=np.int64)
 
 
 def _independent(model, N, prescribed, wanted) -> np.ndarray:

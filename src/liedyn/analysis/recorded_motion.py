@@ -38,7 +38,7 @@ from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model, yaml_of
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
-from liedyn.simulation.name_binding import select_names, unwrap_angle, v_to_q_indices
+from liedyn.simulation.name_binding import joint_coordinates, unwrap_angle, v_to_q_indices
 from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, motion_columns, trajectory_header, unused_columns
 
 # The robot that a trajectory file was recorded with, as its comments tell -----------------------------------------------
@@ -406,20 +406,10 @@ class SampledMotion:
     multipliers: np.ndarray | None = None
 
 
-def mask_of(model: Model, patterns) -> np.ndarray:
-    """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
-    mask = np.zeros(model.nv, dtype=bool)
-    known = ", ".join(model.joint_names) or "none"
-    for name in select_names(patterns, model.joint_names,
-                             lambda pattern: f"no moving joint matches {pattern!r}; the robot has {known}"):
-        mask[model.v_index(name)] = True
-    return mask
-
-
 def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
     """(nv,) bool: coordinates whose acceleration goes into "inverse", "forward" or "hybrid" dynamics, and whose force comes out.
     patterns: of joint names, for "hybrid"."""
-    return mask_of(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
+    return joint_coordinates(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
 
 
 def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:

@@ -12,7 +12,6 @@ from liedyn.analysis.recorded_motion import (
     SampledMotion,
     error_warnings,
     header_along,
-    mask_of,
     motion_for,
     prescribed_of,
     recorded_limit_warnings,
@@ -33,12 +32,12 @@ from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import CheckFailed, UsageError, nearest
+from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
-from liedyn.simulation.name_binding import select_names
+from liedyn.simulation.name_binding import joint_coordinates, select
 
 LARGEST = 20_000                 # columns
 
@@ -64,7 +63,7 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
     if (of == "hybrid") != bool(prescribed):
         raise UsageError("--prescribed and --function hybrid must be used together")
     mask = prescribed_of(model, of, prescribed)
-    outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
+    outputs = np.flatnonzero(joint_coordinates(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     state += [f"{'a' if given else 'tau'}.{name}" for name, given in zip(model.v_names, mask, strict=True)]
     asked = DerivativeRequest(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
@@ -80,13 +79,9 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
 
 def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
     """Names that match, in the order of the patterns, each once."""
-    known = *state, *parameter_names(model)
-
-    def refusal(pattern: str) -> str:
-        kinds = dict.fromkeys(name.partition(".")[0] for name in known)
-        hint = nearest(pattern, known, 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
-        return f"--wrt {pattern}: there is no such variable; {hint}"
-    return tuple(select_names(patterns, known, refusal))
+    known = [*state, *parameter_names(model)]
+    kinds = [f"{kind}.*" for kind in dict.fromkeys(name.partition(".")[0] for name in known)]
+    return tuple(known[k] for k in select(patterns, known, "variable of --wrt", shown=kinds))
 
 
 def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> np.ndarray:

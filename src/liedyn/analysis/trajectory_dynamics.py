@@ -12,7 +12,6 @@ from liedyn.analysis.recorded_motion import (
     columns_of_motion,
     error_warnings,
     header_along,
-    mask_of,
     motion_for,
     prescribed_of,
     recorded_limit_warnings,
@@ -35,6 +34,7 @@ from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
+from liedyn.simulation.name_binding import joint_coordinates
 from liedyn.simulation.run_checks import slow_friction_warnings
 from liedyn.simulation.trajectory_columns import constraint_columns, joint_wrench_columns, motion_columns, reaction_comment
 
@@ -247,7 +247,7 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
     if model.nc:
         motion = closed(model, trajectory, motion)
         if of == "inverse":
-            motors, warnings = motors_of(model, motion, mask_of(model, actuated))
+            motors, warnings = motors_of(model, motion, joint_coordinates(model, actuated))
             motion = replace(motion, warnings=(*motion.warnings, *warnings))
 
     def compute(model: Model, motion: SampledMotion) -> SampledMotion:

@@ -12,11 +12,11 @@ from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, c
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, UsageError, nearest
+from liedyn.errors import ComputationError, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import MAY_BE_EMPTY
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import format_names, select_names
+from liedyn.simulation.name_binding import select
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
@@ -107,10 +107,7 @@ def frame_comment(frame: str, point: Sequence[float] | None) -> str:
 def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> KinematicsRequest:
     check_frame(frame)
 
-    def refusal(pattern: str) -> str:
-        hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {format_names(model.link_names, 12)}"
-        return f"--link {pattern}: there is no such link; {hint}"
-    links = select_names(patterns, model.link_names, refusal)
+    links = [model.link_names[k] for k in select(patterns, model.link_names, "link of --link")]
     if not links and not any(whole.values()):
         raise UsageError("there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp")
     if not links and (point is not None or jacobian):

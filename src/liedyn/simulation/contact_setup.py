@@ -33,6 +33,7 @@ from liedyn.simulation.name_binding import (
     concatenate_paths,
     find_index,
     matching_names,
+    select,
     unknown_name_error,
 )
 
@@ -185,9 +186,8 @@ def _pair_contacts(contact: Contact, model, pair: Pair, parts, share: float, kno
 
 
 def _links_with_shapes(name: str, model, parts, place) -> list[str]:
-    found = matching_names(name, model.link_names)
-    if not found:
-        raise unknown_name_error(name, model.link_names, "link", place)
+    found = [model.link_names[k] for k in select(name, model.link_names, "link",
+                                                 lambda pattern: unknown_name_error(pattern, model.link_names, "link", place))]
     with_shape = [link for link in found if link in parts]
     if not with_shape:
         raise ScenarioError(f"the link {name} of a pair has no shape", place=place, expected="a shape of it in contacts.links")

@@ -64,16 +64,27 @@ def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 
-def select_names(patterns: str | Sequence[str], names: Sequence[str], message: Callable[[str], str]) -> list[str]:
-    """The names that patterns, one or several, speak of: in the order of the patterns, each once. refusal(pattern): what the
-    UsageError says of one that matches nothing."""
+def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error: Callable[[str], Exception] | None = None,
+           shown: Sequence[str] | None = None) -> list[int]:
+    """Indices of the names that one or several patterns match, in the order of the patterns, each once.
+
+    Raises `error(pattern)` for a pattern that matches nothing, by default a UsageError that suggests close names or else lists
+    those that exist. what: a name is, for this message. shown: listed instead of `names`."""
     found: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         hits = matching_names(pattern, names)
+        if not hits and error:
+            raise error(pattern)
         if not hits:
-            raise UsageError(message(pattern))
+            hint = nearest(pattern, names, 3, 0.5) or f"there are {format_names(names if shown is None else shown, 12) or 'none'}"
+            raise UsageError(f"no {what} matches {pattern!r}; {hint}")
         found.update(dict.fromkeys(hits))
-    return list(found)
+    return [names.index(name) for name in found]
+
+
+def joint_coordinates(model, patterns: str | Sequence[str], what: str = "moving joint") -> np.ndarray:
+    """(nv,) bool: velocity coordinates of the joints that patterns match. Raises as `select` does."""
+    return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, what)], model)
 
 
 def format_names(names: Sequence[str], most: int) -> str:

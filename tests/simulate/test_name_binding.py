@@ -1,0 +1,31 @@
+"""Patterns select names by one function, for all commands: in their order, each once, with one message where nothing matches."""
+import pytest
+
+from liedyn.errors import ScenarioError, UsageError
+from liedyn.simulation.name_binding import select
+
+NAMES = ["hip", "knee", "ankle[1]", "a*"]
+
+
+@pytest.mark.parametrize("patterns, indices", [
+    ("knee", [1]), (["knee", "hip", "knee"], [1, 0]), ("*", [0, 1, 2, 3]), ("?*e*", [1, 2]), ([], []), ("ankle[1]", [2]),
+    ("a*", [3]), ("[hk]*", [0, 1])])
+def test_names_that_patterns_select(patterns, indices):
+    """A name that looks like a pattern is that name."""
+    assert select(patterns, NAMES, "joint") == indices
+
+
+@pytest.mark.parametrize("pattern, names, message", [
+    ("kne", NAMES, "no joint matches 'kne'; did you mean knee?"),
+    ("KNEE*x", NAMES, "no joint matches 'KNEE*x'; did you mean knee?"),
+    ("zz", NAMES, "no joint matches 'zz'; there are hip, knee, ankle[1], a*"), ("", NAMES, "no joint matches ''; there are hip"),
+    ("*", [], "no joint matches '*'; there are none"), ("x", [f"q{k}" for k in range(20)], "q11, …")])
+def test_what_is_said_of_a_pattern_that_matches_nothing(pattern, names, message):
+    with pytest.raises(UsageError) as caught:
+        select(["*", pattern] if names else pattern, names, "joint")
+    assert message in str(caught.value)
+
+
+def test_the_caller_may_raise_its_own_error():
+    with pytest.raises(ScenarioError, match="of x"):
+        select("x", NAMES, "joint", lambda pattern: ScenarioError(f"of {pattern}"))
