@@ -90,69 +90,103 @@ def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | N
                     parameters: tuple[str, ...]) -> RolloutAdjoint:
     """engines: a `BatchIntegrator` of each segment of the rollout; given: its arguments; out: its states, one for each step. See
     `Rollout.adjoint`."""
-    model, count, steps = given.model, given.count, given.steps
-    if given.variants and parameters:
-        raise UsageError("derivatives by parameters are for runs of one model; found variants")
-    if given.variants:
-        places, numbers = given.varying
-        rates = np.zeros((0, len(places)))
-    else:
-        places, rates = _constant_tangents(model, parameters)
-        numbers = np.broadcast_to(model.constants[places], (count, len(places)))
-    lines = [_adjoint_step_of(engine, given, mask, method, tuple(map(int, places)))
+    backward = _RolloutBackpropagation(given, out, parameters)
+    steps = [_adjoint_step_of(engine, given, mask, method, backward.places)
              for engine, (_, _, mask) in zip(engines, given.segments, strict=True)]
-    q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
-    tangent, d_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(v.shape)
-                    for name, x in (("d_q", d_q), ("d_v", d_v)))
-    ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
-    ended[given.rerun_indices] = True
-    last = np.where(ended, 0, given.last)
-    rest, safe = model.neutral(), q
-    if (last < steps).any():                                   # what comes after the end of a run does not count
-        after = (np.arange(steps + 1) > last[:, None])[..., None]
-        safe = np.where(after, rest, q)
-        tangent, d_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, d_v))
-    d_q = np.zeros(q.shape) if tangent is None else coordinate_gradient(model, safe, tangent)
-    d_v = np.zeros(v.shape) if d_v is None else d_v
-    values = given.values()
-    k, l = values.shape[1], len(places)
-    by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
-    parts, numbers = [], np.require(numbers, requirements="CW")
+    backward.set_cotangents(d_q, d_v)
     compile_entry_point(backpropagate_rollouts)
-    for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.segments[::-1], strict=True):
-        step_inputs, own = given.step_inputs(first, until), clocks[first:until + 1]
-        if until < steps:                                      # what began with the state at its end has counted it
-            d_q[:, until], d_v[:, until] = 0.0, 0.0
-        states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]
-        by_series = np.zeros((count, until - first, len(step_inputs.places)))
-        curves = curve_coefficients(engine.problem.signals, engine.batch_step.curves, own)
+    parts = [backward.backpropagate_segment(engine, step, clocks[first:until + 1], first, until)
+             for engine, step, (first, until, _) in zip(engines[::-1], steps[::-1], given.segments[::-1], strict=True)]
+    return backward.collect(np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0])
 
-        def part(i, j, line=line, step_inputs=step_inputs, own=own, states=states, by_series=by_series, curves=curves,
-                 first=first):
-            room = thread_workspace(RUNS_PER_BLOCK * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
-            return backpropagate_rollouts(line.address, simd_width(), own, curves, step_inputs.places, step_inputs.series, values,
-                                          *states[:2], numbers,
-                             last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
-        run_on_threads(part, thread_borders(count))
-        parts.append(by_series[..., :model.nv])
-    by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
-    masks = np.broadcast_to(given.masks, (steps, model.nv))
-    found = [tangent_gradient(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
-    if parameters and given.contacts is not None:
-        found[3] += _weight_derivatives(given, by_values, places, rates, parameters)
-    if masks.any():
-        found[2] = np.where(masks, 0.0, by_driving)
-        found.append(np.where(masks, by_driving, 0.0))
-    if given.pattern is not None:
-        gain = np.zeros((count, model.nv, 2 * model.nv))
-        gain[:, given.pattern] = by_values[:, given.first_gain_index:given.first_gain_index + given.gains.shape[1]]
-        found.append(gain)
-    for x in found:
-        x[ended] = np.nan
-    q0, v0, tau, by_parameters, *more = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
-    by_a = more.pop(0) if masks.any() else None
-    return RolloutAdjoint(q0, v0, tau, by_a, more[0] if more else None, by_parameters)
+class _RolloutBackpropagation:
+    """Derivatives of a cost, from the states of all steps back to the initial states and to parameters.
+
+    q, v            (N, S + 1, nq), (N, S + 1, nv) states of the rollout; ended (N,): runs without derivatives
+    cost_q, cost_v  of these shapes: derivatives of the cost by the coordinates of each state alone
+    places, rates   constants (l,) that vary or that parameters change, and (m, l) their derivatives by the m parameters
+    by_q, by_v      (N, nq), (N, nv) by the state where the steps that are done begin
+    by_values, by_constants   (N, k), (N, l) by `RolloutInputs.values` and by the constants at `places`
+    """
+
+    def __init__(self, given, out, parameters: tuple[str, ...]):
+        model, count = given.model, given.count
+        if given.variants and parameters:
+            raise UsageError("derivatives by parameters are for runs of one model; found variants")
+        if given.variants:
+            places, constants = given.varying
+            self.rates = np.zeros((0, len(places)))
+        else:
+            places, self.rates = _constant_tangents(model, parameters)
+            constants = np.broadcast_to(model.constants[places], (count, len(places)))
+        self.given, self.parameters, self.places = given, parameters, tuple(map(int, places))
+        self.constants, self.values = np.require(constants, requirements="CW"), given.values()
+        self.q, self.v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
+        self.ended = np.isnan(self.q[np.arange(count), given.last]).any(axis=1)
+        self.ended[given.rerun_indices] = True
+        self.last = np.where(self.ended, 0, given.last)
+        self.by_q, self.by_v, self.by_values, self.by_constants = (
+            np.zeros((count, n)) for n in (model.nq, model.nv, self.values.shape[1], len(places)))
+
+    def set_cotangents(self, d_q: ArrayLike | None, d_v: ArrayLike | None) -> None:
+        """Derivatives of the cost by tangents of each state, of which those after the end of a run do not count."""
+        given, model, steps = self.given, self.given.model, self.given.steps
+        tangent, by_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(self.v.shape)
+                         for name, x in (("d_q", d_q), ("d_v", d_v)))
+        self.finite_q = self.q
+        if (self.last < steps).any():
+            after = (np.arange(steps + 1) > self.last[:, None])[..., None]
+            self.finite_q = np.where(after, model.neutral(), self.q)
+            tangent, by_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, by_v))
+        self.cost_q = np.zeros(self.q.shape) if tangent is None else coordinate_gradient(model, self.finite_q, tangent)
+        self.cost_v = np.zeros(self.v.shape) if by_v is None else by_v
+
+    def backpropagate_segment(self, engine, step, clocks, first: int, until: int) -> np.ndarray:
+        """Go back from step `until` to `first`. Returns (N, steps, nv) by joint forces, or accelerations where prescribed."""
+        given, rest = self.given, self.given.model.neutral()
+        step_inputs = given.step_inputs(first, until)
+        if until < given.steps:                                # what began with the state at its end has counted it
+            self.cost_q[:, until], self.cost_v[:, until] = 0.0, 0.0
+        q, v, cost_q, cost_v = (np.require(x[:, first:until + 1], requirements="CW")
+                                for x in (self.q, self.v, self.cost_q, self.cost_v))
+        by_series = np.zeros((given.count, until - first, len(step_inputs.places)))
+        curves = curve_coefficients(engine.problem.signals, engine.batch_step.curves, clocks)
+        sizes = self.by_q, self.by_v, self.by_values, self.by_constants
+        numbers_per_run = 2 * sum(x.shape[1] for x in sizes) + 2
+
+        def part(i, j):
+            workspace = thread_workspace(RUNS_PER_BLOCK * numbers_per_run + step.workspace_size)
+            return backpropagate_rollouts(step.address, simd_width(), clocks, curves, step_inputs.places, step_inputs.series,
+                                          self.values, q, v, self.constants, self.last - first, cost_q, cost_v, self.by_q,
+                                          self.by_v, by_series, self.by_values, self.by_constants, rest, workspace, i, j)
+
+        run_on_threads(part, thread_borders(given.count))
+        return by_series[..., :given.model.nv]
+
+    def collect(self, by_driving: np.ndarray) -> RolloutAdjoint:
+        """Return the result. by_driving: (N, S, nv) of all segments."""
+        given, model = self.given, self.given.model
+        masks = np.broadcast_to(given.masks, (given.steps, model.nv))
+        by_parameters = self.by_constants @ self.rates.T
+        if self.parameters and given.contacts is not None:
+            places = np.array(self.places, dtype=np.int64)
+            by_parameters += _weight_derivatives(given, self.by_values, places, self.rates, self.parameters)
+        tau, a = (np.where(masks, 0.0, by_driving), np.where(masks, by_driving, 0.0)) if masks.any() else (by_driving, None)
+        return RolloutAdjoint(*(None if x is None else self._by_run(x) for x in (
+            tangent_gradient(model, self.finite_q[:, 0], self.by_q), self.by_v, tau, a, self._by_gain(), by_parameters)))
+
+    def _by_gain(self) -> np.ndarray | None:
+        given, nv = self.given, self.given.model.nv
+        if given.pattern is None:
+            return None
+        gain = np.zeros((given.count, nv, 2 * nv))
+        gain[:, given.pattern] = self.by_values[:, given.first_gain_index:given.first_gain_index + given.gains.shape[1]]
+        return gain
+
+    def _by_run(self, x: np.ndarray) -> np.ndarray:
+        x[self.ended] = np.nan
+        return x.reshape(*self.given.lead, *x.shape[1:])
 
 
 def _weight_derivatives(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
