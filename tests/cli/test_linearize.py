@@ -169,7 +169,7 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "--fix", "hip"], 2, "--fix requires --equilibrium"),
     (["swing.yaml", "--equilibrium", "--fix", "ankle"], 2, "no joint or actuator to hold matches 'ankle'"),
     (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
-    (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; there are q.hip, q.knee"),
+    (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; did you mean v.hip or q.hip or a.hip?"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
     (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "the torque of knee has no derivative by q(knee) at t = 0 s"),
     (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
