@@ -6,7 +6,16 @@ import pytest
 
 from liedyn.codegen.batch_step import event_code
 from liedyn.integrators.problem import NO_DIRECTION
-from liedyn.integrators.zero_crossings import EventSigns, comes_to_rest, crossed, is_expected, signs_after_event, violation
+from liedyn.integrators.zero_crossings import (
+    EventSigns,
+    comes_to_rest,
+    crossed,
+    crossing_direction,
+    is_arriving,
+    is_expected,
+    signs_after_event,
+    violation,
+)
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 
 BOUND = 1e-14
@@ -81,3 +90,15 @@ def test_a_run_begins_at_zero_within_the_rounding_of_another_run():
     (True, 1.0, 2.0, False)])                                  # it leaves for good
 def test_what_comes_to_rest_after_an_impact(turned, rate, curvature, rests):
     assert comes_to_rest(turned, rate, curvature, 1e-14, 10.0) == rests
+
+
+def test_what_arrives_at_zero_crosses_it():
+    armed, disarmed = (EventSigns(1.0, yes, BOUND) for yes in (True, False))
+    assert is_arriving(armed, -1.0, 0.0, 0.1) and is_arriving(disarmed, -1.0, 0.0, 0.1)
+    assert not is_arriving(armed, 1.0, 0.0, 0.1) and not is_arriving(EventSigns(np.nan, True, BOUND), 1.0, 0.0, 0.1)
+    assert is_arriving(armed, -1e-9, 0.0, 1e-9) and not is_arriving(disarmed, -1e-9, 0.0, 1e-9)        # it has not left zero
+    assert not is_arriving(armed, -1e-9, 9.81, 0.1)                                   # it turns round within its rounding
+
+
+def test_the_direction_of_a_crossing():
+    assert crossing_direction(np.array([1.0, -1.0, 1.0]), np.array([0, 0, 1])).tolist() == [-1.0, 1.0, 1.0]

@@ -210,6 +210,18 @@ def crossed(sign, value, direction, armed=True, bound=0.0):
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
 
 
+def crossing_direction(sign, direction):
+    """The direction in which an event happens: 1 rising, -1 falling. Of one that happens in both, away from its side."""
+    return np.where(direction == 0, -sign, direction)
+
+
+def is_arriving(before: EventSigns, rate, curvature, elapsed):
+    """Whether an expression that is zero but for rounding is on its way to the other side: of an event that is armed, or that has
+    been armed in the time since."""
+    comes = np.where(before.armed, rate * before.sign < 0.0, is_returning(rate, before.sign, before.bound, elapsed))
+    return comes & ~reverses_at_once(rate, curvature, before.bound)
+
+
 def comes_to_rest(turned, rate, curvature, bound, duration):
     """Whether an expression stays at zero after an impact: nothing moves it on, or it is back within what a run of this duration
     can resolve. turned: whether the impact has reversed its rate."""

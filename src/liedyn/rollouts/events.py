@@ -19,9 +19,10 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import (
     EventSigns,
     comes_to_rest,
+    crossing_direction,
+    is_arriving,
     is_below_rounding,
     is_expected,
-    is_returning,
     signs_after_event,
     violation,
 )
@@ -316,6 +317,11 @@ class _PartialSteps:
     def signs(self) -> np.ndarray:
         return self.auxiliary[:, 1:1 + len(self.directions)]
 
+    def _event_signs(self, k) -> EventSigns:
+        """Of events of the runs k."""
+        run_indices = self.run_indices[k]
+        return EventSigns(self.signs[k], self.handler.armed[run_indices], self.handler.bounds[run_indices])
+
     def write_back(self, batch_states: BatchStates, steps) -> None:
         run_indices, ended = self.run_indices, self.codes != RUNNING
         self.q[ended], self.v[ended], self.auxiliary[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
@@ -358,8 +364,8 @@ class _PartialSteps:
 
     def _distance_to_event(self, k, event_values) -> np.ndarray:
         """(n, events): how far from happening; negative beyond, infinite where an event is not expected."""
-        signs, armed, bounds = self.signs[k], self.handler.armed[self.run_indices[k]], self.handler.bounds[self.run_indices[k]]
-        return np.where(is_expected(signs, self.directions), -violation(signs, event_values, armed, bounds), np.inf)
+        sign, armed, bound = self._event_signs(k)
+        return np.where(is_expected(sign, self.directions), -violation(sign, event_values, armed, bound), np.inf)
 
     def _set(self, k, t, q, v, auxiliary, event_values) -> None:
         self.t[k], self.q[k], self.v[k], self.auxiliary[k, 0] = t, q, v, auxiliary[:, 0]
@@ -385,12 +391,12 @@ class _PartialSteps:
 
     def is_nearly_zero(self, k, event_values) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
-        bounds, armed = self.handler.bounds[self.run_indices[k]], self.handler.armed[self.run_indices[k]]
-        near = (np.abs(event_values) <= bounds) & is_expected(self.signs[k], self.directions)
+        signs = self._event_signs(k)
+        near = (np.abs(event_values) <= signs.bound) & is_expected(signs.sign, self.directions)
         if not near.any():
             return near
-        signs, rate = self.signs[k], self._value_derivatives(k)[1]
-        return near & np.where(armed, signs * rate < 0.0, is_returning(rate, signs, bounds, self.length[k][:, None]))
+        _, rate, curvature = self._value_derivatives(k)
+        return near & is_arriving(signs, rate, curvature, self.length[k][:, None])
 
     def _rearming_fraction(self, k, length) -> np.ndarray:
         """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none,
@@ -482,7 +488,7 @@ class _PartialSteps:
         bounds = self._rounding(k) + 4.0 * _XTOL * self.length[k][:, None] * np.abs(rate)          # as far as one is found
         bounds = self.zero_tolerance[k] = np.maximum(np.maximum(bounds, self._overshoot(self.run_indices[k])),
                                                      self.zero_tolerance[k])
-        way = sign * np.where(self.directions == 0, -self.signs[k], self.directions)
+        way = sign * crossing_direction(self.signs[k], self.directions)
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~is_below_rounding(rate, curvature, bounds)
 
     # what happens ----------------------------------------------------------------------------------------------------

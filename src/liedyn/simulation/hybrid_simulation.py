@@ -36,10 +36,10 @@ from liedyn.integrators.zero_crossings import (
     START_FACTOR,
     EventSigns,
     crossed,
+    crossing_direction,
+    is_arriving,
     is_below_rounding,
     is_expected,
-    is_returning,
-    reverses_at_once,
     rounding_bound,
     signs_after_event,
 )
@@ -256,7 +256,7 @@ class HybridSimulation:
         with np.errstate(invalid="ignore"):                    # times since what has not happened are infinite
             fired = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
         after, leaves = signs_after_event(before, value, rate, curvature, rounding, fired, start.signs is None)
-        at_rest = np.where(self._has_impact, np.where(self._directions == 0, before.sign, -self._directions), -before.sign)
+        at_rest = -np.where(self._has_impact, crossing_direction(before.sign, self._directions), before.sign)
         unknown = np.isnan(rate) | (np.isnan(curvature) & ~self._has_impact)             # the integrator looks ahead
         signs = np.where(leaves & (after.sign == 0.0), at_rest, after.sign)
         signs = np.where(leaves & unknown, STAYS_AT_ZERO * np.where(happened, -before.sign, np.nan), signs)
@@ -310,8 +310,7 @@ class HybridSimulation:
                 jumped.add(e)
             elif e not in found and expected and abs(motion.value) <= bound:
                 way = self._signal_motion(int(k), start)
-                comes = way.rate * known[e] < 0.0 if armed[e] else is_returning(way.rate, known[e], way.bound, elapsed)
-                if comes and not reverses_at_once(way.rate, way.curvature, way.bound):
+                if is_arriving(EventSigns(known[e], armed[e], way.bound), way.rate, way.curvature, elapsed):
                     found.add(e)
             if e in found and (e not in jumped or abs(motion.value) <= bound):
                 self._zero_values[e] = motion.value
@@ -446,7 +445,8 @@ class HybridSimulation:
             motion = self._signal_motion(int(k), start, derivatives=False)
             if abs(motion.value) > max(motion.bound, 2.0 * abs(self._zero_values.get(e, 0.0)), self._overshoot(e, start)):
                 continue
-            motion, way = self._signal_motion(int(k), start), event.direction or (0.0 if start.signs is None else -start.signs[e])
+            motion = self._signal_motion(int(k), start)
+            way = crossing_direction(0.0 if start.signs is None else start.signs[e], event.direction)
             rests = is_below_rounding(motion.rate, motion.curvature, motion.bound)
             if way * (motion.curvature if rests else motion.rate) > 0.0:
                 found[e] = 0.0 if rests else abs(motion.rate)
