@@ -50,32 +50,37 @@ _MAX_ROUNDS = 20             # rounds: 2^-20 of the step at last with two looks 
 def first_double_crossing(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray],
                           n_parts: int) -> float | None:
     """A share of a step at which a switch is beyond its side, as early as can be told; None: there is none. Looks at the ends of
-    so many parts of the step first; again at those of what is before the first that is beyond, where others may be for a while.
+    `n_parts` parts of the step; again at those of the part before the first that is beyond, where others may be for a while; and
+    where parabolas through the values of events are below zero.
 
-    violation_after(share) makes that share of the step and returns how far the worst switch is beyond; within(): readings of
+    violation_after(share) makes that share of the step and returns how far the worst switch is beyond; event_values(): values of
     events there, positive on their sides.
     """
-    end, beyond = 1.0, False
+    end, is_beyond = 1.0, False
     for _ in range(_MAX_ROUNDS):
-        values = []
-        for k in range(n_parts + 1):
-            now = violation_after(end * k / n_parts) > 0 and k > 0
-            values.append(event_values())
-            if now:
-                break
-        beyond = beyond or now
-        shares = end * np.arange(len(values)) / n_parts
-        end = float(shares[-1])
-        if len(values) > n_parts:
+        shares, values, ends_beyond = _sample_step(violation_after, event_values, end, n_parts)
+        is_beyond, end = is_beyond or ends_beyond, float(shares[-1])
+        if len(shares) > n_parts:
             break
-    values = np.array(values)
-    near = sorted((*dip, e) for e in np.flatnonzero(~is_far(values)) for dip in _sample_minima(shares, values[:, e]))
-    for share, lowest, e in near:
+    minima = ((*minimum, e) for e in np.flatnonzero(~is_far(values)) for minimum in _sample_minima(shares, values[:, e]))
+    for share, lowest, e in sorted(minima):
         found = _minimum(violation_after, lambda e=e: event_values()[e], share, lowest,
                          dict(zip(shares, values[:, e], strict=True)))
         if found is not None:
             return found
-    return float(shares[-1]) if beyond else None
+    return end if is_beyond else None
+
+
+def _sample_step(violation_after, event_values, end: float, n_parts: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Shares of a step up to `end`, in equal parts, until a switch is beyond its side; values of events (shares, events) there;
+    and whether one is."""
+    values = []
+    for k in range(n_parts + 1):
+        is_beyond = violation_after(end * k / n_parts) > 0 and k > 0
+        values.append(event_values())
+        if is_beyond:
+            break
+    return end * np.arange(len(values)) / n_parts, np.array(values), is_beyond
 
 
 def is_far(values) -> np.ndarray:
@@ -347,41 +352,44 @@ class ZeroCrossings:
     def _is_active(self) -> np.ndarray:
         return (self.chattering == 0) & np.isfinite(self.sign) & (self.direction != NO_DIRECTION)
 
-    @np.errstate(invalid="ignore")                             # readings of what has never happened are infinite
+    @np.errstate(invalid="ignore")                             # values of what has never happened are infinite
     def initialize(self, probe) -> None:
-        """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
-        here."""
-        begins, known = self.start is not None, self._known_signs()
-        still = np.where((self.event >= 0) & (np.abs(known) == STAYS_AT_ZERO), known / STAYS_AT_ZERO, np.nan)
-        known[np.isfinite(still)] = np.nan
-        self.sign[:], self.value[:], self.chattering[:] = np.where(self.event >= 0, np.nan, known), 0.0, 0.0
+        """Choose signs at the start or after a break. Events keep theirs. probe(share) evaluates the switches after that share of
+        a step: 0 is now.
+
+        A switch that is zero now, and whose sign is not known, takes the sign that it has a little later; without one it is free.
+        Hard stops have the sign of their inside.
+        """
+        begins, known, has_event = self.start is not None, self._known_signs(), self.event >= 0
+        stays = has_event & (np.abs(known) == STAYS_AT_ZERO)
+        sign_if_it_stays, known = known / STAYS_AT_ZERO, np.where(stays, np.nan, known)
+        self.sign[:], self.value[:], self.chattering[:] = np.where(has_event, np.nan, known), 0.0, 0.0
         probe(0.0)
-        here, sign = self.value.copy(), _sign(self.value, self.is_floor)
-        free = self.inside_sign == 0
-        hard_stops = ~free
-        stop = self.event[hard_stops] - len(self.problem.directions)
-        self.bound[hard_stops] = rounding_bound(self.problem.hard_stop_scales)[stop]
-        near = hard_stops & (self.inside_sign * here <= self.bound)
-        zero = np.abs(here) <= np.where(self.event >= 0, self.bound, 0.0)
-        even = free & np.isnan(known) & (zero | (self.is_floor & (here == sign)))
-        if even.any() or near.any():
+        now, sign = self.value.copy(), _sign(self.value, self.is_floor)
+        is_stop = self.inside_sign != 0
+        stop = self.event[is_stop] - len(self.problem.directions)
+        self.bound[is_stop] = rounding_bound(self.problem.hard_stop_scales)[stop]
+        is_zero = np.abs(now) <= np.where(has_event, self.bound, 0.0)
+        undecided = ~is_stop & np.isnan(known) & (is_zero | (self.is_floor & (now == sign)))
+        at_stop = is_stop & (self.inside_sign * now <= self.bound)
+        if undecided.any() or at_stop.any():
             probe(_PROBE_FRACTION)
-            sign[even] = _sign(self.value, self.is_floor)[even]
-            stays = even & np.isfinite(still) & (np.abs(self.value) <= self.bound)
-            sign[stays] = still[stays]
-        comes = (self.inside_sign * here > 0.0) & (self.inside_sign * (self.value - here) < 0.0)
-        self.armed[hard_stops] = (~near | comes)[hard_stops]           # what leaves a stop passes it beyond rounding only
-        self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
-        self._freeze(np.where(free, np.where(np.isnan(known), sign, known), self.inside_sign))
-        if even[self.event < 0].any():                         # what events read depends on those sides
+            sign[undecided] = _sign(self.value, self.is_floor)[undecided]
+            stays &= undecided & (np.abs(self.value) <= self.bound)
+            sign[stays] = sign_if_it_stays[stays]
+        approaches = (self.inside_sign * now > 0.0) & (self.inside_sign * (self.value - now) < 0.0)
+        self.armed[is_stop] = (~at_stop | approaches)[is_stop]         # what leaves a stop passes it beyond rounding only
+        self.armed[undecided & has_event] = False               # as does what leaves zero
+        self._freeze(np.where(is_stop, self.inside_sign, np.where(np.isnan(known), sign, known)))
+        if undecided[~has_event].any():                         # values of events depend on the signs of these
             probe(0.0)
-            here = self.value.copy()
-            turned = begins & free & (self.event >= 0) & (self.sign * here < -self.bound)
-            self.sign[turned], self.armed[turned] = np.sign(here[turned]), True
-        self.value[:] = here
-        self.value[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
-        unheard = self._crossed() & (self.event >= 0) & ~self._is_expected()
-        self.sign[unheard], self.armed[unheard] = -self.sign[unheard], (np.abs(here) > self.bound)[unheard]
+            now = self.value.copy()
+            turned = begins & ~is_stop & has_event & (self.sign * now < -self.bound)
+            self.sign[turned], self.armed[turned] = np.sign(now[turned]), True
+        self.value[:] = now
+        self.value[self.armed & has_event & (np.abs(now) <= self.bound)] = 0.0         # reached, be it at a kink
+        unexpected = self._crossed() & has_event & ~self._is_expected()
+        self.sign[unexpected], self.armed[unexpected] = -self.sign[unexpected], (np.abs(now) > self.bound)[unexpected]
 
     def _known_signs(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a

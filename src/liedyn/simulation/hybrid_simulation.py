@@ -1,8 +1,8 @@
 """A run with phases and events: segments of smooth motion, and what happens between them.
 
 A segment ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
-computed in the order of its actions (`actions`), then the impacts at limits (`hard_stops`). The state before and the state after
-are two rows of the result with the same time.
+computed in the order of its actions (`event_actions`), then the impacts at limits (`impacts`). The state before and the state
+after are two rows of the result with the same time.
 """
 from __future__ import annotations
 
