@@ -11,6 +11,7 @@ from liedyn.integrators.zero_crossings import (
     comes_to_rest,
     crossed,
     crossing_direction,
+    find_crossings,
     is_arriving,
     is_expected,
     signs_after_event,
@@ -102,3 +103,10 @@ def test_what_arrives_at_zero_crosses_it():
 
 def test_the_direction_of_a_crossing():
     assert crossing_direction(np.array([1.0, -1.0, 1.0]), np.array([0, 0, 1])).tolist() == [-1.0, 1.0, 1.0]
+
+
+def test_the_moment_is_found_to_rounding():
+    roots = np.array([1e-9, 0.1, 1 / 3, 0.5, 1 - 1e-12, 0.7])
+    for power in (1, 3):
+        found = find_crossings(lambda x, power=power: (roots - x) ** power, np.zeros(len(roots)), 1e-13)
+        assert (found > roots).all() and (found - roots).max() < 3e-13

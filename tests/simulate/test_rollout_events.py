@@ -10,7 +10,6 @@ from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.model.model import build
-from liedyn.rollouts.events import find_crossings
 from simulate.test_events import BALL, PENDULUM
 from zoo import model_of, state
 
@@ -416,13 +415,6 @@ def test_events_need_a_line(pendulum, tmp_path, monkeypatch):
         ld.rollout(ld.load(tmp_path / "robot.yaml"), [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=TWO)
     with pytest.raises(UsageError, match="events is a mapping"):
         ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=["stop"])
-
-
-def test_the_moment_is_found_to_rounding():
-    roots = np.array([1e-9, 0.1, 1 / 3, 0.5, 1 - 1e-12, 0.7])
-    for power in (1, 3):
-        found = find_crossings(lambda x, power=power: (roots - x) ** power, np.zeros(len(roots)))
-        assert (found > roots).all() and (found - roots).max() < 3e-13
 
 
 def test_events_after_the_end_are_told(ball):

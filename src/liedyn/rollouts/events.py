@@ -20,6 +20,7 @@ from liedyn.integrators.zero_crossings import (
     EventSigns,
     comes_to_rest,
     crossing_direction,
+    find_crossings,
     is_arriving,
     is_below_rounding,
     is_expected,
@@ -46,7 +47,7 @@ _MAX_EVENTS_PER_STEP = 100              # events of one run within a step
 _STENCIL_WIDTH = 0.1      # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
                          # power
 _MIN_DURATION_STEPS = 100      # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
-_MAX_ITERATIONS, _XTOL = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
+_XTOL = 1e-13                  # of a step: where the search for an event ends
 _JUMP_FACTOR = 1e3             # of that share: what has gone further beyond zero has jumped there
 _PROJECTION_FRACTION = 16.0    # the share of the rounding of a reading that the projection of a mechanism does not move it by
 _STEP_TOLERANCE = 1e-9         # of a step: times that are one
@@ -380,7 +381,7 @@ class _PartialSteps:
 
         def left(share):                                       # until the first event, negative beyond it
             return self._distance_to_event(k, self.state_after(k, share * length)[3]).min(axis=1)
-        share = find_crossings(left, self._rearming_fraction(k, length))
+        share = find_crossings(left, self._rearming_fraction(k, length), _XTOL)
         q, v, auxiliary, event_values, codes = self.state_after(k, share * length)
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()
         self._set(k, self.t[k] + share * length, q, v, auxiliary, event_values)
@@ -571,28 +572,3 @@ class _RolloutContext:
 
     def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
         return after
-
-
-def find_crossings(left, begin) -> np.ndarray:
-    """(n,) shares in (begin, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse
-    quadratic interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for
-    arrays from 1.15 on."""
-    n = len(begin)
-    x1, x2 = begin.copy(), np.ones(n)
-    f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
-    for _ in range(_MAX_ITERATIONS):
-        x = x1 + t * (x2 - x1)
-        f = left(x)
-        same = (f < 0.0) == (f1 < 0.0)
-        x3, f3 = np.where(same, x1, x2), np.where(same, f1, f2)
-        x2, f2 = np.where(same, x2, x1), np.where(same, f2, f1)
-        x1, f1 = x, f
-        width = np.abs(x2 - x1)
-        if (width <= 2 * _XTOL).all():
-            break
-        with np.errstate(all="ignore"):
-            least, xi, phi = _XTOL / width, (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
-            t = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
-        t = np.where((phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi) & np.isfinite(t), t, 0.5)
-        t = np.where(width > 2 * _XTOL, np.clip(t, least, 1.0 - least), 0.0)       # found: it waits for the others
-    return np.where(f1 < 0.0, x1, x2)
