@@ -70,6 +70,27 @@ def test_runs_are_those_of_scenarios(pendulum, tmp_path, way, worst):
         for what in "qv":
             assert worst(f"rollout with events: {what}", np.abs(getattr(run, what)[kept] - getattr(found, what)[k]).max()) < 1e-10
 
+@pytest.mark.parametrize("do, after", [
+    ([{"impact": {"joint": "elbow", "restitution": 0.9}}, {"impact": {"joint": "elbow", "restitution": 0.5}}], -0.9),
+    ([{"impact": {"joint": "shoulder", "restitution": 1.0}}, {"impact": {"joint": "elbow", "restitution": 0.3}}], None),
+    ([{"set": {"v": {"elbow": 2.0}}}, {"impact": {"joint": "elbow", "restitution": 0.3}}], None),
+    ([{"set": {"q": {"elbow": 0.3}}}, {"impact": {"joint": "elbow", "restitution": 0.3}}], -0.3)])
+@pytest.mark.parametrize("direction", ["falling", "both"])
+def test_actions_in_a_row_are_those_of_scenarios(pendulum, tmp_path, do, after, direction):
+    """Rollouts reversed an elbow that another action had turned back; scenarios, that of events in both directions, and took an
+    expression that another action had set elsewhere for one at rest."""
+    events = {"hit": {"when": "q(elbow)", "direction": direction, "do": do}}
+    q, v = np.array([0.7, 0.4]), np.array([0.5, -1.0])
+    found = ld.rollout(pendulum, q, v, dt=DT, steps=800, every=800, events=events)
+    run = ld.simulate(tmp_path / "robot.yaml", duration=0.8, output_step=DT, integrator={"method": "rk4", "step": DT},
+                      initial={"q": {"shoulder": q[0], "elbow": q[1]}, "v": {"shoulder": v[0], "elbow": v[1]}}, events=events)
+    assert len(found.events) > 0 and found.complete.all()
+    np.testing.assert_allclose(found.events.t, [one.t for one in run.events], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.events.v_after - found.events.v, [one.dv for one in run.events], atol=1e-9)
+    np.testing.assert_allclose(found.q[-1], run.q[-1], atol=1e-9)
+    if after is not None:
+        np.testing.assert_allclose(found.events.v_after[0, 1], after * found.events.v[0, 1], rtol=1e-9)
+
 
 @pytest.mark.parametrize("floor", ["0.1*sin(6*t)", "0.15*step(t-0.3)-0.1*step(t-0.8)", "0.2-0.5*abs(t-0.7)"])
 def test_a_floor_that_moves(ball, tmp_path, floor, worst):

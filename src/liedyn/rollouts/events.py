@@ -37,7 +37,7 @@ from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.event_actions import action_function
 from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import expression_motion
-from liedyn.simulation.impacts import EventState
+from liedyn.simulation.impacts import EventState, is_turned_back, where_states
 from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
@@ -309,6 +309,7 @@ class _PartialSteps:
         self.codes = np.full(len(run_indices), RUNNING)
         # what counts as zero while events happen at one time
         self.zero_tolerance = np.zeros((len(run_indices), len(self.events.state_events)))
+        self.has_acted = np.zeros(len(run_indices), dtype=bool)          # whether an event has changed the state at this time
         self.directions = np.array(self.events.directions)
         self.event_indices = np.array([self.events.definitions.index(event) for event in self.events.state_events],
                                       dtype=np.int64)
@@ -385,6 +386,7 @@ class _PartialSteps:
         q, v, auxiliary, event_values, codes = self.state_after(k, share * length)
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()
         self._set(k, self.t[k] + share * length, q, v, auxiliary, event_values)
+        self.has_acted[k] = False
         self.auxiliary[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.is_nearly_zero(k, event_values)                      # equal but for rounding: in the order of the file
@@ -480,24 +482,33 @@ class _PartialSteps:
                    for n in problem.schedule.watch]
         return np.array([motion.bound for motion in motions])
 
-    def pending_impacts(self, k, sign: float = 1.0) -> np.ndarray:
-        """(n, events): impacts whose readings are zero but for rounding, and on their way beyond; with the sign -1: on their way
-        back."""
+    def is_turned_back(self, event: Event, k, q, v) -> np.ndarray:
+        """(n,) whether the event's expression is on its way back: an impact by which the state becomes q, v then does nothing."""
+        column = self.events.state_events.index(event)
+        _, rate, curvature = (x[:, column] for x in self._value_derivatives(k))
+        before, (self.q[k], self.v[k]) = (self.q[k], self.v[k]), (q, v)
+        rate_after = self._value_derivatives(k)[1][:, column]
+        self.q[k], self.v[k] = before
+        way = crossing_direction(self.signs[k, column], event.direction)
+        return is_turned_back(way, rate, curvature, self.handler.bounds[self.run_indices[k], column], rate_after)
+
+    def pending_impacts(self, k) -> np.ndarray:
+        """(n, events): impacts whose readings are zero but for rounding, and on their way beyond."""
         if not self.impacts.any() or not len(k):
             return np.zeros((len(k), len(self.impacts)), dtype=bool)
         value, rate, curvature = self._value_derivatives(k)
         bounds = self._rounding(k) + 4.0 * _XTOL * self.length[k][:, None] * np.abs(rate)          # as far as one is found
         bounds = self.zero_tolerance[k] = np.maximum(np.maximum(bounds, self._overshoot(self.run_indices[k])),
                                                      self.zero_tolerance[k])
-        way = sign * crossing_direction(self.signs[k], self.directions)
+        way = crossing_direction(self.signs[k], self.directions)
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~is_below_rounding(rate, curvature, bounds)
 
     # what happens ----------------------------------------------------------------------------------------------------
     def apply_events(self, k, happens) -> np.ndarray:
-        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops. Those
-        of bodies that others have turned back do nothing. Returns all that have happened."""
+        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops.
+        Returns all that have happened."""
         waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
-        acted, self.zero_tolerance[k] = np.zeros(len(k), dtype=bool), 0.0
+        self.zero_tolerance[k] = 0.0
         for _ in range(_MAX_EVENTS_PER_STEP):
             if not waiting.any():
                 return found
@@ -507,12 +518,6 @@ class _PartialSteps:
                     continue
                 there, waiting[rows, column] = k[rows], False
                 enabled = self.handler.is_enabled(i, self.run_indices[there], self.t[there])
-                if several and acted[rows].any():
-                    turned = enabled & acted[rows] & self.pending_impacts(there, -1.0)[:, column]
-                    enabled &= ~turned
-                    state = self.q[there[turned]], self.v[there[turned]]
-                    self.handler.record_event(i, self.run_indices[there[turned]], self.t[there[turned]], state, state)
-                acted[rows] |= enabled
                 if not several:
                     self.apply_event(i, there[enabled])
                     continue
@@ -546,12 +551,12 @@ class _PartialSteps:
         if not len(k):
             return
         run_indices, event = self.run_indices[k], self.events.definitions[i]
-        context = _RolloutContext(event, self.t[k], self.engine.problem)
+        context = _RolloutContext(event, self.t[k], self.engine.problem, self, k)
         with self.runs.with_run_robots(run_indices) as model:
             before = after = EventState(model, self.q[k], self.v[k], np.zeros((len(k), model.nv)))
             for action in event.actions:
                 after = action_function(action).apply(context, after, action)
-        self.q[k], self.v[k] = after.q, after.v
+                self.q[k], self.v[k], self.has_acted[k] = after.q, after.v, True
         contradicted, stopped = (np.broadcast_to(x, len(k)) for x in (after.contradicted, after.stopped))
         self.codes[k[stopped]], self.handler.stopped_at[run_indices[stopped]] = STOPPED, self.t[k[stopped]]
         self.codes[k[contradicted]] = INCONSISTENT_IMPACT
@@ -560,15 +565,24 @@ class _PartialSteps:
 
 @dataclass(frozen=True, eq=False)
 class _RolloutContext:
-    """The `EventContext` of runs of a rollout: the state is all that changes."""
+    """The `EventContext` of the runs k of a rollout: the state is all that changes."""
 
     event: Event
     t: np.ndarray
     problem: InitialValueProblem
+    steps: _PartialSteps
+    k: np.ndarray
     resting_stops: tuple = ()
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
         return after
 
     def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
-        return after
+        """Nothing happens to a coordinate that another impact has turned back."""
+        acted = self.steps.has_acted[self.k]
+        if not coordinates or not self.event.when or not acted.any():
+            return after
+        turned = self.steps.is_turned_back(self.event, self.k[acted], after.q[acted], after.v[acted])
+        does_nothing = np.zeros(len(self.k), dtype=bool)
+        does_nothing[acted] = turned
+        return where_states(does_nothing, before, after)

@@ -15,7 +15,7 @@ from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
-from liedyn.integrators.zero_crossings import comes_to_rest, is_below_rounding
+from liedyn.integrators.zero_crossings import comes_to_rest, crossing_direction, is_below_rounding
 from liedyn.io.scenarios.action_schema import Attach, Detach, EndRun, EnterPhase, Impact, Lock, RecordState, Set
 from liedyn.io.scenarios.scenario import Action, Event, Rule
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
@@ -24,6 +24,7 @@ from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite
 from liedyn.simulation.impacts import (
     IMPACTS_BEFORE_REST,
+    RATE_TOLERANCE,
     EventState,
     HardStops,
     Jump,
@@ -32,6 +33,7 @@ from liedyn.simulation.impacts import (
     after_impulses,
     follows_at_once,
     inverse_mass_of_free_motions,
+    is_turned_back,
     normal_velocity_rows,
     preserved_velocities,
     velocity_jump,
@@ -319,7 +321,6 @@ def _detach(run: Actions, state: EventState, action: Detach) -> EventState:
 
 # a single run -----------------------------------------------------------------------------------------------------------
 
-_RATE_TOLERANCE = 1e-9        # of the rate of an expression: an impact that changes less does not act on it
 _CLOSURE_TOLERANCE = 1e-6     # rad | lengths of the loop: what may be missing where a loop closes
 
 
@@ -354,14 +355,15 @@ class Actions:
     def resting_stops(self) -> list[JointStop]:
         return [stop for stop in self.former_stops if not self.problem.prescribed[stop.coordinate]]
 
-    def apply_actions(self, state: EventState, event: Event, t: float, expression=None, left_zero: bool = True,
+    def apply_actions(self, state: EventState, event: Event, t: float, expression=None, sign: float = 0.0, left_zero: bool = True,
                       former_stops=()) -> EventState:
-        """expression(state, problem): the motion of the event's expression; None: it has none. left_zero: whether it has exceeded
-        its rounding since the event happened before. former_stops: stops at which coordinates rested until now."""
+        """expression(state, problem): the motion of the event's expression; None: it has none. sign: the side that it came from.
+        left_zero: whether it has exceeded its rounding since the event happened before. former_stops: stops at which coordinates
+        rested until now."""
         struck = {action.coordinate for action in event.actions if isinstance(action, Impact)}
         self.left_zero, self.former_stops, self._other_stops = left_zero, former_stops, [stop for stop in former_stops
                                                                                          if stop.name not in struck]
-        self.event, self.t = event, t
+        self.event, self.t, self.way, self.initial = event, t, crossing_direction(sign, event.direction), state
         self.expression = expression and (lambda state: expression(state, self._problem_with_supports(state)))
         for action in event.actions:
             try:
@@ -419,10 +421,10 @@ class Actions:
     def _is_returning(self, before: EventState, after: EventState) -> bool:
         """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
         motion = self.expression and self.expression(before)
-        if not motion or self.event.direction * motion.rate >= 0.0 or is_below_rounding(
-                motion.rate, motion.curvature, motion.bound):
+        if not motion or not self.way * motion.rate < 0.0:
             return False
-        return bool(abs(motion.rate - self.expression(after).rate) > _RATE_TOLERANCE * abs(motion.rate))
+        rate_after = self.expression(after).rate
+        return bool(is_turned_back(self.way, motion.rate, motion.curvature, motion.bound, rate_after))
 
     def _arrives_at_rest(self, state: EventState) -> bool:
         """Whether the event's expression arrives at zero as slowly as what rests there."""
@@ -441,7 +443,7 @@ class Actions:
         speed = np.abs(state.v).max(initial=0.0) or 1.0
         struck = replace(state, v=state.v + speed * onward / (np.abs(onward).max() or 1.0))
         here, there = self.expression(state).rate, self.expression(struck).rate
-        return bool(abs(there - here) > _RATE_TOLERANCE * max(abs(here), abs(there)))
+        return bool(abs(there - here) > RATE_TOLERANCE * max(abs(here), abs(there)))
 
     def _accumulates(self, before: EventState, after: EventState, row, exempt=()) -> bool:
         """Whether the impact along a row of the velocity reverses the event's expression, and it comes back within what can be
@@ -451,10 +453,13 @@ class Actions:
         came, leaves = self.expression(before), self.expression(after)
         if np.isnan(leaves.curvature):
             return not self.left_zero or self.problems.ledger.n_short_flights(self.event) >= IMPACTS_BEFORE_REST
-        if abs(came.rate - leaves.rate) <= _RATE_TOLERANCE * max(abs(came.rate), abs(leaves.rate)) and (
+        if abs(came.rate - leaves.rate) <= RATE_TOLERANCE * max(abs(came.rate), abs(leaves.rate)) and (
                 (after.v != before.v).any() or not self._affects_expression(before, row, exempt)):
             return False                                       # the condition is elsewhere
-        duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
+        found = came if before is self.initial else self.expression(self.initial)
+        duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(found.value))
+        if abs(leaves.value) > bound:
+            return False                                       # another action has set it elsewhere
         turned = came.rate * leaves.rate <= 0.0 or is_below_rounding(came.rate, leaves.curvature, bound)
         return bool(comes_to_rest(turned, leaves.rate, leaves.curvature, bound, duration))
 
@@ -463,7 +468,7 @@ class Actions:
         if self.expression is None:
             return
         came, leaves = self.expression(before).rate, self.expression(after).rate
-        if came * leaves > 0.0 and abs(came - leaves) > _RATE_TOLERANCE * abs(came):
+        if came * leaves > 0.0 and abs(came - leaves) > RATE_TOLERANCE * abs(came):
             self.problems.warnings.setdefault(f"{self.event.name} passes", (
                 f"event {self.event.name}: after its impact at t = {self.t:.9g} s the expression continues in the same "
                 "direction, so that the stop is passed (restitution applies to the velocity of the joint, not to that relative "

@@ -524,13 +524,14 @@ class HybridSimulation:
                     np.abs(before.v).max())
 
     def _expression_function(self, event: Event, start: SegmentStart):
-        """A function of a moment and a problem: the motion of the event's expression there; None where it has none. And whether
-        the expression has exceeded its rounding since the event happened before."""
+        """A function of a state and a problem: the motion of the event's expression there; None where it has none. The side that
+        it came from, 0: not known. And whether it has exceeded its rounding since the event happened before."""
         e = self._event_index(event)
         if e < 0 or self.problems.current.schedule.watch[e] < 0:
-            return None, True
+            return None, 0.0, True
         return (lambda state, problem: self._signal_motion(int(problem.schedule.watch[e]), replace(start, q=state.q, v=state.v),
                                                            problem=problem),
+                0.0 if start.signs is None else start.signs[e],
                 start.armed is None or e not in start.fired or bool(start.armed[e]))
 
     def _event_state(self, start: SegmentStart) -> EventState:

@@ -21,13 +21,14 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
-from liedyn.integrators.zero_crossings import is_resolvable, rounding_bound
+from liedyn.integrators.zero_crossings import is_below_rounding, is_resolvable, rounding_bound
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.simulation.joint_stops import JointStop
 
+RATE_TOLERANCE = 1e-9            # of the rate of an expression: an impact that changes less does not act on it
 _ENTRY_TOLERANCE = 1e-12         # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
 _CONTRADICTION_TOLERANCE = 1e-8  # relative to what is asked for: what rows may miss
 _VELOCITY_TOLERANCE = 1e-12      # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
@@ -110,6 +111,13 @@ def follows_at_once(since, speed, position, duration):
     return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
+def is_turned_back(way, rate, curvature, bound, rate_after):
+    """Whether an expression that has crossed zero in the direction `way` is on its way back already, so that an impact which acts
+    on it, so as to give it the rate `rate_after`, does nothing."""
+    is_back = (way * rate < 0.0) & ~is_below_rounding(rate, curvature, bound)
+    return is_back & (np.abs(rate - rate_after) > RATE_TOLERANCE * np.abs(rate))
+
+
 # The state at the moment of an event, and how impulses change it (`velocity_jumps`) -------------------------------------
 
 @dataclass(frozen=True, eq=False)
@@ -183,10 +191,10 @@ def after_impact(state: EventState, problem, row, restitution: float, exempt=(),
         rows, e = np.vstack([row, limit_normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
         return after_impacts(state, problem, rows, e, exempt=exempt)
     after = after_collision(state, problem, row[..., None, :], -restitution * approach[..., None], exempt)
-    return after if struck.all() else _where(struck, after, state)
+    return after if struck.all() else where_states(struck, after, state)
 
 
-def _where(mask, one: EventState, other: EventState) -> EventState:
+def where_states(mask, one: EventState, other: EventState) -> EventState:
     """One state where the mask (n,) holds, else the other."""
     def choose(name: str) -> np.ndarray:
         x, y = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
