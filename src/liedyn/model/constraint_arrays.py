@@ -14,7 +14,7 @@ chain     the bodies whose joints can move a frame or a term: these and all that
 pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
 extent    length, radius or offset
 sign      of what rolls: -1 a sphere, 1 a disc; else 0
-length    characteristic length of the loop (see `model.lever_arms`); 0 for couplings, whose equations have no lever arms
+length    characteristic length of the loop (see `LeverArms`); 0 for couplings, whose equations have no lever arms
 """
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, LOOP_TYPES, NV, Coupling, Loop, Robot
-from liedyn.model.lever_arms import LeverArms
+from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
 
@@ -43,7 +42,7 @@ class ModelConstraint(Immutable):
     a, b           names of the links, or `world`; empty for a coupling
     driven         whether frame A moves in its link by a motion given in time
     turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
-    length         characteristic length [m] of a closure's loop (see `model.lever_arms`); of a coupling, the longest of these, or
+    length         characteristic length [m] of a closure's loop (see `LeverArms`); of a coupling, the longest of these, or
                    the robot's
     scales         one a row: the residual that counts as one. 1 rad, or the length; of a coupling, which may be written with any
                    factor, the norm of its terms for coordinates of 1 rad and of the length
@@ -215,3 +214,58 @@ def _constants(parts: list[_PackedConstraint]) -> np.ndarray:
     extents = [x for part in parts for x in (part.extent, part.sign)]
     lengths = [part.constraint.length for part in parts]
     return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms]])
+
+
+# Lever arms -------------------------------------------------------------------------------------------------------------
+
+# Characteristic lengths of a robot: with them, quantities in metres and in radians are compared (ranks, pivots, residuals).
+#
+# A lever arm is the distance between two anchors on one rigid body: axes of rotation, and frames of closures. The ground counts
+# only within a loop, so that lengths do not depend on the place of the robot; axes of translation have no place.
+
+_ZERO_ARM = 1e-9         # of the largest number among positions: lever arms that are shorter are zero (axes through one point)
+
+
+@dataclass(slots=True)
+class LeverArms:
+    """Of a tree of bodies, body 0 the ground: parent and kind of each joint, (angular, linear) part of its screw, its pose (4, 4)
+    in the parent at zero coordinates, and the ten numbers of the body's inertia."""
+
+    parent: Sequence[int]
+    kind: Sequence[int]
+    S: Sequence[tuple[float, float]]
+    T0: Sequence[np.ndarray]
+    I: Sequence[np.ndarray]
+
+    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]
+                        ) -> tuple[list[float], float]:
+        """A length [m] of each closure, given by its two bodies, the last body that moves both, the poses of its frames in them
+        and its radius or zero, and one of the robot. That of a closure is the longest lever arm of the loop; where all are zero,
+        that of the robot: its longest lever arm, else the longest radius of gyration, else one metre."""
+        closures = list(closures)
+        arms = [max(self._longest_arm(*closure[:3]), closure[3]) for closure in closures]
+        on_bodies = [np.linalg.norm(self.T0[i][:3, 3]) for i in range(1, len(self.parent))
+                     if self.parent[i] > 0 and self._rotates(i) and self._rotates(self.parent[i])]
+        gyration = [np.sqrt(max(I[4] + I[7] + I[9], 0.0) / (2.0 * I[0])) for I in self.I[1:] if I[0] > 0.0]
+        places = [np.linalg.norm(T[:3, 3]) for T in (*self.T0, *(T for closure in closures for T in closure[2]))]
+        least = _ZERO_ARM * max(places, default=0.0)
+        others = max(max([*arms, *on_bodies], default=0.0), least), max(gyration, default=0.0), 1.0
+        *lengths, of_robot = (float(next(x for x in (arm, *others) if x > least)) for arm in (*arms, 0.0))
+        return lengths, of_robot
+
+    def _rotates(self, body: int) -> bool:
+        """Whether its joint has an axis, or a point, about which it turns."""
+        return body > 0 and (self.kind[body] != ONE_DOF or self.S[body][0] != 0.0)
+
+    def _longest_arm(self, bodies: tuple[int, int], common: int, poses: Sequence[np.ndarray]) -> float:
+        longest, ends = 0.0, []
+        for body, T in zip(bodies, poses, strict=True):
+            place, turns = T[:3, 3], True
+            while body != common:
+                if turns and self._rotates(body):
+                    longest = max(longest, float(np.linalg.norm(place)))
+                place, turns = self.T0[body][:3, 3], self._rotates(body) and self.kind[body] != FREE
+                body = self.parent[body]
+            ends.append((place, turns))
+        (a, a_turns), (b, b_turns) = ends
+        return max(longest, float(np.linalg.norm(a - b))) if a_turns and b_turns else longest

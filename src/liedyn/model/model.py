@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, NameLookupError, Place, UsageError, nearest
 from liedyn.immutable import Immutable, read_only
-from liedyn.model.constraint_arrays import ConstraintAnchors, ModelConstraint, pack_constraints, packed_model
+from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.description import (
     BALL,
     FREE,
@@ -33,7 +33,6 @@ from liedyn.model.description import (
     Robot,
     RobotWarning,
 )
-from liedyn.model.lever_arms import LeverArms
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
 from liedyn.model.model_cache import ModelCache, ModelValue
 from liedyn.model.spatial import (
