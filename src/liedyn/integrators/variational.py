@@ -42,7 +42,7 @@ from liedyn.lie.se3 import dexp_inv, dot, neg_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
 from liedyn.model.description import NV, ONE_DOF
-from liedyn.numba_tools.decorators import inline_kernel, kernel
+from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
 # variational ------------------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class VariationalWorkspace(NamedTuple):
     composite: CompositeWorkspace
 
 
-@kernel
+@internal_kernel
 def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
     """Phi and M v of the velocity own.v at an end q of a step, and own.C. work: the forces there, and its q and v. Returns the
     power that goes in: of motors, wrenches and passive forces but springs. False where a signal is not finite."""
@@ -165,7 +165,7 @@ def _column(j, first):
     return (1.0 if j == first else 0.0), (1.0 if j == first + 1 else 0.0), (1.0 if j == first + 2 else 0.0)
 
 
-@kernel
+@internal_kernel
 def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_ws):
     """From q0 and own.p over h: own.q, own.v and own.p at the end. t, end: when the signals are read. Returns the work that goes
     in, and the number of iterations; 0 where none converges, or a signal is not finite (work.flag), and -1 where the matrix is
