@@ -1,5 +1,6 @@
 """Several runs in one page: of a batch, and beside each other."""
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,12 +47,20 @@ def shown(path: Path) -> dict:
     return data_of(path.read_text(encoding="utf-8"))
 
 
+def test_scripts_read_only_what_the_page_has(folder, tmp_path):
+    ok("replay", folder / "runs", "--runs", "3,4", "-o", tmp_path / "page.html")
+    scripts = "".join(path.read_text(encoding="utf-8") for path in Path(ld.__file__).parent.glob("report/replay/*.js"))
+    read = {name for names in re.findall(r"{ ([\w, ]+) } = run\.data", scripts) for name in names.split(", ")}
+    read |= set(re.findall(r"\brun\.data\.(\w+)", scripts))
+    assert {"name", "plots"} < read <= shown(tmp_path / "page.html")["runs"][0].keys()
+
+
 def test_runs_of_a_batch_are_what_they_were(folder, tmp_path):
     import pyarrow.parquet as parquet
     ok("replay", folder / "runs", "--runs", "3,max:highest,max:lowest,3-4", "-o", tmp_path / "page.html")
     data = shown(tmp_path / "page.html")
     assert data["title"] == "runs" and data["beside"]
-    names = [(one["name"], one["warnings"]) for one in data["runs"]]
+    names = [(one["name"], one["varied"]) for one in data["runs"]]
     # run 1 begins highest; run 0 begins lowest, and swings least to the other side
     assert names == [("run 3", ["start 1.1"]), ("run 1", ["start 1.4"]), ("run 0", ["start 0.2"]), ("run 4", ["start 0.5"])]
     kept = parquet.read_table(folder / "runs" / "trajectories").to_pydict()

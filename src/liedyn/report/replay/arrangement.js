@@ -18,10 +18,10 @@ class Arrangement {
     const extreme = (most, j) => [0, 1, 2].map((k) => most(...corners[j].map((corner) => corner[k])));
     this.bounds = [extreme(Math.min, 0), extreme(Math.max, 1)];
     this.labels = (this.several ? runs : runs.slice(1)).map((run) => {
-      const { name, notes } = run.data, chip = element("i"), label = element("span", {}, chip, printed(name));
+      const { name, varied } = run.data, chip = element("i"), label = element("span", {}, chip, printed(name));
       chip.style.background = run.colour;
-      if (beside) for (const note of notes.slice(0, 4)) label.append(element("small", { textContent: note }));
-      label.title = printed(notes.join(", "));
+      if (beside) for (const one of varied.slice(0, 4)) label.append(element("small", { textContent: one }));
+      label.title = printed(varied.join(", "));
       $(beside ? "labels" : "legend").append(label);
       return label;
     });

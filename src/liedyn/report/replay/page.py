@@ -43,7 +43,7 @@ def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None 
     size = scene["size"] or 1.0
     names, arrows = arrows_of(run, keep, T, size)
     plots, curves = _plots(run, keep)
-    return {"name": run.name, "warnings": list(run.warnings), "robot": model.name, "status": run.status, "reason": run.reason,
+    return {"name": run.name, "varied": list(run.varied), "robot": model.name, "status": run.status, "reason": run.reason,
             "scene": scene,
             "floor": _floor(scene["bounds"][0][2], size, run.contacts),
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],

@@ -64,7 +64,7 @@ class ReplayRun:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
-    warnings: tuple[str, ...] = ()      # what is told of the run where several are shown next to each other
+    varied: tuple[str, ...] = ()        # what is told of the run where several are shown next to each other
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:
@@ -109,7 +109,7 @@ def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], 
     numbers = chosen_runs(folder, wanted)
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
-    return [replace(shown_result(one.result, f"run {one.number}"), warnings=one.varied)
+    return [replace(shown_result(one.result, f"run {one.number}"), varied=one.varied)
             for one in rerun(folder, numbers, progress)]
 
 
