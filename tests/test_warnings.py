@@ -37,8 +37,8 @@ def told(call) -> list[str]:
     assert len(caught) == len({str(one.message) for one in caught})
     texts = [str(one.message) for one in caught]
     if hasattr(result, "warnings") and not isinstance(result, ld.Model):
-        once = {note for note in result.warnings if "limits do not act in rollouts" in note}        # per model
-        assert set(result.warnings) - once <= set(texts)
+        once = {warning for warning in result.warnings if "limits do not act in rollouts" in warning.message}    # per model
+        assert set(result.warnings) - once <= {one.message for one in caught}
     return texts
 
 

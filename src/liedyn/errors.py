@@ -8,9 +8,11 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from liedyn.warning_codes import WARNING_CODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +242,17 @@ class CheckFailed(LiedynError):
 
 
 class LiedynWarning(UserWarning):
-    """A result or a robot file that is doubtful. The same texts are in the `warnings` of results and the `warnings` of models.
+    """A result or an input that is doubtful.
 
-    ``warnings.simplefilter("error", ld.LiedynWarning)`` turns them into errors, ``"ignore"`` hides them.
+    Functions issue warnings by `warnings.warn` and return them in the `warnings` of results and models. Commands print them,
+    and write them as JSON.
+
+    code      of the kind of warning, a key of `warning_codes.WARNING_CODES`
+    message   what is doubtful
+    place     the file, line and element that it concerns, or None
+    hint      what to do, or None
+
+    ``warnings.simplefilter("error", ld.LiedynWarning)`` turns all of them into errors, ``"ignore"`` hides them.
 
     Examples
     --------
@@ -250,21 +260,104 @@ class LiedynWarning(UserWarning):
     >>> model = ld.load("robots/double_pendulum.yaml").with_changes(damping={"elbow": 1e4})
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=2)
-    >>> caught[0].category.__name__, str(caught[0].message)[:15]
-    ('LiedynWarning', 'dt is too long:')
+    >>> caught[0].category.__name__, caught[0].message.code, caught[0].message.message[:15]
+    ('LiedynWarning', 'stiff-step', 'dt is too long:')
     """
 
+    def __init__(self, code: str, message: str, *, place: Place | None = None, hint: str | None = None):
+        if code not in WARNING_CODES:
+            raise ValueError(f"unknown warning code {code!r}")
+        super().__init__(code, message)
+        self.code: str = code
+        self.message: str = message
+        self.place: Place | None = place
+        self.hint: str | None = hint
 
-def warn(messages: Iterable[str]) -> None:
-    """Issue each message as a LiedynWarning at the line outside of this package that called it."""
-    texts = list(dict.fromkeys(messages))
-    if not texts:
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place and str(self.place) else ""
+        what_to_do = f" ({self.hint})" if self.hint is not None else ""
+        return shown(f"{where}{self.message}{what_to_do} [{self.code}]")
+
+    def __repr__(self) -> str:
+        return f"<LiedynWarning {self}>"
+
+    def _content(self) -> tuple:
+        return self.code, self.message, self.place, self.hint
+
+    def __eq__(self, other: object) -> bool:
+        return self._content() == other._content() if isinstance(other, LiedynWarning) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __reduce__(self):
+        return _warning_of, self._content()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the warning as JSON has it, without what is None."""
+        place = self.place or Place()
+        fields = {"code": self.code, "message": self.message, "file": place.file, "line": place.line, "key": place.key,
+                  "hint": self.hint}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> LiedynWarning:
+        """Return the warning that `to_dict` has written."""
+        place = Place(fields.get("file"), fields.get("line"), fields.get("key"))
+        return cls(fields["code"], fields["message"], place=place if str(place) else None, hint=fields.get("hint"))
+
+
+def _warning_of(code: str, message: str, place: Place | None, hint: str | None) -> LiedynWarning:
+    return LiedynWarning(code, message, place=place, hint=hint)
+
+
+class WarningLog:
+    """Warnings in the order in which they were found, each once."""
+
+    def __init__(self, warnings: Iterable[LiedynWarning] = ()):
+        self._by_cause: dict[Hashable, LiedynWarning] = {}
+        self.extend(warnings)
+
+    def add(self, code: str, message: str, *, place: Place | None = None, hint: str | None = None,
+            cause: Hashable = None) -> None:
+        """Add a warning, unless there is one with this cause, or, without a cause, an equal one."""
+        warning = LiedynWarning(code, message, place=place, hint=hint)
+        self._by_cause.setdefault(warning if cause is None else cause, warning)
+
+    def extend(self, warnings: Iterable[LiedynWarning]) -> None:
+        for warning in warnings:
+            self._by_cause.setdefault(warning, warning)
+
+    def state_dict(self) -> list:
+        """Return causes and warnings as JSON has them."""
+        return [[None if cause == warning else cause, warning.to_dict()] for cause, warning in self._by_cause.items()]
+
+    @classmethod
+    def from_state_dict(cls, state: Iterable) -> WarningLog:
+        """Return the log that `state_dict` has written."""
+        log = cls()
+        for cause, fields in state:
+            warning = LiedynWarning.from_dict(fields)
+            log._by_cause[warning if cause is None else cause] = warning
+        return log
+
+    def __iter__(self) -> Iterator[LiedynWarning]:
+        return iter(self._by_cause.values())
+
+    def __len__(self) -> int:
+        return len(self._by_cause)
+
+
+def warn(found: Iterable[LiedynWarning]) -> None:
+    """Issue each warning once, at the line outside of this package that called it."""
+    distinct = tuple(WarningLog(found))
+    if not distinct:
         return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "liedyn":
         frame, level = frame.f_back, level + 1
-    for text in texts:
-        warnings.warn(shown(text), LiedynWarning, stacklevel=level)
+    for warning in distinct:
+        warnings.warn(warning, stacklevel=level)
 
 
 def shown(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from liedyn.arrays import ArrayLike, Base
-from liedyn.errors import CheckFailed, ModelError, Place, UsageError, warn
+from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, warn
 from liedyn.io.robots.robot_formats import (
     FORMATS,
     RobotFormat,
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     array([ 0.  ,  0.  , -1.62])
     """
     model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
-    warn(robot_warning_text(model))
+    warn(robot_file_warnings(model))
     return model
 
 
@@ -119,13 +119,13 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
     return model
 
 
-def robot_warning_text(model: Model) -> list[str]:
-    """A line about the warnings of a robot; none without."""
+def robot_file_warnings(model: Model) -> list[LiedynWarning]:
+    """A warning that the robot has warnings; none without."""
     if not model.warnings:
         return []
     one = len(model.warnings) == 1
-    return [f"{len(model.warnings)} warning{'' if one else 's'} about the robot {model.name} (model.warnings lists "
-            f"{'it' if one else 'them'}); the first: {model.warnings[0]}"]
+    return [LiedynWarning("robot-warnings", f"{len(model.warnings)} warning{'' if one else 's'} about the robot {model.name} "
+                          f"(model.warnings lists {'it' if one else 'them'}); the first: {model.warnings[0]}")]
 
 
 def _with_constraints(robot: Robot, path: Path, loops, format: RobotFormat) -> Robot:
@@ -177,11 +177,13 @@ class Conversion:
             raise ModelError(f"what a {title} can describe of this robot cannot be computed: {error}") from None
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*self.rewritten, *map(str, self.losses))
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        return (*(LiedynWarning("written-differently", text) for text in self.rewritten),
+                *(LiedynWarning("not-written", loss.message, place=Place(key=loss.element)) for loss in self.losses))
 
 
-def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = False, force: bool = False) -> tuple[str, ...]:
+def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = False,
+         force: bool = False) -> tuple[LiedynWarning, ...]:
     """Write a robot as URDF or robot YAML, by the ending of `path`.
 
     Numbers are preserved exactly, rotations of placements up to rounding. What URDF cannot express is written in an equivalent
@@ -200,7 +202,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
 
     Returns
     -------
-    warnings : tuple of str
+    warnings : tuple of LiedynWarning
         What was written in another form and what was lost; empty where the format describes everything.
 
     Raises
@@ -214,7 +216,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
     >>> ld.save(model, "pendulum.urdf", force=True)
-    ('the ground is a link "world"',)
+    (<LiedynWarning the ground is a link "world" [written-differently]>,)
     >>> ld.load("pendulum.urdf")
     <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 4 links, 2 kg>
     """

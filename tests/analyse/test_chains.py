@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.analysis.numerical_differentiation import SmoothingFit, has_rows, one_sided, spline_derivatives
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, knot_spacings, rows_per_knot
-from liedyn.errors import TrajectoryError
+from liedyn.errors import LiedynWarning, TrajectoryError
 
 ROOT = Path(__file__).parents[2]
 N, STEP = 400, 0.01
@@ -95,7 +95,8 @@ def test_a_spacing_of_all_and_no_smoothing(pendulum):
         rows, warnings = knot_spacings(T, [chain], smooth)
         assert rows["q"].tolist() == [count, count] and warnings == []
     whole = Chain(pendulum, ["q", "v"], [q, q], pendulum.v_units)
-    assert knot_spacings(T, [whole], "auto") == ({}, ["nothing is derived, so that --smooth has nothing to smooth"])
+    nothing = LiedynWarning("smoothing-unused", "nothing is derived, so that --smooth has nothing to smooth")
+    assert knot_spacings(T, [whole], "auto") == ({}, [nothing])
     with pytest.raises(TrajectoryError, match="are not enough"):
         knot_spacings(T[:5], [chain_of(pendulum, q[:5])], "auto")
 
@@ -116,7 +117,7 @@ def test_the_note_lists_the_spacing_of_each_coordinate(pendulum):
 def test_the_verdict_follows_from_the_noise(pendulum, pair, cause, seed):
     """Smoothing balances the error by noise with that by the splines; at fault is the noise that demands it, or else the rows."""
     q = np.abs(np.sin(3 * T[:, None] + [seed, 1.0])) if pair == "kinks" else recorded(pair, seed)[0]
-    warnings = dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q), "inverse", smooth="auto").warnings
+    warnings = list(map(str, dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q), "inverse", smooth="auto").warnings))
     verdict = [note for note in warnings if "NOT RELIABLE" in note]
     assert not verdict if cause is None else cause in verdict[0], warnings
 
@@ -134,7 +135,7 @@ def test_noise_of_positions_is_part_of_the_estimated_error(pendulum, given_v):
     columns = {name: x for name, _, x in found.columns}
     off = [relative(columns[f"tau.{name}"][inner], true[inner]) for name, true in zip(pendulum.v_names, tau.T, strict=True)]
     assert max(off) < (0.1 if given_v else 0.02)                 # positions are as in the file if v is given
-    note = next(note for note in found.warnings if "estimated error" in note)
+    note = next(note for note in map(str, found.warnings) if "estimated error" in note)
     told = float(note.split("tau ")[1].split("%")[0]) / 100
     assert max(off) / 2 < told < 8 * max(off)
 

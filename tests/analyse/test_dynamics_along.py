@@ -81,7 +81,7 @@ def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp
     motion = read_trajectory(tmp_path / "q.csv")
     model, _ = robot_of(motion)
     along = dynamics_along(model, motion, "inverse")
-    assert "velocities and accelerations are derived" in along.warnings[0]
+    assert "velocities and accelerations are derived" in str(along.warnings[0])
     got = {n: x for n, _, x in along.columns}
     v = np.column_stack([got[f"v.{n}"] for n in model.v_names])
     assert np.median(np.abs(v - result.v)) < 1e-7

@@ -92,7 +92,7 @@ def test_simulate_replaces_only_by_force(swing, folder):
 def test_an_override_that_replaces_another_key_says_so(folder):
     """A torque given with -S took the place of the joint's prescribed motion without a word."""
     result = ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.05", "-S", "joints.hip.torque=0")
-    assert "warning: -S joints.hip.torque=0 replaces joints.hip.prescribe\n" in result.stderr
+    assert "warning: -S joints.hip.torque=0 replaces joints.hip.prescribe [override-replaces]\n" in result.stderr
     assert "replaces" not in ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", "joints.knee.torque=0").stderr
 
 
@@ -193,7 +193,7 @@ def test_derived_velocities_are_said(folder):
     result = ok("inverse", "q.csv", "--json")
     report = json.loads(result.stdout)
     assert report["output"] == "q_inverse.csv" and report["rows"] == 20 and "tau.hip" in report["columns"]
-    assert any("velocities and accelerations are derived" in note for note in report["warnings"])
+    assert any("velocities and accelerations are derived" in one["message"] for one in report["warnings"])
     assert "liedyn: warning: velocities and accelerations are derived" in result.stderr
 
 

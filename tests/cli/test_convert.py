@@ -15,7 +15,7 @@ def test_there_and_back(tmp_path):
     """The second YAML is the first."""
     first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
     assert said(ok("convert", ROBOTS / "ur5.yaml", "-o", first)) == [
-        "liedyn: warning: shapes: those of 6 links are left out; their inertias are written", f"wrote {first}"]
+        "liedyn: warning: shapes: those of 6 links are left out; their inertias are written [not-written]", f"wrote {first}"]
     ok("convert", first, "-o", tmp_path / "a.urdf")
     ok("convert", tmp_path / "a.urdf", "-o", second)
     assert first.read_text() == second.read_text()
@@ -40,8 +40,8 @@ def test_losses_are_listed_and_refused(tmp_path):
         f"liedyn: error: {robot}: a URDF cannot describe the dynamics of this robot: j: the spring of stiffness 2 is left out; "
         "j: the armature 0.1 is left out (--lossy or lossy=True writes what remains, and lists all that is lost)"]
     done = ok("convert", robot, "-o", path, "--lossy", "--json")
-    assert said(done)[1:3] == ["liedyn: warning: j: the spring of stiffness 2 is left out",
-                               "liedyn: warning: j: the armature 0.1 is left out"]
+    assert said(done)[1:3] == ["liedyn: warning: j: the spring of stiffness 2 is left out [not-written]",
+                               "liedyn: warning: j: the armature 0.1 is left out [not-written]"]
     assert json.loads(done.stdout)["losses"][1] == {"element": "j", "message": "the armature 0.1 is left out", "dynamics": True}
 
 
@@ -49,7 +49,7 @@ def test_a_mujoco_file(tmp_path):
     """To YAML with its spring and rotors, which a URDF has no word for."""
     between, path = tmp_path / "hopper.yaml", tmp_path / "hopper.urdf"
     done = ok("convert", ROBOTS / "hopper.xml", "-o", between)
-    assert said(done) == ["liedyn: warning: shapes: those of 3 links are left out; their inertias are written",
+    assert said(done) == ["liedyn: warning: shapes: those of 3 links are left out; their inertias are written [not-written]",
                           f"wrote {between}"]
     assert "stiffness: 2500" in between.read_text()
     assert run("convert", between, "-o", path).exit_code == 3

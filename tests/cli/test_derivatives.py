@@ -84,7 +84,7 @@ def test_verify_tells_the_largest_difference(folder):
     result = ok("derivatives", "motion.csv", "--verify", "--wrt", "*", "--json")
     report = json.loads(result.stdout)
     assert report["output"] == "motion_derivatives.csv" and report["rows"] == 30
-    note, = (note for note in report["warnings"] if "extrapolated differences" in note)
+    note, = (one["message"] for one in report["warnings"] if one["code"] == "compared")
     assert note.startswith("largest relative difference from extrapolated differences, on 5 rows: ")
     assert float(note.split(": ")[1].split()[0]) < 1e-8 and note in result.stderr
 

@@ -64,7 +64,7 @@ def test_from_positions(model):
     result = ok("inverse", "q.csv", "--order", 2, "--json")
     report = json.loads(result.stdout)
     assert report["output"] == "q_inverse.csv" and report["rows"] == 200 and "d2tau.base.wx" in report["columns"]
-    first, second = report["warnings"]
+    first, second = (one["message"] for one in report["warnings"])
     assert first == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
     assert second.startswith("estimated error of the worst coordinate: tau ") and "within 5 rows of the ends" in second
     assert f"liedyn: warning: {first}" in result.stderr

@@ -505,7 +505,7 @@ def test_later_phases_and_hard_stops_are_checked_before_the_run(folder, text, ke
     ("phases: {a: {}, b: {}}\nevents: {go: {at: 1, do: {phase: b}}}\n", ())])
 def test_phases_that_never_begin_are_noted(folder, keys, warnings):
     (folder / "s.yaml").write_text(HEAD + keys)
-    assert prepare(folder / "s.yaml", ()).warnings == warnings
+    assert tuple(one.message for one in prepare(folder / "s.yaml", ()).warnings) == warnings
 
 
 @pytest.mark.parametrize("action, message", [

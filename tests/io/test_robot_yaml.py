@@ -83,7 +83,7 @@ def test_robot(robot):
     assert (robot.name, robot.base, robot.gravity) == ("all", "fixed", (0, 0, -1.62))
     assert [joint.type for joint in robot.joints] == [joint.name for joint in robot.joints]
     assert {joint.type for joint in robot.joints} == set(JOINT_TYPES)
-    assert [(warning.code, warning.element) for warning in validate(robot).warnings] == [("axis-not-unit", "revolute")]
+    assert [(warning.code, warning.place.key) for warning in validate(robot).warnings] == [("axis-not-unit", "revolute")]
     assert robot.actuators == (Actuator("rotor1", "a", (0.2, 0, 0), (0, 0, 2), 0.016), Actuator("rotor2", "a"))
     assert [actuator.axis for actuator in validate(robot).actuators] == [(0, 0, 1), (0, 0, 1)]
 

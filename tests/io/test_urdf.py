@@ -125,7 +125,7 @@ def test_places(small):
 
 
 def test_findings_of_reading_and_of_validation(small):
-    found = [(warning.code, warning.element, warning.place.line) for warning in validate(small).warnings]
+    found = [(warning.code, warning.place.key, warning.place.line) for warning in validate(small).warnings]
     assert found == [("unknown-tag", "b", 21), ("repeated-tag", "j1", 34), ("unknown-tag", "j1", 37),
                      ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
                      ("limits-zero-range", "j3", 44)]

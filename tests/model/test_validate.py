@@ -11,7 +11,7 @@ from liedyn.errors import ModelError
 from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
 from liedyn.model.link_tree import build_link_tree, links_by_body, merge_links
 from liedyn.model.validate import validate
-from liedyn.model.warnings import CODES
+from liedyn.warning_codes import WARNING_CODES
 
 BALL = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 A, B, C = (Link(name, 1.0, (0.0, 0.0, 0.0), BALL) for name in "abc")
@@ -30,8 +30,8 @@ def refused(robot: Robot) -> str:
 
 def found(robot: Robot) -> list[tuple[str, str]]:
     warnings = validate(robot).warnings
-    assert {warning.code for warning in warnings} <= set(CODES)
-    return [(warning.code, warning.element) for warning in warnings]
+    assert {warning.code for warning in warnings} <= WARNING_CODES.keys()
+    return [(warning.code, warning.place.key) for warning in warnings]
 
 
 def with_joint(**changes) -> Robot:

@@ -44,11 +44,12 @@ def test_runs_that_are_not_complete_are_told_and_not_drawn(tmp_path):
     text = f"parameters: [{{key: robot.mass.lower, list: [1, -1, 1.2]}}]\n{OUTPUTS}"
     batch(tmp_path, text).run(tmp_path / "out")
     written, warnings = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
-    assert warnings == ("1 of 3 runs are not complete and not drawn",) and len(written.paths) == 3
+    assert [one.message for one in warnings] == ["1 of 3 runs are not complete and not drawn"] and len(written.paths) == 3
     text = "parameters: [{key: duration, list: [0.3, 0.1]}]\noutputs: {late: 'at(0.2, t)', never: 'at(2, t)', last: final(t)}\n"
     batch(tmp_path, text).run(tmp_path / "empty")
     written, warnings = plot_batch(tmp_path / "empty", tmp_path / "plots_of_empty", ["png"])
-    assert warnings == ("late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs") and len(written.paths) == 3
+    assert [one.message for one in warnings] == ["late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs"]
+    assert len(written.paths) == 3
     (tmp_path / "out" / "runs.parquet").unlink()
     with pytest.raises(UsageError, match="has no table yet: `liedyn batch … --resume` computes what is missing"):
         plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])

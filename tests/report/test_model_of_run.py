@@ -10,6 +10,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.analysis.recorded_motion import robot_of
+from liedyn.errors import LiedynWarning
 from liedyn.model.model import build
 
 TWO = """\
@@ -115,7 +116,7 @@ def test_the_model_of_a_trajectory_replaces_nothing(folder):
     made.save("other.csv", force=True)
     (folder / "other.model.yaml").unlink()
     _, (note,) = robot_of(ld.read_trajectory("other.csv"))
-    assert "other.model.yaml, the model that other.csv was recorded with, is missing" in note
+    assert "other.model.yaml, the model that other.csv was recorded with, is missing" in note.message
 
 
 def test_a_trajectory_of_a_robot_whose_file_is_gone(folder):
@@ -164,7 +165,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     for command in ("derivatives", "forward", "kinematics --link two", "inverse --wrenches world"):
         name, *options = command.split()
         done = ok(name, "run/trajectory.csv", *options, "-o", f"{name}.csv", "--force", "--json")
-        assert text in done.stderr and any(text in note for note in json.loads(done.stdout)["warnings"]), command
+        assert text in done.stderr and any(text in one["message"] for one in json.loads(done.stdout)["warnings"]), command
         assert ld.read_trajectory(f"{name}.csv", events=True).header["without"] == "bodies attached to two", command
 
 
@@ -177,6 +178,7 @@ def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
     path.write_text("# attached: two\n" + path.read_text())
     text = "the run of this file had bodies attached to two: results are those of the robot without them"
     fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
-    assert fit.warnings.count(text) == 1
+    warning = LiedynWarning("attached-bodies", text)
+    assert fit.warnings.count(warning) == 1
     done = ok("parameters", "two.yaml", "--from", "run/trajectory.csv", "--json")
-    assert done.stderr.count(text) == 1 and json.loads(done.stdout)["fit"]["warnings"].count(text) == 1
+    assert done.stderr.count(text) == 1 and json.loads(done.stdout)["fit"]["warnings"].count(warning.to_dict()) == 1

@@ -32,7 +32,7 @@ def test_every_finding_is_listed(robots):
     assert [line.rsplit("[")[-1] for line in lines] == ["triangle-inequality]", "limits-missing]"]
     assert all(line.startswith("  odd.yaml:") for line in lines)
     warning = odd.plain()["warnings"][1]
-    assert (warning["code"], warning["element"], warning["file"]) == ("limits-missing", "hinge", "odd.yaml")
+    assert (warning["code"], warning["key"], warning["file"]) == ("limits-missing", "hinge", "odd.yaml")
     assert warning["line"] == 3
     with pytest.raises(CheckFailed, match=r"^2 warnings in 1 robot of 2$"):
         verdict([examine("good.yaml"), odd])

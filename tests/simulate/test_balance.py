@@ -11,7 +11,7 @@ AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # 
 
 
 def said(result) -> bool:
-    return any("error of the energy balance" in note for note in result.warnings)
+    return any("error of the energy balance" in note for note in map(str, result.warnings))
 
 
 @pytest.mark.parametrize("overrides", [{"duration": 0.1}, {"duration": 0.001, "output_step": 0.001}, AT_REST,

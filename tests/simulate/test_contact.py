@@ -103,7 +103,7 @@ def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
     angle, mu, e = 0.3, 0.6, 1e-3
     run = run_scenario(on_slope(scenario, angle, 0.0, friction=mu, friction_speed=e), {"duration": 3})
     s = math.tan(angle) / mu
-    assert "rodas5p" in run.warnings[0] and "contact of block" in run.warnings[0]
+    assert "rodas5p" in str(run.warnings[0]) and "contact of block" in str(run.warnings[0])
     slip = run.contacts.slip[-1][run.contacts.force[-1] > 0]
     assert (slip < e).all()
     assert slip == pytest.approx(np.full(4, e * s / math.sqrt(1 - s * s)), rel=1e-4)

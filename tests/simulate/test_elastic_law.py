@@ -68,7 +68,7 @@ def compiled(path):
 
 def warnings(path):
     s = read_scenario(path)
-    return compile_schedule(s, build(read_robot_yaml(s.robot))).warnings
+    return [str(warning) for warning in compile_schedule(s, build(read_robot_yaml(s.robot))).warnings]
 
 
 def references(t: float) -> np.ndarray:
@@ -275,7 +275,7 @@ def test_a_motion_with_corners_is_run_with_a_note(scenario):
     note, = warnings(scenario(text))
     assert "the jerk of the motion of m1 jumps at t = 0.5 s, and an elastic joint follows no jump" in note
     assert "s.yaml:4: control" in note
-    assert warnings(scenario(text.replace("feedback_linearization", "computed_torque"))) == ()
+    assert warnings(scenario(text.replace("feedback_linearization", "computed_torque"))) == []
 
 
 CONTROL = "law: feedback_linearization, bandwidth: 20, motion: {m1: 0, m2: 0}"

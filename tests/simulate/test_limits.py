@@ -39,7 +39,7 @@ def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
     assert by_kind["velocity"].first == pytest.approx(0.51) and by_kind["velocity"].worst == pytest.approx(2.0)
     assert by_kind["effort"].worst == pytest.approx(np.abs(r.tau[:, 0]).max())
     assert by_kind["position"].at == by_kind["velocity"].at == r.t[-1]
-    warnings = [note for note in r.warnings if "limits are exceeded" in note]
+    warnings = [note for note in map(str, r.warnings) if "limits are exceeded" in note]
     assert len(warnings) == 3
     assert "shoulder from t = 1.42 s (worst 2 rad at t = 2 s, limit 1 rad)" in warnings[0]
     assert "(worst 2 rad/s at t = 2 s, limit 0.5 rad/s)" in warnings[1] and "N m at t" in warnings[2]
@@ -75,7 +75,7 @@ def test_limits_that_urdf_files_leave_at_zero_are_none(run):
 def test_many_joints_beyond_their_limits_are_one_line_a_kind():
     r = run_scenario(ROOT / "robots/panda.yaml", {"duration": 1})
     speeds = [one for one in r.limits if one.kind == "velocity"]
-    warnings = [note for note in r.warnings if note.startswith("velocity limits")]
+    warnings = [note for note in map(str, r.warnings) if note.startswith("velocity limits")]
     assert len(speeds) > 4 and len(warnings) == 1
     assert f"and {len(speeds) - 3} more" in warnings[0]
 
@@ -84,7 +84,7 @@ def test_many_joints_beyond_their_limits_are_one_line_a_kind():
 def test_stops_do_not_hide_limits_that_a_prescribed_motion_exceeds(run, mode):
     """A joint has no stop while it is prescribed; no advice makes its limits act."""
     r = run({**SWING, "limits": mode, "saturate": True}, "{lower: -1, upper: 1, velocity: 99, effort: 5}")
-    warnings = [note for note in r.warnings if "limits are exceeded" in note]
+    warnings = [note for note in map(str, r.warnings) if "limits are exceeded" in note]
     assert len(warnings) == 2 and warnings[0].startswith("position") and warnings[1].startswith("effort")
     assert all("(limits do not act while a joint is prescribed or locked): shoulder from t = " in note for note in warnings)
 
@@ -95,7 +95,7 @@ def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lin
     narrow = "{lower: -1, upper: 1, velocity: 99, effort: 99}"
 
     def told(**more):
-        return [note for note in run(swing | more, narrow, narrow).warnings if note.startswith("position")]
+        return [note for note in map(str, run(swing | more, narrow, narrow).warnings) if note.startswith("position")]
     free, fixed = told()
     assert "limits: stop makes them act): elbow" in free and "prescribed or locked): shoulder" in fixed and "elbow" not in fixed
     assert told(limits="stop") == [fixed]
@@ -107,7 +107,7 @@ def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
     r = run({"limits": "stop", "joints": {"elbow": {"prescribe": {"position": 0}}}, "phases": {
         "driven": {"joints": {"shoulder": {"prescribe": {"position": "1.2*sin(t)"}}}}, "free": {}},
         "events": {"release": {"at": 1.9, "do": {"phase": "free"}}}}, "{lower: -1, upper: 1, velocity: 99, effort: 99}")
-    note, = [note for note in r.warnings if note.startswith("position")]
+    note, = [note for note in map(str, r.warnings) if note.startswith("position")]
     one, = [one for one in r.limits if one.kind == "position"]
     assert "prescribed or locked): shoulder from t = 0.99 s (worst 1.2 rad at t = 1.57 s, limit 1 rad)" in note
     assert one.first == pytest.approx(0.99) and one.worst == pytest.approx(1.2, abs=1e-4)

@@ -137,8 +137,8 @@ def test_the_integral_rests_while_it_would_drive_the_force_beyond_its_limit(of, 
     np.testing.assert_allclose(run.v[:, 0], x[:, 1], rtol=0, atol=1e-9)
     force = KP * (TARGET - x[:, 0]) - KD * x[:, 1] + x[:, 2] + feedforward
     np.testing.assert_allclose(run.tau[:, 0], force.clip(-4, 4), rtol=0, atol=1e-7)
-    assert any("the force of x is at its limit of 4 N from t = 0 s" in note for note in run.warnings)
-    assert not any("switches too often" in note for note in run.warnings)
+    assert any("the force of x is at its limit of 4 N from t = 0 s" in note for note in map(str, run.warnings))
+    assert not any("switches too often" in note for note in map(str, run.warnings))
 
 
 def test_the_integral_goes_on_through_events_and_begins_anew_after_a_lock(of):

@@ -134,7 +134,7 @@ def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
                      saturate={"shoulder": 5})
     alone = ld.run_scenario(given)
     assert {one.name for one in alone.events} >= {"latch", "load",
-                                                  "drop"} and any("at its limit of 5" in x for x in alone.warnings)
+                                                  "drop"} and any("at its limit of 5" in x for x in map(str, alone.warnings))
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
     equal(resumed, alone)

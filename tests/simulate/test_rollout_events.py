@@ -442,7 +442,8 @@ def test_events_after_the_end_are_told(ball):
     late = {"last": {"at": [0.003, 0.01], "do": "record"}, "late": {"at": 2.0, "do": "stop"},
             "often": {"every": 0.5, "do": "stop"}}
     found = ld.rollout(ball, [[1.0]], [0.0], dt=DT, steps=10, events=late)
-    assert found.warnings == ("events after the end of the run do not happen: late, often",) and len(found.events) == 2
+    assert [one.message for one in found.warnings] == ["events after the end of the run do not happen: late, often"]
+    assert len(found.events) == 2
 
 
 def test_what_cannot_be_read_at_first_is_waited_for(ball):

@@ -110,8 +110,8 @@ def test_a_singular_start_is_in_the_notes(runs):
         with pytest.warns(ld.LiedynWarning, match="is singular: the rank") as told:
             found = ld.rollout(model, q, np.zeros(model.nv), dt=1e-3, steps=5)
         where = "the configuration of run 2 is" if runs == (3,) else "the configuration is"
-        assert found.warnings[0].startswith(where) and len(told) == len(found.warnings)
-        assert "warning: " + found.warnings[0] in str(found)
+        assert str(found.warnings[0]).startswith(where) and len(told) == len(found.warnings)
+        assert "warning: " + str(found.warnings[0]) in str(found)
 
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit"])

@@ -59,7 +59,7 @@ def test_a_rough_guess_leads_to_the_nearest_configuration(start, turned, scale):
         nearest = min((x + TURN * np.round((guess - x) / TURN) for x in closed(0.3)), key=lambda x: np.linalg.norm(x - guess))
         np.testing.assert_allclose(result.q[0], [0.3, *nearest], atol=1e-9, err_msg=f"guess {guess}")
         assert result.potential[0] == pytest.approx(5 * nearest[0]**2, rel=1e-9)
-        assert any("b by" in note and "c by" in note for note in result.warnings)
+        assert any("b by" in note and "c by" in note for note in map(str, result.warnings))
 
 
 def test_the_start_is_what_assemble_finds(start):

@@ -170,7 +170,7 @@ def test_pid_at_its_limit_does_not_wind_up(of):
     assert wound > 3
     np.testing.assert_allclose(run.q[:, 0], states[:, 0], rtol=0, atol=1e-11)
     np.testing.assert_allclose(run.tau[:-1, 0], torques[:-1], rtol=0, atol=1e-9)
-    assert any("the force of x is at its limit of 4 N from t = 0 s" in note for note in run.warnings)
+    assert any("the force of x is at its limit of 4 N from t = 0 s" in note for note in map(str, run.warnings))
 
 
 def test_an_integral_holds_a_weight_where_pd_sags(of):

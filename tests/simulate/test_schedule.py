@@ -160,15 +160,16 @@ def test_a_quaternion_is_rid_of_rounding_and_that_is_said(compiled):
     c = compiled("initial: {q: {ball: [0, 0, 0.70710678, 0.70710678]}}")
     np.testing.assert_allclose(c.q[3:7], [0, 0, math.sqrt(0.5), math.sqrt(0.5)], rtol=1e-15)
     assert len(compiled.warnings) == 1
-    assert "s.yaml:3: initial.q.ball: the quaternion had norm 0.99999999" in compiled.warnings[0]
+    assert "s.yaml:3: initial.q.ball: the quaternion had norm 0.99999999" in str(compiled.warnings[0])
     compiled("initial: {q: {ball: [0, 0, 0.6, 0.8]}}")
     assert compiled.warnings == ()
 
 
 def test_limits_violated_at_the_start_are_a_warning(compiled):
     compiled("initial: {q: {leg_1: 1.5}}\njoints: {leg_12: {prescribe: {position: -2}}}")
-    assert compiled.warnings == ("position limits are exceeded: leg_1 starts at 1.5 rad, above its limit 1 rad; "
-                                 "leg_12 starts at -2 rad, below its limit -1 rad",)
+    assert [one.message for one in compiled.warnings] == [
+        "position limits are exceeded: leg_1 starts at 1.5 rad, above its limit 1 rad; leg_12 starts at -2 rad, below its limit "
+        "-1 rad"]
 
 
 def test_constant_wrench_is_one_entry_others_one_a_component(compiled):

@@ -81,7 +81,7 @@ joints:
 
 
 def stiff_notes(result) -> list[str]:
-    return [note for note in result.warnings if "with a time constant of" in note]
+    return [note for note in map(str, result.warnings) if "with a time constant of" in note]
 
 
 @pytest.mark.parametrize("passive", ["friction: 0.1", "damping: 1.0", "damping: 0.2, friction: 0.05"])

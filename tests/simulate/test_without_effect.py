@@ -23,4 +23,5 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_has_no_effect_has_a_note(scenario, case):
     limits, keys, note = CASES[case]
-    assert prepare(scenario(BLOCK % limits, **keys), ()).warnings == ((note,) if note else ())
+    warnings = prepare(scenario(BLOCK % limits, **keys), ()).warnings
+    assert [one.message for one in warnings] == ([note] if note else [])

@@ -51,7 +51,7 @@ DRIVEN = {
 
 
 def unwrapping(result) -> list[str]:
-    return [note for note in result.warnings if "unwrapped" in note]
+    return [note for note in map(str, result.warnings) if "unwrapped" in note]
 
 
 @pytest.mark.parametrize("body,robot", DRIVEN.values(), ids=DRIVEN)

@@ -29,14 +29,14 @@ from liedyn.dynamics.constraints.constraints import constraint_velocity, project
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ConfigurationError, ScenarioError, UsageError, warn
+from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, ScenarioError, UsageError, WarningLog, warn
 from liedyn.immutable import Immutable
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FREE, ONE_DOF, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.robot_files import robot_warning_text
+from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.name_binding import format_names, select
 
@@ -69,7 +69,7 @@ class Equilibrium(Immutable):
     u: Array
     offset: dict[str, float]
     residual: float
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
     integral: Array
     system: LinearSystem | None = None
 
@@ -130,7 +130,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     found = solve_equilibrium(setup, t, q, v, hold)
     rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
     here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
-    warn((*([] if isinstance(robot, Model) else robot_warning_text(setup.model)), *found.warnings))
+    warn((*([] if isinstance(robot, Model) else robot_file_warnings(setup.model)), *found.warnings))
     return replace(found, system=linear_system(setup, rest, here))
 
 
@@ -301,12 +301,14 @@ class _EquilibriumSearch:
                 return after
         return None
 
-    def far(self, found: _EquilibriumPoint, q) -> str:
+    def far(self, found: _EquilibriumPoint, q) -> LiedynWarning:
         """The warning about an equilibrium to which no way leads from q."""
         moved = difference(self.model, q, found.q)
         k = int(np.argmax(np.abs(moved) / self.reach))
-        return f"the search did not converge from the given configuration: the equilibrium found from others is " \
-               f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
+        return LiedynWarning("equilibrium-far",
+                             "the search did not converge from the given configuration: the equilibrium found from others is "
+                             f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may "
+                             "exist")
 
     def result(self, best: _EquilibriumPoint, q, v, warnings) -> Equilibrium:
         """With the forces of held joints less what their laws give."""
@@ -319,16 +321,18 @@ class _EquilibriumSearch:
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 
-    def _warnings(self, v) -> list[str]:
-        warnings, prescribed = [], self.setup.prescribed
+    def _warnings(self, v) -> WarningLog:
+        warnings, prescribed = WarningLog(), self.setup.prescribed
         time = np.sqrt(self.reach / self.quickness)
         moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            warnings.append(f"{format_names(names, 4)}: the prescribed motion is not at rest at "
-                            f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
+            warnings.add("equilibrium-moving",
+                         f"{format_names(names, 4)}: the prescribed motion is not at rest at t = {self.t:g} s; the equilibrium "
+                         "is that of the robot with these joints held in place")
         if self._changing():
-            warnings.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
+            warnings.add("equilibrium-of-instant",
+                         f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
         return warnings
 
     def _changing(self) -> bool:

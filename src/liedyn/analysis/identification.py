@@ -37,7 +37,7 @@ from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import BaseParameters, base_parameters, joint_parameter_kinds, regressor
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
+from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, warn
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.model import Model
@@ -111,7 +111,7 @@ class Identification(Immutable):
     residual: Array
     force: Array
     rows: int
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     return _warned(found)
 
 
-def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory, list[str]]:
+def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory, list[LiedynWarning]]:
     """Return the rows of a file with increasing times, and warnings: of two rows at an event, the row before it remains.
 
     Equations of single rows remain valid. Derivatives and smoothing across a jump would be wrong and raise TrajectoryError.
@@ -266,7 +266,9 @@ def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory
         check_no_events(source, "a smooth motion")
     kept = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
                    lines=source.lines[first])
-    return kept, [f"the motion jumps at events: of two rows at one time, the second is left out ({len(first) - len(kept)} rows)"]
+    return kept, [LiedynWarning("event-rows-omitted",
+                                "the motion jumps at events: of two rows at one time, the second is left out "
+                                f"({len(first) - len(kept)} rows)")]
 
 
 def _warned(found: Identification) -> Identification:
@@ -430,7 +432,7 @@ def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, 
                  for bad, verdict in zip(negative, verdicts, strict=True))
 
 
-def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[str]:
+def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[LiedynWarning]:
     """Return warnings of impossible values, and of values that all differ from the robot file by their sign or by one factor."""
     known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
@@ -446,11 +448,12 @@ def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray
         hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: are the units "
                      "of the torques right?")
     if not impossible:
-        return hints
+        return [LiedynWarning("unlike-robot-file", hint) for hint in hints]
     hints = hints or ["check the signs of the torques, and the axes of the joints and the gravity of the robot file"]
     return [
-        f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({format_names(impossible, 6)}): negative, but no mass, "
-            f"moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}"]
+        LiedynWarning("not-physical",
+                      f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({format_names(impossible, 6)}): "
+                      f"negative, but no mass, moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}")]
 
 
 def _resembles(joint: JointFit) -> str:
@@ -462,11 +465,11 @@ def _resembles(joint: JointFit) -> str:
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
-                  estimated: Sequence[str], passive: bool) -> list[str]:
+                  estimated: Sequence[str], passive: bool) -> WarningLog:
     misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
               for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
-    warnings = []
+    warnings = WarningLog()
     if misfit:
         what = "; ".join(f"{joint.joint}: residual force {figures}, {_resembles(joint)}" for joint, figures in misfit[:6])
         found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
@@ -474,39 +477,41 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray
         kinds = [kind for kind in estimated if kind != "offset"] + more
         how = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
                if more else "")
-        warnings.append(
-            f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
-                        f"estimated parameters{how}, or check the recording")
+        warnings.add("unexplained-torques",
+                     f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
+                     f"estimated parameters{how}, or check the recording")
     if coloured:
-        warnings.append(
-            f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent samples")
+        warnings.add("coloured-residuals",
+                     f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent "
+                     "samples")
     return warnings
 
 
-def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
+def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> WarningLog:
     unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
                              for which in (UNSEEN, MIXED, UNRELIABLE))
     spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
               if verdict == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in spoilt]
-    warnings = []
+    warnings = WarningLog()
     if unseen:
-        warnings.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
-                        "their values are those of the robot file")
+        warnings.add("not-excited",
+                     f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
+                     "their values are those of the robot file")
     if mixed:
-        warnings.append(
-            f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
-                        "determines combinations of them only. Their values fit the torques together; one of them alone has no "
-                        "meaning")
+        warnings.add("not-separable",
+                     f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
+                     "determines combinations of them only. Their values fit the torques together; one of them alone has no "
+                     "meaning")
     if spoilt:
-        warnings.append(
-            f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({format_names(spoilt, 6)}): they depend on joints "
-                     "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
-                     f"smoothing; {mend}")
+        warnings.add("not-reliable",
+                     f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({format_names(spoilt, 6)}): they depend on "
+                     "joints whose torque the model does not explain, because it lacks a torque, or by noise of the motion or "
+                     f"its smoothing; {mend}")
     if biased:
-        warnings.append(
-            f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the motion or "
-                     f"its smoothing may bias them by more than their deviation; {mend}")
+        warnings.add("not-reliable",
+                     f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the "
+                     f"motion or its smoothing may bias them by more than their deviation; {mend}")
     return warnings
 
 
@@ -516,7 +521,7 @@ class ParametersResult(NamedTuple):
     model: Model
     base: BaseParameters
     fit: Identification | None
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
 
 
 def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
@@ -536,4 +541,4 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return ParametersResult(model, found.base, found, tuple(dict.fromkeys((*warnings, *found.warnings))))
+    return ParametersResult(model, found.base, found, tuple(WarningLog((*warnings, *found.warnings))))

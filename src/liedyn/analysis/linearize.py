@@ -42,7 +42,7 @@ from liedyn.dynamics.finite_differences import (
 )
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.io.yaml_values import Overrides
@@ -50,7 +50,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-from liedyn.robot_files import robot_warning_text
+from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
 
@@ -76,7 +76,7 @@ class Linearization(Immutable):
     Bd: Array
     offset: dict[str, float] | None = None
     differences: dict[str, DerivativeComparison] | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[LiedynWarning, ...] = ()
     timing: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
@@ -243,7 +243,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         with progress.stage("comparing with differences"):
             compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
-    warn((*robot_warning_text(setup.model), *warnings))
+    warn((*robot_file_warnings(setup.model), *warnings))
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(warnings), timing)
 
 

@@ -19,6 +19,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, rows_per_knot
+from liedyn.errors import LiedynWarning
 from liedyn.model.model import Model
 
 _KINDS = ("q", "v", "a")
@@ -104,22 +105,26 @@ class NoisySamples:
         size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
         return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[LiedynWarning]:
         """Return how q, v and a were obtained."""
-        out = derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})
+        out = [LiedynWarning("derived-motion", text)
+               for text in derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})]
         if out:
             x = self.noise[0]
             most = int(np.argmax(x))
-            out.append(f"noise found in the positions: {x[most]:.2g} {self.model.q_units[most] or '(quaternion)'} at most "
-                       f"({self.model.q_names[most]})")
+            out.append(LiedynWarning("position-noise",
+                                     f"noise found in the positions: {x[most]:.2g} {self.model.q_units[most] or '(quaternion)'} "
+                                     f"at most ({self.model.q_names[most]})"))
         if self.rows > 1:
             left_out = len(self.t) - (self.inner.stop - self.inner.start)
-            out.append(f"forces are filtered like the positions; the first and last {left_out // 2} rows are left out")
+            out.append(LiedynWarning("forces-filtered",
+                                     f"forces are filtered like the positions; the first and last {left_out // 2} rows are left "
+                                     "out"))
         return out
 
 
 def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
-                  smooth: float | str | None) -> tuple[NoisySamples, list[str]]:
+                  smooth: float | str | None) -> tuple[NoisySamples, list[LiedynWarning]]:
     """Return the samples of a motion, and warnings.
 
     smooth  [s] distance of the knots of the splines; "auto": where the estimated error is least; None: no smoothing

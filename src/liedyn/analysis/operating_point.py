@@ -15,7 +15,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_
 from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import integrate, jacobian
-from liedyn.errors import ComputationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import evaluate_state
@@ -52,7 +52,7 @@ class LinearizationSetup:
     scenario: Scenario
     model: Model
     problem: InitialValueProblem
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
     whole: Model
     integral: Array | None = None
 
@@ -332,8 +332,8 @@ def past_events(setup, at: float, options: Options, progress):
     return replace(setup, model=problem.model, problem=problem, warnings=warnings), now
 
 
-def _told(mode, at: float) -> str:
+def _told(mode, at: float) -> LiedynWarning:
     parts = [f"phase {mode.phase}"] if mode.phase else []
     parts += [f"{', '.join(mode.locked)} locked"] if mode.locked else []
     parts += [f"a body attached to {', '.join(one.link for one in mode.attached)}"] if mode.attached else []
-    return f"after the events up to t = {at:g} s" + (f": {'; '.join(parts)}" if parts else "")
+    return LiedynWarning("after-events", f"after the events up to t = {at:g} s" + (f": {'; '.join(parts)}" if parts else ""))

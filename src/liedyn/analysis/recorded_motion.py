@@ -29,7 +29,17 @@ from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.batching.calls import check_finite, find_non_unit_quaternion
 from liedyn.dynamics.kinematics import difference
-from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
+from liedyn.errors import (
+    ConfigurationError,
+    LiedynError,
+    LiedynWarning,
+    Place,
+    ShapeError,
+    TrajectoryError,
+    UsageError,
+    WarningLog,
+    warn,
+)
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
@@ -47,7 +57,7 @@ _NAMED = 8          # columns of a warning
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
-             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
+             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """Model of the robot that moved, with the base, the gravity and the rotors of motors of the recording, and what is to be
     noted.
 
@@ -72,11 +82,12 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     ModelError, CheckFailed
         As `robot_files.load`.
     """
-    header, warnings = trajectory.header, []
+    header, warnings = trajectory.header, WarningLog()
     recorded = _recorded_model(trajectory) if robot is None and header.get("model") else None
     path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
     if robot is None and recorded is None and header.get("model"):
-        warnings.append(f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
+        warnings.add("model-missing",
+                     f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
     if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
@@ -91,43 +102,49 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     if source != path and source.is_file():                # shapes and meshes are in the robot file
         model = build(_described_in(model.description, os.fspath(source)))
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
-        warnings.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
-                        + ("; the model of the run is used" if recorded else ""))
+        warnings.add("robot-changed",
+                     f"{source} differs from the robot file that {trajectory.source} was recorded with"
+                     + ("; the model of the run is used" if recorded else ""))
     return model, (*warnings, *attached_warnings(trajectory), *unknown_warnings(model, trajectory))
 
 
-def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str, ...]]:
+def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """The model with the gravity and the rotors of motors of the recording, and a message where those of the model differ.
 
     Raises TrajectoryError for a comment that cannot be used."""
-    name, warnings = trajectory.source or "the trajectory", []
+    name, warnings = trajectory.source or "the trajectory", WarningLog()
     gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
     if gravity is not None and gravity != tuple(model.gravity):
         there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
-        warnings.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+        warnings.add("gravity-differs",
+                     f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
         model = model.with_changes(gravity=gravity)
     own = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints if joint.name in armatures}
     other = {joint: x for joint, x in armatures.items() if x != own[joint]}
     if other:
         listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
-        warnings.append(f"the armatures of {name} are used instead of those of the model: {listing}")
+        warnings.add("armature-differs", f"the armatures of {name} are used instead of those of the model: {listing}")
         model = with_armatures(model, other)
     return model, tuple(warnings)
 
 
-def unknown_warnings(model: Model, trajectory: Trajectory) -> list[str]:
+def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
     """A message that names columns of nothing that the robot has."""
     unknown = unused_columns(model, trajectory)
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-    text = f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: {', '.join(unknown[:_NAMED])}{more}"
-    return [text] if unknown else []
+    warning = LiedynWarning("unknown-columns",
+                            f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: "
+                            f"{', '.join(unknown[:_NAMED])}{more}")
+    return [warning] if unknown else []
 
 
-def attached_warnings(trajectory: Trajectory) -> list[str]:
+def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
     """A message where bodies were attached in the course of the run, which the model does not have."""
     attached = trajectory.header.get("attached")
-    text = f"the run of this file had bodies attached to {attached}: results are those of the robot without them"
-    return [text] if attached else []
+    warning = LiedynWarning("attached-bodies",
+                            f"the run of this file had bodies attached to {attached}: results are those of the robot without "
+                            "them")
+    return [warning] if attached else []
 
 
 def _described_in(robot: Robot, source: str) -> Robot:
@@ -244,7 +261,7 @@ _STANDS = 0.01
 _MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
 
 
-def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarning]]:
     """Configurations (N, nq) without jumps by full turns, and a message. TrajectoryError where limits exclude the other turns."""
     out, names = q, []
     for k, i in enumerate(v_to_q_indices(model)):
@@ -255,19 +272,21 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
             out = out.copy() if out is q else out
             out[:, i] = x
             names.append(f"{model.v_names[k]} ({jumps} times)")
-    return out, [f"angles that jump by 2 pi were unwrapped: {', '.join(names)}"] if names else []
+    return out, [LiedynWarning("angles-unwrapped",
+                               f"angles that jump by 2 pi were unwrapped: {', '.join(names)}")] if names else []
 
 
 def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
-                            a: np.ndarray | None = None) -> list[str]:
+                            a: np.ndarray | None = None) -> list[LiedynWarning]:
     """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities and
     accelerations that are not the rates of the positions and velocities."""
     warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
     degrees = _in_degrees(model, q, v)
-    return warnings + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
+    return warnings + ([LiedynWarning("degrees",
+                                      f"are the angles in degrees? {degrees}; the columns must be in rad")] if degrees else [])
 
 
-def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[str]:
+def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[LiedynWarning]:
     """Messages about columns of v that are not the rates of q, and of a that are not the rates of such v that are."""
     if len(t) < _MIN_ROWS:
         return []
@@ -279,7 +298,7 @@ def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a
     found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
     if a is not None:
         found = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | found
-    return [found[name] for name in model.v_names if name in found]
+    return [LiedynWarning("contradicting-rates", found[name]) for name in model.v_names if name in found]
 
 
 def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, kind: str,
@@ -387,7 +406,7 @@ class CompletedTrajectory:
     header: dict[str, str]
     t: np.ndarray
     columns: list[tuple[str, str, np.ndarray]]
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,7 +420,7 @@ class SampledMotion:
     tau: np.ndarray | None
     f_ext: np.ndarray | None
     passive: bool
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
     variants: tuple[SampledMotion, ...] = ()
     multipliers: np.ndarray | None = None
 
@@ -433,14 +452,16 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
         return given
     check_no_events(trajectory, " and ".join(missing))
     source = "velocities" if given.v is not None else "positions"
-    note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
+    warning = LiedynWarning("derived-motion",
+                            f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring "
+                            "rows")
     with naming(trajectory):
         if given.v is None:
             q, unwrapping = unwrapped(model, given.q)
             given = replace(given, q=q, warnings=(*given.warnings, *unwrapping))
         derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
             {}, {"points": other_points(len(given.q))}, {"noisy": True}))
-    return replace(derived, warnings=(*given.warnings, note), variants=tuple(others))
+    return replace(derived, warnings=(*given.warnings, warning), variants=tuple(others))
 
 
 def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
@@ -677,7 +698,7 @@ _FEWEST = 4                             # rows; fewer have no second way to deri
 
 @np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
 def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
-                   units: Sequence[str], smoothing: str | None) -> list[str]:
+                   units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
     """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
 
     compute: the same results of another motion; smoothing: the option that smooths, None where there is none. Nothing is said
@@ -685,7 +706,7 @@ def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[
     if not motion.variants:
         return []
     if len(found) < _FEWEST:
-        return [f"{len(found)} rows are not enough to estimate the error of what is derived"]
+        return [LiedynWarning("estimated-error", f"{len(found)} rows are not enough to estimate the error of what is derived")]
     others = [compute(variant)[:, None] for variant in motion.variants]
     ends = min(POINTS // 2, len(found) // 4)
     inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
@@ -696,12 +717,13 @@ def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[
     most = int(np.where(alike, inner, -1.0).argmax())
     largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
-    warnings = [f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}"]
+    warnings = [LiedynWarning("estimated-error",
+                              f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}")]
     by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
     causes = {}
     for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
         causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
-    return warnings + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
+    return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}")
                        for noisy, columns in causes.items()]
 
 

@@ -32,7 +32,7 @@ from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import CheckFailed, UsageError
+from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
 from liedyn.model.model import Model, _ModelBuilder
@@ -290,7 +290,7 @@ _LIGHT = 1e-4         # of the largest mass or inertia: what a link without any 
 _NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it are judged by it
 
 
-def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str:
+def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> LiedynWarning:
     """The warning that says how large the differences are. Raises CheckFailed where one is larger than MAX_EXCESS and than what
     the differences may be off themselves."""
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
@@ -304,7 +304,7 @@ def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str
     doubtful = max(found.values(), key=lambda one: one.doubt)
     if doubtful.doubt > MAX_EXCESS:
         told += f"; where the mass matrix is nearly singular, finite differences are accurate to {doubtful.doubt:.0e} only"
-    return told
+    return LiedynWarning("compared", told)
 
 
 def differences(model: Model, asked: DerivativeRequest, motion, rows,
@@ -455,7 +455,8 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
                             lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1), names, units,
                             "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     warnings = [*motion.warnings, *doubts,
-                *([f"{len(names)} columns; --wrt and --joint choose among them"] if len(names) > 400 else [])]
+                *([LiedynWarning("many-columns",
+                                 f"{len(names)} columns; --wrt and --joint choose among them")] if len(names) > 400 else [])]
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
     warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, tau)
     if verify:

@@ -31,7 +31,7 @@ from liedyn.dynamics.constraints.constraints import (
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
 from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
+from liedyn.errors import ConfigurationError, LiedynWarning, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.simulation.name_binding import joint_coordinates
@@ -54,7 +54,7 @@ def motors_of(model, motion, actuated):
         raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
                          f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
     names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
-    return actuated, [f"actuated joints (those with forces in the trajectory): {names}"]
+    return actuated, [LiedynWarning("actuated-joints", f"actuated joints (those with forces in the trajectory): {names}")]
 
 
 def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
@@ -72,8 +72,9 @@ def obedient(model, motion):
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
     change = least_norm_solution(model, A, off[..., None])[..., 0]
     size, moved = rate_magnitude(model, motion.a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
-    note = f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}"
-    return motion.a - change, [note] if moved > _MOVED * size else []
+    warning = LiedynWarning("moved-onto-constraints",
+                            f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}")
+    return motion.a - change, [warning] if moved > _MOVED * size else []
 
 
 def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
@@ -90,9 +91,10 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
         _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
         return motion
     v, moved = _allowed(model, motion)
-    note = f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}"
+    warning = LiedynWarning("moved-onto-constraints",
+                            f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}")
     variants = tuple(replace(one, v=_allowed(model, one)[0]) for one in motion.variants)
-    return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([note] if moved > most else [])))
+    return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([warning] if moved > most else [])))
 
 
 def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
@@ -293,12 +295,12 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
                                (*motion.warnings, *limits, *slow, *_doubts(model, setting, motion)))
 
 
-def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[str]:
+def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[LiedynWarning]:
     speed = np.abs(motion.v)
     return slow_friction_warnings(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
 
 
-def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[str]:
+def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[LiedynWarning]:
     """How far the result is off where velocities or accelerations were derived."""
     forces, accelerations = (motion_columns(model, **{kind: found.a}) for kind in ("tau", "a"))
     chosen = [force if given else acceleration

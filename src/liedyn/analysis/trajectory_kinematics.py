@@ -12,7 +12,7 @@ from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, c
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import MAY_BE_EMPTY
 from liedyn.model.model import Model
@@ -93,7 +93,9 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
     doubts = error_warnings(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
                             None if model.nc else "liedyn inverse --smooth auto first")
-    loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
+    loops = LiedynWarning("no-manipulability",
+                          f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of "
+                          "its tree")
     missing = [loops] if model.nc and jacobian and links else []
     return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *doubts, *missing))
 
@@ -190,7 +192,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
     return out
 
 
-def _flight_warnings(t, columns: Columns) -> list[str]:
+def _flight_warnings(t, columns: Columns) -> list[LiedynWarning]:
     """Raises ComputationError where the zero-moment point is defined at no time."""
     flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
     if flight.all():
@@ -198,8 +200,9 @@ def _flight_warnings(t, columns: Columns) -> list[str]:
                                "fall, or no gravity); omit --zmp")
     if not flight.any():
         return []
-    return [f"the zero-moment point is not defined in {flight.sum()} of {len(t)} rows, the first at t = "
-            f"{float(t[np.argmax(flight)])!r}, where no vertical force acts on the robot: these cells are empty"]
+    return [LiedynWarning("zmp-undefined",
+                          f"the zero-moment point is not defined in {flight.sum()} of {len(t)} rows, the first at t = "
+                          f"{float(t[np.argmax(flight)])!r}, where no vertical force acts on the robot: these cells are empty")]
 
 
 def _named(kind: str, parts: Sequence[str], units: Sequence[str], x) -> Columns:

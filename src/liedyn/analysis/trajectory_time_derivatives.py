@@ -44,7 +44,7 @@ from liedyn.dynamics.time_derivatives import (
     higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics,
 )
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.trajectory_csv import check_no_events
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
@@ -130,7 +130,8 @@ class Chain:
         return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
 
 
-def knot_spacings(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[str]]:
+def knot_spacings(t: np.ndarray, chains: list[Chain],
+                  smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[LiedynWarning]]:
     """As `rows_per_knot`, with a number for each column of what a spline is laid through, by its kind: "auto" takes, for each
     column, the distance at which the estimated error of its highest derivative is least."""
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
@@ -142,25 +143,29 @@ def knot_spacings(t: np.ndarray, chains: list[Chain], smooth: float | str | None
     return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, warnings
 
 
-def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[str]]:
+def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
     """For least-squares splines with knots `smooth` seconds apart, or where the estimated error is least ("auto"); 1 for splines
     through every row. And what is to be said of that. Raises TrajectoryError for too few rows."""
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
     for _, given, last in gaps:
         check_rows(t, last - given, 1)
     if smooth is None or not gaps:
-        return 1, ["nothing is derived, so that --smooth has nothing to smooth"] if smooth is not None else []
+        return 1, [LiedynWarning("smoothing-unused",
+                                 "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []
     if smooth == "auto":
         return _quietest(t, chains, gaps), []
     step = float(np.median(np.diff(t)))
     rows = min(max(1, round(smooth / step)), len(t))
     if rows == 1:
-        return 1, [f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is smoothed"]
+        return 1, [LiedynWarning("smoothing-unused",
+                                 f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is "
+                                 "smoothed")]
     missed = [chain.names[given] for chain, given, last in gaps if _missed(t, chain, given, last, rows)]
     if not missed:
         return rows, []
-    return rows, [f"splines with knots {smooth:g} s apart leave out more of {missed[0]} than its noise, and may be further off "
-                  "than estimated; take a shorter --smooth, or --smooth auto"]
+    return rows, [LiedynWarning("smoothing-too-strong",
+                                f"splines with knots {smooth:g} s apart leave out more of {missed[0]} than its noise, and may be "
+                                "further off than estimated; take a shorter --smooth, or --smooth auto")]
 
 
 def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.ndarray:
@@ -332,7 +337,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     limits = recorded_limit_warnings(model, t, state.q, state.v[:, 0], found[1][:, 0])
     if derived:
         answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
-        warnings = [*derived, *warnings, *unwrapping, *limits,
+        warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
                     *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
     else:
         warnings = [*warnings, *unwrapping, *limits]
@@ -408,7 +413,7 @@ def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> l
 
 
 def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
-            answer_of: Callable[[SmoothingFit], np.ndarray]) -> list[str]:
+            answer_of: Callable[[SmoothingFit], np.ndarray]) -> WarningLog:
     """How far the results are off, order by order; a second line where they are not to be relied on from some order on.
 
     answers: those of the fit, then of its checks; answer_of(fit): of another one."""
@@ -422,8 +427,10 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
     worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
-    warnings = [f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
-                f"within {ends} rows of the ends"]
+    warnings = WarningLog()
+    warnings.add("estimated-error",
+                 f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), "
+                 f"{percent(outer[-1].max())} within {ends} rows of the ends")
     bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
     if len(bad):
         k, j = bad[0], worst[bad[0]]
@@ -439,7 +446,7 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
             what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
             named.setdefault(what, []).append(f"{percent(inner[first[i], i])} ({model.v_names[i]})")
         columns = [f"{what}, off by {', '.join(figures)}" for what, figures in named.items()]
-        warnings.append(f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
+        warnings.add("not-reliable", f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
     return warnings
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.batch.output_expressions import BatchMotion, as_written, compile_output
 from liedyn.batch.sweep_binding import SweepBinding
-from liedyn.errors import LiedynError, ScenarioError, nearest
+from liedyn.errors import LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.csv_table import column_title
 from liedyn.io.sweep_file import Sweep
 from liedyn.model.model import Model
@@ -83,7 +83,7 @@ class SweepEvaluator:
         raise NotImplementedError
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[LiedynWarning, ...]:
         """What is doubtful about all runs."""
         return ()
 

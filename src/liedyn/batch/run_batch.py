@@ -25,7 +25,7 @@ from liedyn.batch.result_store import ResultStore
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.dynamics.batching.threads import cores
-from liedyn.errors import ComputationError, LiedynError, UsageError, nearest
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, nearest
 from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
 from liedyn.simulation.preparation import free_disk
 from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
@@ -226,12 +226,13 @@ class PreparedSweep:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is doubtful, one line each."""
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """What is doubtful."""
         if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
             return (*self.bench.warnings,
-                    f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, "
-                    f"such as {1 << self.count.bit_length()}")
+                    LiedynWarning("sample-count",
+                                  f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, such "
+                                  f"as {1 << self.count.bit_length()}"))
         return self.bench.warnings
 
     # before ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -13,14 +14,13 @@ from liedyn.batch.output_expressions import MANY, BatchMotion, evaluate_in_block
 from liedyn.batch.sweep_binding import ScenarioBinding
 from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, lineup_of
 from liedyn.dynamics.kinematics import energy
-from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates
 from liedyn.integrators.problem import STATE_LIMIT
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.joint_stops import limit_stops, stop_event_names
 from liedyn.simulation.limits import (
-    EXCEEDED,
     limit_warnings,
     limits_exceeded,
     runs_beyond_limits,
@@ -31,7 +31,6 @@ from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 from liedyn.simulation.run import SilentProgress, simulate_prepared
 from liedyn.simulation.run_checks import (
-    CREEP_WARNING,
     MAX_RELATIVE_BALANCE,
     MIN_CREEP_TIME,
     friction_levels,
@@ -41,6 +40,8 @@ from liedyn.simulation.run_checks import (
 )
 from liedyn.simulation.run_recorder import identity
 from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
+
+_REASONS = ("friction-creep", "beyond-limits")     # codes of warnings about single runs that are in the column reason
 
 
 class SimulationEvaluator(SweepEvaluator):
@@ -181,8 +182,8 @@ class SimulationEvaluator(SweepEvaluator):
             self._add_reasons(table, rows[k], [*start_warnings(model, q[k, 0]), *limit_warnings(*both)])
 
     @staticmethod
-    def _add_reasons(table: SampleTable, i: int, warnings: list[str]) -> None:
-        table.reason[i] = "; ".join(filter(None, (table.reason[i], *warnings)))
+    def _add_reasons(table: SampleTable, i: int, warnings: Iterable[LiedynWarning]) -> None:
+        table.reason[i] = "; ".join(filter(None, (table.reason[i], *(warning.message for warning in warnings))))
 
     def _alone(self, table: SampleTable, i: int, run: PreparedRun) -> None:
         with generic_kernels_of(run.model, self.binding.prepared.model):
@@ -196,6 +197,6 @@ class SimulationEvaluator(SweepEvaluator):
                     self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
-            table.reason[i] = "; ".join(note for note in result.warnings if note.startswith((CREEP_WARNING, *EXCEEDED)))
+            self._add_reasons(table, i, (warning for warning in result.warnings if warning.code in _REASONS))
             table.energy_balance[i] = result.check["energy_balance_relative"]
             self._add_reasons(table, i, inaccuracy_warnings(table.energy_balance[i]))

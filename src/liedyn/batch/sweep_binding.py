@@ -15,7 +15,7 @@ import numpy as np
 from liedyn.analysis.recorded_motion import robot_of
 from liedyn.analysis.trajectory_derivatives import value, with_parameters
 from liedyn.dynamics.model_parameters import parameter_names
-from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.errors import LiedynError, LiedynWarning, ModelError, ScenarioError, nearest
 from liedyn.io.robots.robot_formats import formats_of_ending
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.io.sweep_file import Distribution, Range, Sweep, SweepParameter
@@ -285,12 +285,12 @@ class TrajectoryBinding(SweepBinding):
 
     def _begin(self) -> Model:
         self.job = self.sweep.job
-        self._robots: dict[tuple, tuple[Model, tuple[str, ...]]] = {}
+        self._robots: dict[tuple, tuple[Model, tuple[LiedynWarning, ...]]] = {}
         self.trajectory = lru_cache(_KEPT)(partial(read_trajectory, events=True))
         model, self.warnings = self._robot_of(self.trajectory(self.job.trajectory))
         return model
 
-    def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
+    def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
         """Of a trajectory, with warnings; the same one where its comments say the same."""
         key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
         if edits:

@@ -22,7 +22,7 @@ from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun
 from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
 from liedyn.dynamics.batching.threads import limit_threads
 from liedyn.dynamics.variants import Variants, merged_index
-from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
+from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.sweep_file import TrajectoryJob
 from liedyn.model.model import Model
 
@@ -67,7 +67,7 @@ class TrajectoryEvaluator(SweepEvaluator):
         return self.together_along(self.sweep.job.trajectory).numbers.affine
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[LiedynWarning, ...]:
         return (*self.binding.warnings, *self.first.warnings)
 
     def known_columns(self) -> dict[str, str]:

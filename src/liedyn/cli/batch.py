@@ -8,7 +8,7 @@ import click
 
 from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, override_option
-from liedyn.errors import ComputationError, LiedynError, UsageError
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError
 
 
 class _Shard(click.ParamType):
@@ -62,7 +62,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
         from liedyn.batch.run_batch import PreparedSweep
         found = PreparedSweep(read, threads=jobs)
     console.robot(found.binding.model)
-    console.warnings(found.warnings)
+    console.warn(*found.warnings)
     if rerun is not None:
         if rerun >= found.count:
             raise UsageError(f"there is no run {rerun}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
@@ -105,10 +105,13 @@ def _tell(done, folder: Path, console) -> None:
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
-        console.warn(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
+        console.warn(LiedynWarning("missing-chunks",
+                                   f"{done.missing} chunks of other shards are missing: the table is written when the last of "
+                                   "them is done"))
         return
     if done.doubtful:
-        console.warn(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
+        console.warn(LiedynWarning("doubtful-runs",
+                                   f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason"))
     console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
     many, reason = done.failure
     if many:
@@ -144,7 +147,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
         ended, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    console.warnings((*_values(found, number), *result.warnings))
+    console.warn(*_values(found, number), *result.warnings)
     console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
@@ -163,13 +166,13 @@ def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, con
     run = found.binding.run(number)
     result = along(found.sweep.job, run)
     write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
-    console.warnings((*_values(found, number), *result.warnings))
+    console.warn(*_values(found, number), *result.warnings)
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
     console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
 
 
-def _values(found, number: int) -> list[str]:
+def _values(found, number: int) -> list[LiedynWarning]:
     told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.parameters, found.binding.values_of(number), strict=True))
-    other = ["the robot is another one than in its file: other commands do not know what differs"]
-    return [f"run {number}: {told}", *(other if found.binding.of_robot else [])]
+    other = [LiedynWarning("robot-edited", "the robot is another one than in its file: other commands do not know what differs")]
+    return [LiedynWarning("rerun", f"run {number}: {told}"), *(other if found.binding.of_robot else [])]

@@ -17,7 +17,7 @@ from typing import TextIO
 import click
 
 from liedyn.cli.app import print_message, show
-from liedyn.errors import ComputationError, shown
+from liedyn.errors import ComputationError, LiedynWarning, shown
 
 # Telling people what takes long: nothing in the first two seconds, then what is done and how far it is ------------------
 
@@ -127,13 +127,10 @@ class Console:
         if self.verbose:
             print_message(text)
 
-    def warn(self, text: str) -> None:
-        """Something a person should know before trusting the result."""
-        self.say(f"liedyn: warning: {shown(text)}")
-
-    def warnings(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self.warn(text)
+    def warn(self, *warnings: LiedynWarning) -> None:
+        """What a person should know before trusting the result."""
+        for warning in warnings:
+            self.say(f"liedyn: warning: {warning}")
 
     def wrote(self, paths: Iterable[Path]) -> None:
         """Name the files, a line for those that differ in their ending only."""
@@ -182,8 +179,9 @@ class Console:
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
         if count:
-            self.warn(f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
-                      f"{'them' if count > 1 else 'it'}")
+            self.warn(LiedynWarning("robot-warnings",
+                                    f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check "
+                                    f"{model.source}` lists {'them' if count > 1 else 'it'}"))
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:

@@ -142,10 +142,10 @@ def along_command(short_help: str, *options: Callable) -> Callable:
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
             write_trajectory(target, comments, result.t, result.columns, force=force)
             warnings = [*warnings, *result.warnings]
-            console.warnings(warnings)
+            console.warn(*warnings)
             if as_json:
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
-                                     "warnings": warnings})
+                                     "warnings": [warning.to_dict() for warning in warnings]})
             if target != "-":
                 console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
 

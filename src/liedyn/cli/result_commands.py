@@ -53,7 +53,7 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
 
 
 def _tell(written, warnings, as_json, console):
-    console.warnings(warnings)
+    console.warn(*warnings)
     if as_json:
         console.result_json({"plots": [str(path) for path in written.paths]})
     console.wrote(written.paths)
@@ -128,7 +128,7 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         look, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
         report, warnings = write_replay(source, look, files, force=force, progress=console.progress.update)
-    console.warnings(warnings)
+    console.warn(*warnings)
     if as_json:
         console.result_json(report)
     if page not in (None, "-"):
@@ -193,7 +193,7 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     check(result)
     with console.progress.stage("writing results"):
         written = write_linearization(result, folder, force=force, plots=not no_plots)
-    console.warnings(result.warnings)
+    console.warn(*result.warnings)
     if as_json:
         console.result_json(summary(result, folder))
     else:

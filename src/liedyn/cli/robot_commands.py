@@ -105,7 +105,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     description = load_description(robot, base, loops)
     done = converted_to(description, format, None) if format else converted_to(description, format_of(path), path.name)
     done.check(lossy=lossy, source=robot)
-    console.warnings(done.warnings)
+    console.warn(*done.warnings)
     if output == STDIO:
         console.write_text(output, done.text, force=force)
         return
@@ -200,7 +200,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
         state = assembled_state(model, q, v, keep, drive, seed=seed)
     console.say(assembly_text(state))
-    console.warnings(assembly_warnings(state))
+    console.warn(*assembly_warnings(state))
     if as_json:
         console.result_json(assembly_to_dict(state))
     if output:

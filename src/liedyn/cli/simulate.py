@@ -10,7 +10,7 @@ import click
 
 from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
-from liedyn.errors import ComputationError, Interrupted, LiedynError, ScenarioError, UsageError
+from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
 
 
 class _Run(Existing):
@@ -71,7 +71,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
     if dry_run:
         if blocked:
-            console.warn(blocked)
+            console.warn(LiedynWarning("result-exists", blocked))
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 
@@ -86,7 +86,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
             written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
                                 plot_process=plot_process)
     disk.close(finished=result.status != "interrupted")
-    console.warnings(result.warnings)
+    console.warn(*result.warnings)
     console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
@@ -140,7 +140,7 @@ def _has_ended(scenario, folder, console) -> bool:
         return True
     if not os.path.isfile(scenario):
         raise UsageError(f"{folder} is not a run folder: there is nothing to resume")
-    console.warn(f"there is no checkpoint of {folder}: the run starts from the beginning")
+    console.warn(LiedynWarning("no-checkpoint", f"there is no checkpoint of {folder}: the run starts from the beginning"))
     return False
 
 
@@ -151,7 +151,7 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
-    console.warnings((*prepared.warnings, *prepared.integrator_reasons))
+    console.warn(*prepared.warnings, *prepared.integrator_reasons)
     console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 
 
@@ -161,7 +161,7 @@ def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.robot(prepared.model)
-    console.warnings(prepared.warnings)
+    console.warn(*prepared.warnings)
     plan = prepared.report(folder)
     if as_json:
         console.result_json(plan)

@@ -201,7 +201,7 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(found.model)
-    console.warnings([*found.warnings, *weak_warnings(found.base)])
+    console.warn(*found.warnings, *weak_warnings(found.base))
     if output:
         write_parameters(output, found.base, found.fit, force=force)
     if as_json:

@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.errors import ComputationError, Place
+from liedyn.errors import ComputationError, LiedynWarning, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, Options
 from liedyn.io.scenarios.scenario import Integrator, Scenario
@@ -170,8 +170,9 @@ _CONSTRAINED_INTEGRATOR = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
 
-def choose_integrator(scenario: Scenario, problem: InitialValueProblem, output_step: float) -> tuple[Integrator, list[str]]:
-    """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
+def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
+                      output_step: float) -> tuple[Integrator, list[LiedynWarning]]:
+    """The integrator, and a warning if it is not the default. Friction is taken at rest, where it is stiffest.
 
     between   outputs [s]: fixed steps are equal parts of it
     """
@@ -183,8 +184,10 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem, output_s
     if found.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
     taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
-    return taken, [f"{_cause_description(found)}, too fast for rk4 with {steps_description(step, default.step)}: the run uses "
-                   f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
+    return taken, [LiedynWarning("stiff-integrator",
+                                 f"{_cause_description(found)}, too fast for rk4 with {steps_description(step, default.step)}: "
+                                 f"the run uses {taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set "
+                                 "integrator.method to choose another)")]
 
 
 def integrator_options(integrator: Integrator) -> Options:
@@ -192,7 +195,7 @@ def integrator_options(integrator: Integrator) -> Options:
     return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
-def find_unstable_steps(integrator: Integrator, segments) -> list[str]:
+def find_unstable_steps(integrator: Integrator, segments) -> list[LiedynWarning]:
     """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
     if integrator.method != "rk4":
         return []
@@ -200,8 +203,9 @@ def find_unstable_steps(integrator: Integrator, segments) -> list[str]:
         step, found = longest_step(integrator.step,
                                    np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
         if found.rate * step > STABILITY_LIMIT:
-            return [f"{_cause_description(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
-                    f"{steps_description(step, integrator.step)}, and the motion is not reliable"]
+            return [LiedynWarning("stiff-step",
+                                  f"{_cause_description(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                                  f"{steps_description(step, integrator.step)}, and the motion is not reliable")]
     return []
 
 

@@ -12,7 +12,7 @@ from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobi
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.constraints.constraints import constraint_workspace_for
-from liedyn.errors import Place
+from liedyn.errors import LiedynWarning, Place, WarningLog
 from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
 from liedyn.kernels.constraints.stages import (
     DRIFT,
@@ -301,20 +301,22 @@ class Statistics:
     evaluations: int = 0
     seconds: float = 0.0
     loops: LoopStatistics | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[LiedynWarning, ...] = ()
 
     def plus(self, other: Statistics) -> Statistics:
         """With what another segment took."""
         loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
-                          self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.warnings, *other.warnings))))
+                          self.seconds + other.seconds, loops, tuple(WarningLog((*self.warnings, *other.warnings))))
 
     def state_dict(self) -> dict:
-        return vars(self) | {"loops": self.loops and dict(vars(self.loops)), "warnings": list(self.warnings)}
+        return vars(self) | {"loops": self.loops and dict(vars(self.loops)),
+                             "warnings": [warning.to_dict() for warning in self.warnings]}
 
     @classmethod
     def from_state_dict(cls, state: dict) -> Statistics:
-        return cls(**state | {"loops": state["loops"] and LoopStatistics(**state["loops"]), "warnings": tuple(state["warnings"])})
+        return cls(**state | {"loops": state["loops"] and LoopStatistics(**state["loops"]),
+                              "warnings": tuple(map(LiedynWarning.from_dict, state["warnings"]))})
 
 
 @dataclass(frozen=True)

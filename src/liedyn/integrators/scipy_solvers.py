@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from math import isfinite
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.kinematics import difference
+from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import RunObserver, Segment, Statistics, first_rows, loop_statistics, pid_integrals
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
@@ -102,17 +104,18 @@ def solve_with_scipy(problem, start, times, options, progress, controller=None, 
             run.integrate_segment(progress)
         except _SolverFailed as stop:
             raise failure(problem, stop.code, run.t_reached, run.workspace, run.constraints, options) from None
-    solver_warnings = dict.fromkeys((*run.solver_warnings, *_solver_warnings(options.method, caught_warnings)))
+    solver_warnings = WarningLog((*run.solver_warnings, *_solver_warnings(options.method, caught_warnings)))
     statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
-                            loop_statistics(run.constraints), (*run.switches.warnings.values(), *solver_warnings))
+                            loop_statistics(run.constraints), (*run.switches.warnings, *solver_warnings))
     record = first_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
     return Segment(record, statistics, run.end(float(record.t[-1]), float(record.supplied_energy[-1]), run.integral))
 
 
-def _solver_warnings(method: str, caught_warnings) -> tuple[str, ...]:
-    """What SciPy warned of on the way to a result, each once. Files that somebody forgot to close are not its."""
-    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in caught_warnings
-                               if not issubclass(one.category, ResourceWarning)))
+def _solver_warnings(method: str, caught_warnings) -> Iterator[LiedynWarning]:
+    """What SciPy warned of on the way to a result. Files that somebody forgot to close are not its."""
+    for one in caught_warnings:
+        if not issubclass(one.category, ResourceWarning):
+            yield LiedynWarning("solver-warning", f"{method} of SciPy warned: {' '.join(str(one.message).split())}")
 
 
 class _SolverRun(SegmentState):
@@ -206,10 +209,11 @@ class _SolverRun(SegmentState):
         return solver.step_size if solver.step_size else None
 
     def state_dict(self) -> dict:
+        solver_warnings = (*self.solver_warnings, *_solver_warnings(self.options.method, self.caught_warnings))
         return super().state_dict() | {
             "solver": solver_state_dict(self.solver), "jacobian": self.extra and self.jacobian.state_dict(),
             "evaluations": self.evaluations, "trial_code": self.trial_code,
-            "solver_warnings": [*self.solver_warnings, *_solver_warnings(self.options.method, self.caught_warnings)]}
+            "solver_warnings": [warning.to_dict() for warning in solver_warnings]}
 
     def load_state_dict(self, state: dict) -> None:
         """With a new solver."""
@@ -217,8 +221,8 @@ class _SolverRun(SegmentState):
         super().load_state_dict(state)
         if self.extra:
             self.jacobian.load_state_dict(state["jacobian"])
-        self.evaluations, self.trial_code, self.solver_warnings = (
-            state[name] for name in ("evaluations", "trial_code", "solver_warnings"))
+        self.evaluations, self.trial_code = state["evaluations"], state["trial_code"]
+        self.solver_warnings = tuple(map(LiedynWarning.from_dict, state["solver_warnings"]))
         self.t_reached, self.saved_state = self.solver.t, None
 
     def move_anchor(self, t: float, y) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
+from liedyn.errors import WarningLog
 from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
@@ -310,7 +311,10 @@ def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.n
         raise early_end_error(f"{options.method} did not converge in the step from t = {t:.6g} s{reason}", True, t)
     if code != FINISHED:
         raise failure(problem, code, t, ws, constraints, options)
-    uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
-             "order there",) if problem.signals.held.size else ()
+    warnings = WarningLog()
+    if problem.signals.held.size:
+        warnings.add("switches-not-located",
+                     f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of "
+                     "first order there")
     return record, Statistics(int(state.count[STEPS]), 0, int(state.count[EVALUATIONS]), time.perf_counter() - began,
-                              loop_statistics(constraints), uncut)
+                              loop_statistics(constraints), tuple(warnings))

@@ -109,7 +109,7 @@ class _RungeKuttaRun(SegmentState):
             raise failure(self.problem, code, float(state.clock[T_NOW]), self.workspace, self.constraints, self.options)
         statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                                 time.perf_counter() - self.began, loop_statistics(self.constraints),
-                                tuple(self.switches.warnings.values()))
+                                tuple(self.switches.warnings))
         end = self.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(self.problem, state.y),
                        float(state.clock[H_NEXT]))
         return Segment(self.record, statistics, end)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.errors import Place
+from liedyn.errors import Place, WarningLog
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO
 from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H_TRIED, T_BEFORE, T_NOW, T_STOP
@@ -314,7 +314,7 @@ class ZeroCrossings:
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
         self.shortened_steps = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
-        self.warnings: dict[int, str] = {}
+        self.warnings = WarningLog()
         self.armed, self.bound, self.start = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign)), start
         self.event, self.events = np.full(len(self.sign), -1), np.zeros(0, dtype=np.int64)
         if not held.size:
@@ -332,13 +332,13 @@ class ZeroCrossings:
     def state_dict(self) -> dict:
         return {"held": self.signals.held, "armed": self.armed, "bound": self.bound,
                 "shortened_steps": [list(times) for times in self.shortened_steps],
-                "warnings": [[k, text] for k, text in self.warnings.items()]}
+                "warnings": self.warnings.state_dict()}
 
     def load_state_dict(self, state: dict) -> None:
         self.signals.held[:], self.armed[:], self.bound[:] = state["held"], state["armed"], state["bound"]
         self.start = None
         self.shortened_steps = [deque(times, MAX_CROSSINGS) for times in state["shortened_steps"]]
-        self.warnings = {k: text for k, text in state["warnings"]}
+        self.warnings = WarningLog.from_state_dict(state["warnings"])
 
     @property
     def any_chattering(self) -> bool:
@@ -541,10 +541,9 @@ class ZeroCrossings:
         k = int(self.signal_of[i])
         place = self.problem.signal_locations[k] if k < len(self.problem.signal_locations) else Place()
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
-        where = f"{place}: " if str(place) else ""
-        self.warnings.setdefault(k,
-                                 f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
-                                 "no longer end where it switches, and the integration is of first order there")
+        self.warnings.add("chattering",
+                          f"the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps no longer end "
+                          "where it switches, and the integration is of first order there", place=place, cause=k)
 
 
 def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, transla
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _JSON = "json"                     # the entry of what is no array
-_VERSION = f"{__version__}, 6"     # of liedyn, and of the layout of checkpoints
+_VERSION = f"{__version__}, 7"     # of liedyn, and of the layout of checkpoints
 _DIGEST = hashlib.sha256().digest_size
 _BLOCK = 1 << 20                   # bytes that are read at once
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import Place
+from liedyn.errors import LiedynWarning, Place
 from liedyn.model.spatial import rotation_by_rows, screw_frame
 
 # The three kinds of joint that kernels know. Every other joint is expanded into screws by the model builder -------------
@@ -384,20 +384,6 @@ class LinkVisuals:
 
 
 @dataclass(frozen=True, slots=True)
-class RobotWarning:
-    """Something computable but doubtful. `code` is a short fixed word, `element` the link or joint."""
-
-    code: str
-    element: str
-    message: str
-    place: Place = Place()
-
-    def __str__(self) -> str:
-        where = str(Place(self.place.file, self.place.line))
-        return f"{where + ': ' if where else ''}{self.element}: {self.message} [{self.code}]"
-
-
-@dataclass(frozen=True, slots=True)
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
@@ -418,7 +404,7 @@ class Robot:
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    warnings: tuple[RobotWarning, ...] = field(default=(), compare=False)   # what the loader noticed
+    warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that the file draws
 

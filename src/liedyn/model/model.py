@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
-from liedyn.errors import ModelError, NameLookupError, Place, UsageError, nearest
+from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.description import (
@@ -31,7 +31,6 @@ from liedyn.model.description import (
     Link,
     Pose,
     Robot,
-    RobotWarning,
 )
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
 from liedyn.model.model_cache import ModelCache, ModelValue
@@ -135,7 +134,7 @@ class Model(Immutable):
     effort_limit: Array
     index: Integers
     constants: Array
-    warnings: tuple[RobotWarning, ...] = field(default=(), compare=False)
+    warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)
     constraints: tuple[ModelConstraint, ...] = ()
     loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))

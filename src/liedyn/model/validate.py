@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from liedyn.errors import ModelError, Place, nearest
+from liedyn.errors import ModelError, Place, WarningLog, nearest
 from liedyn.model.description import (
     JOINT_TYPES,
     LOOP_TYPES,
@@ -38,7 +38,7 @@ from liedyn.model.link_tree import (
     principal_inertias,
 )
 from liedyn.model.spatial import symmetric_matrix
-from liedyn.model.warnings import CODES, is_not_semidefinite, robot_warnings
+from liedyn.model.warnings import is_not_semidefinite, robot_warnings
 
 # Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation ---------
 
@@ -245,8 +245,6 @@ def _coordinate_error(written: str, coordinates, joints: tuple[Joint, ...], plac
 
 # validate ---------------------------------------------------------------------------------------------------------------
 
-__all__ = ["CODES", "validate"]
-
 _NOT_NEGATIVE = ("damping", "friction", "armature", "stiffness")
 
 
@@ -281,7 +279,7 @@ def validate(robot: Robot) -> Robot:
     loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
     found = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
     return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
-                   couplings=couplings, warnings=tuple(dict.fromkeys(found)))
+                   couplings=couplings, warnings=tuple(WarningLog(found)))
 
 
 def validate_changes(robot: Robot, before: Robot) -> Robot:
@@ -308,7 +306,7 @@ def validate_changes(robot: Robot, before: Robot) -> Robot:
     gone = set(robot_warnings(before, old, {first: merge_links(old, first, members) for first,
                                             members in links_by_body(old).items()}))
     found = (*(one for one in before.warnings if one not in gone), *robot_warnings(robot, tree, bodies))
-    return replace(robot, warnings=tuple(dict.fromkeys(found)))
+    return replace(robot, warnings=tuple(WarningLog(found)))
 
 
 def _check_link(link: Link) -> None:

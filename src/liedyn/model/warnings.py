@@ -6,32 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from liedyn.errors import Place
-from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot, RobotWarning
+from liedyn.errors import LiedynWarning, Place
+from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot
 from liedyn.model.link_tree import Body, LinkTree, element_location, links_by_body, principal_inertias
 from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
-
-# code -> what it says; the loaders' own come first
-CODES: dict[str, str] = {
-    "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it is ignored",
-    "unknown-attribute": "an attribute of a URDF element that URDF does not have; it is ignored",
-    "repeated-tag": "a URDF element that appears twice; the first one is used",
-    "mjcf-not-read": "what a MuJoCo file has and a robot has not: contacts, tendons, sensors, gains of actuators, …",
-    "mjcf-friction": "frictionloss of a MuJoCo file, a constraint there, which is read as a smooth friction force",
-    "loops-unused": "a file loops.yaml next to a URDF that does not say that it is of this robot; it is ignored",
-    "triangle-inequality": "a moving body with a principal inertia above the sum of the other two, which is physically "
-                           "impossible",
-    "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
-    "inertia-far-off": "a moving body whose inertia is implausible for its mass, judging by the radius of gyration",
-    "point-mass": "a moving body with mass and no rotational inertia",
-    "limits-missing": "a revolute or prismatic joint without position limits",
-    "limits-zero-range": "a joint whose lower limit is its upper limit",
-    "limits-negative": "a negative velocity or effort limit",
-    "axis-missing": "a URDF axis without its xyz; it was taken as 1 0 0, the format's default",
-    "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
-    "mimic": "a joint that mimics a joint that does not exist; it moves independently",
-    "singular-at-zero": "a joint that is singular at zero, the default initial position",
-}
 
 TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
 SEMIDEFINITE_ROUNDING = 1e-9         # of the largest principal inertia: a negative one that small is rounding
@@ -41,7 +19,7 @@ DEPENDENT = 1e-9                     # of screws of unit length: a singular valu
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
 
-def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[RobotWarning]:
+def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[LiedynWarning]:
     """Warnings of a robot without errors, whose axes are still as they were written."""
     for first, links in links_by_body(tree).items():
         if len(links) > 1:
@@ -63,12 +41,12 @@ def is_not_semidefinite(inertia: np.ndarray, mass: float) -> bool:
     return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
 
 
-def _warning(code: str, element, message: str, part: str | None = None) -> RobotWarning:
+def _warning(code: str, element, message: str, part: str | None = None) -> LiedynWarning:
     place = element_location(element, part)
-    return RobotWarning(code, element.name, message, Place(place.file, place.line))
+    return LiedynWarning(code, message, place=Place(place.file, place.line, element.name))
 
 
-def _body_warnings(link: Link, body: Body, count: int) -> Iterator[RobotWarning]:
+def _body_warnings(link: Link, body: Body, count: int) -> Iterator[LiedynWarning]:
     of = "" if count == 1 else f" ({count} links welded together)"
     nothing = NO_INERTIA * body.mass
     small, middle, large = map(float, principal_inertias(body.inertia))
@@ -84,14 +62,14 @@ def _body_warnings(link: Link, body: Body, count: int) -> Iterator[RobotWarning]
         yield _warning("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
 
 
-def _axis_warnings(element: Joint | Loop) -> Iterator[RobotWarning]:
+def _axis_warnings(element: Joint | Loop) -> Iterator[LiedynWarning]:
     for axis in element.axes:
         length = math.hypot(*axis)
         if abs(length - 1) > UNIT_ROUNDING:
             yield _warning("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
 
 
-def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[RobotWarning]:
+def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[LiedynWarning]:
     yield from _axis_warnings(joint)
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""

@@ -81,7 +81,7 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
         "discretization": {"method": "zero-order hold", "step": result.step},
         "verified": {name: one.off for name, one in result.differences.items()} if result.differences else None,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
-        "warnings": list(result.warnings),
+        "warnings": [warning.to_dict() for warning in result.warnings],
     }
 
 

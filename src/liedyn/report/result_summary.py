@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.inertial_parameters import BaseParameters
+from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import write_table
 from liedyn.io.sweep_file import SIMULATE
@@ -42,12 +43,13 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
     return "\n".join(lines)
 
 
-def weak_warnings(base: BaseParameters) -> list[str]:
+def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
     """What the angles of the robot file let act that its makers did not mean to."""
     if not base.weak:
         return []
-    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of others, "
-            "perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
+    return [LiedynWarning("weak-parameters",
+                          f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of "
+                          "others, perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them")]
 
 
 def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) -> dict:
@@ -69,7 +71,8 @@ def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) 
                       "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
                                  for joint in fit.joints],
                       "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
-                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "warnings": list(fit.warnings)}
+                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)),
+                      "warnings": [warning.to_dict() for warning in fit.warnings]}
     return out
 
 
@@ -202,24 +205,28 @@ def assembly_text(state: AssembledState) -> str:
     return "\n".join(lines)
 
 
-def assembly_warnings(state: AssembledState) -> list[str]:
+def assembly_warnings(state: AssembledState) -> WarningLog:
     """What a person should know before using the configuration."""
-    found, mobility, warnings = state.assembly, state.assembly.mobility, []
+    found, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
     if found.restarts:
-        warnings.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
-                        "that this is the branch that you want")
+        warnings.add("other-guess",
+                     f"no solution was found from the guess itself, but from random start {found.restarts} around it; check that "
+                     "this is the branch that you want")
     if mobility.degrees == 0:
         driven = any(one.driven for one in state.model.constraints)
-        warnings.append("the driven loops determine all motion" if driven else
-                        "the mechanism is immobile: the constraints leave no degree of freedom")
+        warnings.add("immobile",
+                     "the driven loops determine all motion" if driven else
+                     "the mechanism is immobile: the constraints leave no degree of freedom")
     elif mobility.rigid:
-        warnings.append("singular: the mechanism is rigid, but movable to first order")
+        warnings.add("singular-configuration", "singular: the mechanism is rigid, but movable to first order")
     elif mobility.singular:
-        warnings.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
-                        f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
+        warnings.add("singular-configuration",
+                     f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
+                     f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
-        warnings.append(
-            f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves them")
+        warnings.add("driven-loops-still",
+                     f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves "
+                     "them")
     return warnings
 
 

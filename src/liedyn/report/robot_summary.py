@@ -9,8 +9,8 @@ from itertools import zip_longest
 from textwrap import wrap
 
 from liedyn.arrays import Base
-from liedyn.errors import CheckFailed, InputError, ModelError, shown
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, RobotWarning
+from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, shown
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 
@@ -248,7 +248,7 @@ class RobotSummary:
     """A robot file with what was found in it, or with the error that it raises."""
 
     file: str
-    warnings: tuple[RobotWarning, ...] = ()
+    warnings: tuple[LiedynWarning, ...] = ()
     constraints: str = ""                    # how many there are, in words
     error: InputError | None = None
 
@@ -257,12 +257,11 @@ class RobotSummary:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(warning))}" for warning in self.warnings)
+        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
 
     def plain(self) -> dict:
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
-                "warnings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
-                              "line": f.place.line, "key": f.place.key} for f in self.warnings]}
+                "warnings": [warning.to_dict() for warning in self.warnings]}
 
 
 def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn import __version__
-from liedyn.errors import InputError, NameLookupError, UsageError, warn
+from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import title_cell, write_table
 from liedyn.io.scenarios.scenario import Pd
@@ -91,7 +91,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     draw = (plot_process or PlotProcess(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
     written += page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
-    warn(f"{name} was not drawn: {why}" for name, why in written.failures.items())
+    warn(LiedynWarning("not-drawn", f"{name} was not drawn: {why}") for name, why in written.failures.items())
     return written
 
 
@@ -162,13 +162,13 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "robot": result.model.name,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
-        "robot_warnings": [str(warning) for warning in result.model.warnings],
+        "robot_warnings": [warning.to_dict() for warning in result.model.warnings],
         "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
-        "warnings": list(result.warnings),
+        "warnings": [warning.to_dict() for warning in result.warnings],
     }
 
 
@@ -220,7 +220,7 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[str, ...]]:
+                    against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw a trajectory file into `folder`; returns the plots and warnings about what could not be drawn.
 
     Plots of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
@@ -240,7 +240,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
-        model, warnings = None, (f"limits and the motion itself are not drawn: {error}",)
+        model, warnings = None, (LiedynWarning("not-drawn", f"limits and the motion itself are not drawn: {error}"),)
     if motion.header.get("without"):
         title += f"  (without {motion.header['without']})"
     recording = record(motion, model, title)

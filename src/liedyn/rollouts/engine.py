@@ -1,7 +1,7 @@
 """The runs of a rollout: vectorized by one generated function, or sequentially by the compiled loop of a single run."""
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
-from liedyn.errors import ComputationError, ShapeError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
@@ -26,9 +26,9 @@ from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switche
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, scale_with_weight
 from liedyn.simulation.control.joint_control import empty_joint_laws
-from liedyn.simulation.limits import EXCEEDED, position_limit_warnings
+from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
-from liedyn.simulation.run_checks import CREEP_WARNING, MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
+from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
@@ -204,36 +204,36 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
     return history.without_warnings == alike
 
 
-def warnings_of(event_warnings: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
-                v) -> tuple[str, ...]:
+def warnings_of(event_warnings: Sequence[LiedynWarning], problem: InitialValueProblem, runs: RolloutInputs, dt: float,
+                method: str, t, q, v) -> tuple[LiedynWarning, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
             *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
-def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
+def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
     """What is doubtful about the states of all runs, and takes little time to be seen."""
     rows = spaced_rows(t)
     beyond = position_limit_warnings(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
     return [*creep_warnings(problem, runs, t, q), *beyond]
 
 
-def from_states(note: str) -> bool:
+def from_states(warning: LiedynWarning) -> bool:
     """Whether a warning is one of `state_warnings`."""
-    return note.startswith((CREEP_WARNING, EXCEEDED[0]))
+    return warning.code in ("friction-creep", "beyond-limits")
 
 
-def drop_reported(model: Model, warnings) -> list[str]:
+def drop_reported(model: Model, warnings: Sequence[LiedynWarning]) -> list[LiedynWarning]:
     """The warnings less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
-    beyond = [note for note in warnings if note.startswith(EXCEEDED[0])]
+    beyond = [warning for warning in warnings if warning.code == "beyond-limits"]
     history = model.cached(_WARNING_HISTORY, _WarningHistory)
-    kept = [note for note in warnings if not (history.limits_reported and note in beyond)]
+    kept = [warning for warning in warnings if not (history.limits_reported and warning in beyond)]
     history.limits_reported = history.limits_reported or bool(beyond)
     return kept
 
 
-def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
+def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
     """A warning where joints rest by smoothed friction."""
     model = runs.model
     if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # a policy or a gradient descent asks for many short rollouts
@@ -245,7 +245,7 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> l
     return measure_creep(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).warnings()
 
 
-def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[str, ...]:
+def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[LiedynWarning, ...]:
     """A warning where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some
     outputs t (R,), q (R, nq) lie before it and some behind."""
     passed = dict(runs.singular_times)
@@ -256,8 +256,9 @@ def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -
         return ()
     k = min(passed, key=lambda k: (passed[k], k))
     others = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
-    return (f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{others}: constraints became "
-            "dependent there, where the motion may branch; it was continued straight through",)
+    return (LiedynWarning("singular-configuration",
+                          f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{others}: "
+                          "constraints became dependent there, where the motion may branch; it was continued straight through"),)
 
 
 def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> float | None:
@@ -276,7 +277,8 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
     return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
 
 
-def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
+                   v) -> tuple[LiedynWarning, ...]:
     """A warning where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some
     of its outputs t (R,), q (R, nq), v (R, nv)."""
     at = _with_robot(problem, runs, 0)
@@ -294,9 +296,9 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
     if found.rate * dt <= most:
         return ()
     subject_and_verb = found.subject_and_verb.replace(GAINS_LABEL, "gains")
-    return (
-        f"dt is too long: {subject_and_verb} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
-            f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
+    return (LiedynWarning("stiff-step",
+                          f"dt is too long: {subject_and_verb} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and "
+                          f"{method} is not stable there with steps over {most / found.rate:.1g} s; the motion is not reliable"),)
 
 
 def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.batching.calls import thread_workspace
-from liedyn.errors import Place, ScenarioError, UsageError
+from liedyn.errors import LiedynWarning, Place, ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
 from liedyn.integrators.problem import InitialValueProblem
@@ -274,16 +274,17 @@ class RolloutEventHandler:
                     getattr(x, name)[run_indices] = getattr(y, name)
             batch_states.first_step[run_indices] = 0
 
-    def warnings(self, batch_states: BatchStates) -> list[str]:
+    def warnings(self, batch_states: BatchStates) -> list[LiedynWarning]:
         """Events that may be passed twice within a step, which is not found."""
         suspected = batch_states.auxiliary[:, 1 + 3 * len(self.events.state_events):]
         out = []
         for column, event in enumerate(self.events.state_events):
             runs = np.flatnonzero(suspected[:, column] > 0.0)
             if len(runs):
-                out.append(f"event {event.name}: its expression may pass its value and return within a step, which is not found "
-                           f"(run {runs[0]} before t = {suspected[runs[0], column]:.6g} s, {len(runs)} runs in all): use a "
-                           "shorter dt, or ld.simulate")
+                out.append(LiedynWarning("event-within-step",
+                                         f"event {event.name}: its expression may pass its value and return within a step, which "
+                                         f"is not found (run {runs[0]} before t = {suspected[runs[0], column]:.6g} s, "
+                                         f"{len(runs)} runs in all): use a shorter dt, or ld.simulate"))
         return out
 
     def record_event(self, event: int, run_indices, t, before, state_after) -> None:

@@ -23,7 +23,7 @@ from liedyn.dynamics.constraints.constraints import (
 )
 from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, LiedynWarning, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import StepInputs
 from liedyn.io.scenarios.contact_schema import read_contacts
@@ -121,7 +121,7 @@ class RolloutInputs:
             check_finite(name, rows[name], coordinates.get(name, model.v_names), n_axes, "run")
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         check_configuration(model, self.q, "q0", "run")
-        self.warnings: list[str] = []                                      # about the initial states
+        self.warnings: list[LiedynWarning] = []          # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
         self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs of `run_sequentially`
         self.singular_times: dict[int, float] = {}                            # when those passed a singular configuration

@@ -20,7 +20,7 @@ from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import ShapeError, UsageError, warn
+from liedyn.errors import LiedynWarning, ShapeError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
 from liedyn.joints.joint_model import tree_views
@@ -288,7 +288,7 @@ class Rollout(Immutable):
     _compute_adjoint: Callable[..., RolloutAdjoint] = field(compare=False)
     _adjoint_error: str = field(compare=False)
     _contact_motion: Callable[..., ContactMotion] | None = field(compare=False)
-    _compute_warnings: Callable[..., tuple[str, ...]] = field(compare=False)
+    _compute_warnings: Callable[..., tuple[LiedynWarning, ...]] = field(compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Contacts and warnings are computed; the adjoint compiles its functions again where they are missing."""
@@ -325,8 +325,8 @@ class Rollout(Immutable):
         return self._contact_motion and self._contact_motion(self.q, self.v)
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What is doubtful, one line each: events after the end; initial states that are singular; a step too long for stiff
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """What is doubtful: events after the end; initial states that are singular; a step too long for stiff
         forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
         coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
         for."""
@@ -342,7 +342,7 @@ class Rollout(Immutable):
         ended = _reason_lines(self.reasons)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
                 f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
-                + "".join(f"\n  {line}" for line in (*ended, *(f"warning: {note}" for note in self.warnings))))
+                + "".join(f"\n  {line}" for line in (*ended, *(f"warning: {warning}" for warning in self.warnings))))
 
 
 def _reason_lines(reasons: Mapping[int, str]) -> list[str]:

@@ -23,7 +23,7 @@ from liedyn.dynamics.constraints.rank import (
     scaled_equations,
 )
 from liedyn.dynamics.kinematics import difference, integrate
-from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
@@ -157,8 +157,8 @@ def constraint_motions_at(problem: InitialValueProblem, t: float):
 
 
 def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_q,
-                        given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The initial state on the constraints, and what is to be noted.
+                        given_v) -> tuple[np.ndarray, np.ndarray, WarningLog]:
+    """The initial state on the constraints, and warnings about it.
 
     Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
     Raises ScenarioError for constraints that cannot be closed and for a start in a singular configuration.
@@ -179,17 +179,17 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_
     return q, v, _projection_warnings(model, difference(model, problem.q, q), v - problem.v)
 
 
-def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> list[str]:
-    warnings = []
+def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> WarningLog:
+    warnings = WarningLog()
     for what, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
                          ("velocity of constraint",
                           constraint_velocity(model, problem.q, problem.v, constraint_motion=constraint_motion), "/s")):
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
-            warnings.append(f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
-                            f"residual of "
-                            f"{abs(x[r]):.3g} {unit}{per}")
+            warnings.add("initial-state-open",
+                         f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
+                         f"residual of {abs(x[r]):.3g} {unit}{per}")
     return warnings
 
 
@@ -275,11 +275,11 @@ def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place
                         hint="prescribe fewer joints, or consistent motions")
 
 
-def _projection_warnings(model, dq, dv) -> list[str]:
+def _projection_warnings(model, dq, dv) -> WarningLog:
     """Every coordinate that moved, and by how much."""
-    warnings = []
+    warnings = WarningLog()
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
         if moved:
-            warnings.append(f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
+            warnings.add("initial-state-projected", f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
     return warnings

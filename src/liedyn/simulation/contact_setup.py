@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.errors import ScenarioError
+from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
 from liedyn.io.scenarios.scenario import Contact, Event, Material, Pair, Shape
@@ -292,7 +292,7 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
     return on_a[common:], on_b[common:]
 
 
-def deep_contact_warnings(problem, names) -> list[str]:
+def deep_contact_warnings(problem, names) -> list[LiedynWarning]:
     """A warning on the contact that pushes most at the start, where it will throw the robot."""
     if problem.contacts is None:
         return []
@@ -300,8 +300,9 @@ def deep_contact_warnings(problem, names) -> list[str]:
     k = int(np.argmax(at.force[0]))
     if not (weight > 0.0 and at.force[0, k] > _MAX_START_FORCE * weight):
         return []
-    return [f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} times the weight "
-            "of the robot: start higher (initial.q), or make it softer (contacts.sink)"]
+    return [LiedynWarning("deep-contact",
+                          f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} "
+                          "times the weight of the robot: start higher (initial.q), or make it softer (contacts.sink)")]
 
 
 def contact_motion(problem, names, q, v) -> ContactMotion | None:

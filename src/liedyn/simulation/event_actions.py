@@ -12,7 +12,7 @@ from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import clear_rounding, equation_weights
 from liedyn.dynamics.dynamics import mass_matrix
-from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.errors import ComputationError, LiedynWarning, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import comes_to_rest, crossing_direction, is_below_rounding
@@ -76,9 +76,9 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
     return after_impulses(state, problem, rows, values, set(targets))[0]
 
 
-def jump_warnings(segments) -> list[str]:
+def jump_warnings(segments) -> list[LiedynWarning]:
     """A warning on the first jump of each prescribed motion within the parts of a run (`Part`). Only expressions can jump."""
-    warnings: dict[str, str] = {}
+    warnings: dict[str, LiedynWarning] = {}
     for segment in segments:
         problem, times = segment.problem, segment.record.t
         moving = [one for one in prescribed_motions(problem) if one.name not in warnings and _is_expression(problem, one)]
@@ -99,7 +99,7 @@ def _is_expression(problem, one: PrescribedPose) -> bool:
     return any(len(signal_instructions(problem.signals, int(k))) for k in used)
 
 
-def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> str:
+def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> LiedynWarning:
     unit = problem.model.v_units[one.v.start]
     is_displaced = one.mismatch(here, there)[0] > _MOTION_TOLERANCE
     if one.is_pose:
@@ -108,8 +108,9 @@ def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> str:
         what, size = "position", f" by {(there[0][one.q] - here[0][one.q])[0]:.6g} {unit}"
     else:
         what, size = "velocity", f" by {(there[1][one.v] - here[1][one.v])[0]:.6g} {unit}/s"
-    return (f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, forces and "
-            "energies are not reliable from there on (use waypoints or a smooth expression)")
+    return LiedynWarning("motion-jumps",
+                         f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, "
+                         "forces and energies are not reliable from there on (use waypoints or a smooth expression)")
 
 
 # actions ----------------------------------------------------------------------------------------------------------------
@@ -469,10 +470,11 @@ class Actions:
             return
         came, leaves = self.expression(before).rate, self.expression(after).rate
         if came * leaves > 0.0 and abs(came - leaves) > RATE_TOLERANCE * abs(came):
-            self.problems.warnings.setdefault(f"{self.event.name} passes", (
+            self.problems.warnings.add(
+                "stop-passed",
                 f"event {self.event.name}: after its impact at t = {self.t:.9g} s the expression continues in the same "
                 "direction, so that the stop is passed (restitution applies to the velocity of the joint, not to that relative "
-                "to a stop that moves)"))
+                "to a stop that moves)", cause=f"{self.event.name} passes")
 
     def _close_contact(self, state: EventState, k: int, came: float) -> EventState:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the
@@ -494,6 +496,7 @@ class Actions:
     def warn_impacts_ended(self, closed_stops, event: Event, t: float) -> None:
         """Of stops that impacts have left coordinates at."""
         for stop in closed_stops:
-            self.problems.warnings.setdefault(event.name,
-                                              f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
-                                              f"{stop.name} rests there as long as its force presses it on")
+            self.problems.warnings.add(
+                "impacts-ended",
+                f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; {stop.name} rests there as long as its "
+                "force presses it on", cause=event.name)

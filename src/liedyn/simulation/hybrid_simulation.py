@@ -17,7 +17,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import (
     MULTISTEP,
@@ -147,7 +147,7 @@ class HybridSimulation:
         self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
 
     @property
-    def warnings(self) -> dict[str, str]:
+    def warnings(self) -> WarningLog:
         return self.problems.warnings
 
     @property
@@ -160,8 +160,7 @@ class HybridSimulation:
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
         duration, timed = float(times[-1]), _timed_events(self.scenario.events, float(times[-1]))
-        for note in late_warnings(self.scenario.events, duration):
-            self.problems.warnings["late"] = note
+        self.problems.warnings.extend(late_warnings(self.scenario.events, duration))
         slack, recent = SAME_TIME * duration, self._segment_ends
         if self._segment_start is None:
             start, silent = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0), False
@@ -211,7 +210,7 @@ class HybridSimulation:
             self._run_segment(replace(start, fired=()), np.array([start.t]), options, rows)      # the state after the last event
         self.final_state = start
         if missed := self._missed_events():
-            self.problems.warnings["never"] = f"events that never happened: {', '.join(missed)}"
+            self.problems.warnings.add("event-never-happened", f"events that never happened: {', '.join(missed)}")
         return self.total_statistics
 
     def _missed_events(self) -> list[str]:
@@ -325,9 +324,11 @@ class HybridSimulation:
             if event.direction and event.direction == signed.signs[e]:
                 found.append(event)
             elif not event.direction and self._is_at_rest(int(k), start):
-                self.problems.warnings[f"{event.name} begins"] = (
+                self.problems.warnings.add(
+                    "event-without-side",
                     f"event {event.name}: its expression starts at its value at rest, and it has no direction. Its side is "
-                    "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)")
+                    "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)",
+                    cause=f"{event.name} begins")
         return found
 
     def _is_at_rest(self, k: int, start: SegmentStart) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal
-from liedyn.errors import Place, ScenarioError, TrajectoryError
+from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import (
     PHASE_START,
@@ -111,7 +111,7 @@ class CompiledSchedule(NamedTuple):
 
     problem: InitialValueProblem
     contact_names: tuple[str, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
 
 
 def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[JointStop, ...] | None = None,
@@ -161,7 +161,7 @@ class _BoundScenario:
             contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
         self.contacts = contacts
 
-    def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
+    def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, WarningLog]:
         """Schedule and signals whose clocks begin at these times [s], and warnings."""
         compiler, duration, wrenches = self.compiler, self.scenario.duration, self.wrenches
         origins = compiler.origins(start_times)
@@ -313,7 +313,7 @@ def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: in
 
 # initial state ------------------------------------------------------------------------------------------------------
 
-def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[str]]:
+def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[LiedynWarning]]:
     """With the initial state, and warnings about it."""
     model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:

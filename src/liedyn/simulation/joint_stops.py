@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ScenarioError
+from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.integrators.contact_forces import evaluate_stops
 from liedyn.integrators.diagnosis import mass_matrix_by_columns
 from liedyn.integrators.segment import RightHandSide, evaluate_state
@@ -186,7 +186,7 @@ def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ..
 
 
 # what a motion shows of them --------------------------------------------------------------------------------------------
-def stop_warnings(segments) -> list[str]:
+def stop_warnings(segments) -> list[LiedynWarning]:
     """Compliant stops that yield much more than they should. parts: the segments of the run."""
     worst: dict[str, tuple[float, float, str, float]] = {}
     for segment in segments:
@@ -200,8 +200,10 @@ def stop_warnings(segments) -> list[str]:
             sink, name, found = p.stop_loads[j] / stiffness, segment.model.v_names[k], float(depth[row[j], j])
             if found > _MAX_DEPTH_RATIO * sink and found > worst.get(name, (0.0,))[0]:
                 worst[name] = found, float(record.t[row[j]]), segment.model.v_units[k], sink
-    return [f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint presses it in by "
-            f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
+    return [LiedynWarning("stop-yields",
+                          f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint "
+                          f"presses it in by {sink:.3g} {unit}: a larger limits.stiffness makes it "
+                          "stiffer") for name, (depth, t, unit, sink) in worst.items()]
 
 
 def stop_forces(problem, record) -> np.ndarray:

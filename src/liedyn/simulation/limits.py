@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.simulation.name_binding import v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
@@ -76,7 +77,7 @@ def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
     return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
 
 
-def position_limit_warnings(model, t, q) -> list[str]:
+def position_limit_warnings(model, t, q) -> list[LiedynWarning]:
     """A line on the coordinates that leave their position limits, in runs q (n, R, nq) at t (R,); NaN after the end of a run."""
     found, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
     for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
@@ -98,7 +99,9 @@ def position_limit_warnings(model, t, q) -> list[str]:
     found.sort(key=lambda one: -abs(one[0].worst - one[0].limit) / max(abs(one[0].limit), 1.0))
     named = ", ".join(f"{excess} in run {run}" for excess, run in found[:_MAX_NAMES])
     more = f", and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return [f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): {named}{more}"]
+    return [LiedynWarning("beyond-limits",
+                          f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): "
+                          f"{named}{more}")]
 
 
 def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
@@ -125,7 +128,7 @@ def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper:
                   float(upper if x[worst] > upper else lower))
 
 
-def start_warnings(model, q: np.ndarray) -> list[str]:
+def start_warnings(model, q: np.ndarray) -> list[LiedynWarning]:
     """A line on coordinates that start at q (nq,) beyond their limits."""
     found = []
     for k, place in enumerate(v_to_q_indices(model)):
@@ -137,14 +140,14 @@ def start_warnings(model, q: np.ndarray) -> list[str]:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
             found.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
     more = f"; and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return [f"{EXCEEDED[0]}: {'; '.join(found[:_MAX_NAMES])}{more}"] if found else []
+    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {'; '.join(found[:_MAX_NAMES])}{more}")] if found else []
 
 
-def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> list[str]:
+def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> WarningLog:
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
     exceeded: by joints that forces move; fixed: by joints while they are prescribed or locked, on which limits never act;
     stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at the start."""
-    warnings = []
+    warnings = WarningLog()
     for kind in KINDS:
         mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
         why = "" if recorded else f" (they do not act on the motion{mend})"
@@ -153,7 +156,7 @@ def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) ->
         for group, reason in groups:
             found = [one for one in group if one.kind == kind and (recorded or kind != "position" or one.at != 0.0)]
             if found:
-                warnings.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
+                warnings.add("beyond-limits", f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
     return warnings
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.kinematics import link_pose, link_twist
-from liedyn.errors import Place, ScenarioError, TrajectoryError, UsageError, nearest
+from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, UsageError, nearest
 from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
@@ -178,7 +178,7 @@ def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[
     return out, int(np.count_nonzero(turns))
 
 
-def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
+def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[LiedynWarning]:
     """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns warnings."""
     found = []
     for joint in model.joints:
@@ -187,7 +187,7 @@ def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[
     return found
 
 
-def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
+def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[LiedynWarning]:
     """In a ball or free joint's coordinates."""
     quaternion = part[-4:]
     norm = math.hypot(*quaternion)                             # does not overflow
@@ -196,7 +196,9 @@ def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[str
         raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
                             expected="norm 1", hint=f"the unit quaternion is [{unit}]")
     quaternion /= norm
-    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > _ROUNDING else []
+    return [LiedynWarning("quaternion-scaled",
+                          f"the quaternion had norm {norm!r}; it was scaled to "
+                          "1", place=place)] if abs(norm - 1.0) > _ROUNDING else []
 
 
 # What expressions read besides coordinates: points of links, at a given state, and their derivatives by it --------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.errors import ComputationError, ScenarioError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import METHODS, ROBOT_LIMITS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
@@ -108,8 +108,8 @@ class PreparedRun:
     scenario: Scenario
     model: Model
     problem: InitialValueProblem
-    warnings: tuple[str, ...]
-    integrator_reasons: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
+    integrator_reasons: tuple[LiedynWarning, ...]
     hybrid_simulation: HybridSimulation | None
     contact_names: tuple[str, ...] = ()
 
@@ -137,7 +137,7 @@ class PreparedRun:
         options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}
         why = "named in the scenario" if integrator.named else "the default"
         if self.integrator_reasons:
-            why = self.integrator_reasons[0]
+            why = self.integrator_reasons[0].message
         return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
                           "constraint_rows": model.nc, "warnings": len(model.warnings)},
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
@@ -146,7 +146,7 @@ class PreparedRun:
                 "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
-                "warnings": list(self.warnings)}
+                "warnings": [warning.to_dict() for warning in self.warnings]}
 
 
 def make_hybrid_simulation(scenario: Scenario, model, problem):
@@ -191,17 +191,21 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
                             expected="compliant stops, limits: stop")
 
 
-def _no_effect_warnings(scenario: Scenario, model: Model) -> list[str]:
-    """Notes on keys that change nothing in this run."""
-    warnings = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
-                for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
+def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
+    """Warnings about keys that change nothing in this run."""
+    warnings = WarningLog()
+    for number, force in enumerate(scenario.forces, 1):
+        if force.start >= scenario.duration:
+            warnings.add("no-effect",
+                         f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the "
+                         "run")
     saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
     by_robot = [k for name, rule in saturated.items() if rule.value == ROBOT_LIMITS
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]
     if by_robot and not np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any():
-        warnings.append("saturate has no effect: the robot file has no effort limits for these joints")
+        warnings.add("no-effect", "saturate has no effect: the robot file has no effort limits for these joints")
     if scenario.limits is not None and not limit_stops(scenario, model):
-        warnings.append("limits has no effect: the robot file has no position limits for these joints")
+        warnings.add("no-effect", "limits has no effect: the robot file has no position limits for these joints")
     return warnings
 
 

@@ -13,7 +13,18 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Controller, Mask
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.errors import ComputationError, Interrupted, LiedynError, NameLookupError, ScenarioError, ShapeError, UsageError, warn
+from liedyn.errors import (
+    ComputationError,
+    Interrupted,
+    LiedynError,
+    LiedynWarning,
+    NameLookupError,
+    ScenarioError,
+    ShapeError,
+    UsageError,
+    WarningLog,
+    warn,
+)
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.integrators.problem import Statistics
 from liedyn.io.scenarios.action_schema import Attach
@@ -24,7 +35,7 @@ from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
 from liedyn.public_calls import check_names
-from liedyn.robot_files import load, robot_warning_text
+from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
@@ -93,7 +104,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
     prescribed: Mask
     check: dict[str, float]
     statistics: Statistics
-    warnings: tuple[str, ...]
+    warnings: tuple[LiedynWarning, ...]
     timing: dict[str, float] = field(compare=False)
     multipliers: Array | None = None
     reactions: Array | None = None
@@ -264,7 +275,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ('complete', (11, 2))
     """
     result = simulate_file(scenario, overrides, SilentProgress(), strict, force_long, controller=controller)
-    warn((*robot_warning_text(result.model), *result.warnings))
+    warn((*robot_file_warnings(result.model), *result.warnings))
     return result
 
 
@@ -365,29 +376,31 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
     jumps = jump_warnings(segments)
     if inaccurate and not jumps:                               # which no integrator mends
-        inaccurate[-1] += others(segments)
-    warnings = [*prepared.warnings, *prepared.integrator_reasons,
-                *(hybrid_simulation.warnings.values() if hybrid_simulation else ()), *loop_warnings, *statistics.warnings,
-                *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
-                *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
-                *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
-                *motor_warnings(bind_motors(scenario, model), segments, found.stops)]
+        last = inaccurate[-1]
+        inaccurate[-1] = LiedynWarning(last.code, last.message + others(segments))
+    warnings = WarningLog((
+        *prepared.warnings, *prepared.integrator_reasons, *(hybrid_simulation.warnings if hybrid_simulation else ()),
+        *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
+        *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
+        *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
+        *motor_warnings(bind_motors(scenario, model), segments, found.stops)))
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
-                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(dict.fromkeys(warnings)), timing,
+                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
                   *loops, found.tracking, found.limits, tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
                   found.contacts, found.stops, status, reason)
 
 
-def _check_warnings(check: dict[str, float]) -> list[str]:
+def _check_warnings(check: dict[str, float]) -> WarningLog:
     """A line for each value of the self-check that is not as it should be, whatever the integrator."""
-    warnings = []
+    warnings = WarningLog()
     if check["quaternion_norm"] > _NORM_TOLERANCE:
-        warnings.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
+        warnings.add("quaternion-norm", f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL_TOLERANCE:
-        warnings.append("inverse dynamics of the motion differs from the applied forces by "
-                        f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
+        warnings.add("ill-conditioned",
+                     "inverse dynamics of the motion differs from the applied forces by "
+                     f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     return warnings
 
 
@@ -496,7 +509,8 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
     if held:
         if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
                                      and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
-            warn(["the laws in `joints` and `control` are sampled at the rate of the rows of tau, too"])
+            warn([LiedynWarning("laws-sampled",
+                                "the laws in `joints` and `control` are sampled at the rate of the rows of tau, too")])
         rows = as_array(tau, "tau", (model.nv,))
         if not len(rows):
             raise ShapeError(f"tau has no rows; found {rows.shape}")

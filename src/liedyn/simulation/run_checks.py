@@ -12,6 +12,7 @@ from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
+from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
@@ -30,11 +31,12 @@ _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add u
 _FORCE_FACTOR = 1e3      # energies and weights: forces of runs in one batch do less work along 1 rad or a characteristic length
 
 
-def inaccuracy_warnings(balance: float) -> list[str]:
+def inaccuracy_warnings(balance: float) -> list[LiedynWarning]:
     """The warning about a run with this relative balance."""
     if not balance > MAX_RELATIVE_BALANCE:                          # also where it is not a number
         return []
-    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"]
+    return [LiedynWarning("energy-balance",
+                          f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate")]
 
 
 class EnergyBalance:
@@ -145,7 +147,7 @@ class ConstraintCheck:
             row = model.constraint_equation_names[r]
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
-    def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
+    def value(self, model, statistics) -> tuple[dict[str, float], WarningLog]:
         """Values of the self-check and warnings.
 
         constraint_residual            the largest at an output [rad | m]
@@ -158,16 +160,17 @@ class ConstraintCheck:
         if loops is not None:
             values["constraint_drift"] = max(loops.drift, float(position))
         values["closure_work"] = self._work
-        warnings = []
+        warnings = WarningLog()
         if self._off > _MAX_RESIDUAL:
-            warnings.append(f"constraint residuals reach {self._max_error_text} "
-                            "(constraints.stabilization=projection projects them out after each step)")
+            warnings.add("constraint-residual",
+                         f"constraint residuals reach {self._max_error_text} (constraints.stabilization=projection projects them "
+                         "out after each step)")
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
-            warnings.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} "
-                            "became dependent on other constraints there, where the motion may branch; it was continued straight "
-                            "through")
+            warnings.add("singular-configuration",
+                         f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
+                         "dependent on other constraints there, where the motion may branch; it was continued straight through")
         return values, warnings
 
 
@@ -181,7 +184,6 @@ class ConstraintCheck:
 # show the drift of a law that chatters. `FRICTION_SPEED` is a part of the model of friction, in rad/s or m/s, and so are the
 # times here: they do not follow from the size of the robot.
 
-CREEP_WARNING = "joints held by friction creep"
 _MIN_CREEP_SPEED = 0.01  # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
 _STEADY_TIME = 1.0       # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
 MIN_CREEP_TIME = 0.5     # s; a shorter creep is the end of a motion
@@ -253,11 +255,11 @@ class FrictionCreep:
         """(…, nv) bool: long enough to be reported."""
         return self.time > MIN_CREEP_TIME
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[LiedynWarning]:
         return self._creep_warnings() + slow_friction_warnings(self.model, self.max_speed, self.path_length, self.is_reported(),
                                                                self.friction)
 
-    def _creep_warnings(self) -> list[str]:
+    def _creep_warnings(self) -> list[LiedynWarning]:
         """One line, which tells of the fastest of many runs."""
         is_reported = self.is_reported()
         if not is_reported.any():
@@ -271,12 +273,13 @@ class FrictionCreep:
             return []
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
-        return [f"{CREEP_WARNING}{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
-                f"{FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as sign(v); lock the "
-                "joint to hold it"]
+        return [LiedynWarning("friction-creep",
+                              f"joints held by friction creep{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed "
+                              f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
+                              "sign(v); lock the joint to hold it")]
 
 
-def slow_friction_warnings(model, max_speed, path_length, known=False, friction=None) -> list[str]:
+def slow_friction_warnings(model, max_speed, path_length, known=False, friction=None) -> list[LiedynWarning]:
     """Of joints with friction whose largest speed (nv,) stays below `FRICTION_SPEED` although they go a way (nv,) [rad | m]; but
     for those that are `known`."""
     friction = friction_levels(model, model.constants) if friction is None else friction
@@ -286,8 +289,10 @@ def slow_friction_warnings(model, max_speed, path_length, known=False, friction=
         return []
     told = ", ".join(f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
     more = f", and {len(slow) - 3} more" if len(slow) > 3 else ""
-    return [f"Coulomb friction acts as damping in joints that move slowly throughout: {told}{more}. It is smoothed below "
-            f"{FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: false leaves all passive forces out"]
+    return [LiedynWarning("slow-friction",
+                          f"Coulomb friction acts as damping in joints that move slowly throughout: {told}{more}. It is smoothed "
+                          f"below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: false leaves all "
+                          "passive forces out")]
 
 
 def friction_levels(model, constants: np.ndarray) -> np.ndarray:
@@ -422,12 +427,14 @@ class SelfCheck:
             room[place] = getattr(found, name)
         return kept
 
-    def values(self, statistics) -> tuple[dict[str, float], list[str]]:
+    def values(self, statistics) -> tuple[dict[str, float], WarningLog]:
         """Of `Result.check`, and warnings about the constraints. statistics: what the run took.
 
         The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
         energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""
-        of_constraints, warnings = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
+        of_constraints, warnings = {}, WarningLog()
+        if self._constraints is not None:
+            of_constraints, warnings = self._constraints.value(self.model, statistics)
         balance, relative = self._balance.value(statistics.steps)
         followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
         return {"energy_balance": balance, "energy_balance_relative": relative,

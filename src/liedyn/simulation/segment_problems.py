@@ -1,11 +1,12 @@
 """What is solved in a segment of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from liedyn.errors import ModelError, ScenarioError
+from liedyn.errors import LiedynWarning, ModelError, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.action_schema import Attach
@@ -81,7 +82,6 @@ class SegmentProblems:
 
     ledger        when each event happened last
     phase_began   when the present phase began [s]
-    warnings      for the user, by their cause
     """
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
@@ -89,12 +89,11 @@ class SegmentProblems:
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = limit_stops(scenario, model)
         self.hybrid_state = HybridState(scenario.phases[0].name if scenario.phases else None)
-        # with its warnings
-        self._problems: dict[HybridState, tuple[InitialValueProblem, tuple[str, ...]]] = {self.hybrid_state: (first, ())}
+        self._problems: dict[HybridState, tuple[InitialValueProblem, Iterable[LiedynWarning]]] = {self.hybrid_state: (first, ())}
         self._contacts = first.contacts
         self.ledger = EventLedger(scenario.events)
         self.phase_began = 0.0
-        self.warnings: dict[str, str] = {}
+        self.warnings = WarningLog()
         for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
             self._compile(HybridState(phase.name))
 
@@ -117,8 +116,7 @@ class SegmentProblems:
         if hybrid_state not in self._problems:
             self._compile(hybrid_state)
         problem, warnings = self._problems[hybrid_state]
-        for text in warnings:
-            self.warnings.setdefault(text, text)
+        self.warnings.extend(warnings)
         if problem.clocks:
             start_times = {PHASE_START: self.phase_began} | self.ledger.times_by_name()
             self._problems[hybrid_state] = problem.restarted_at(start_times), warnings
@@ -144,11 +142,11 @@ class SegmentProblems:
 
     def state_dict(self) -> dict:
         return {"hybrid_state": self.state_to_list(self.hybrid_state), "ledger": self.ledger.state_dict(),
-                "phase_began": self.phase_began, "warnings": dict(self.warnings)}
+                "phase_began": self.phase_began, "warnings": self.warnings.state_dict()}
 
     def load_state_dict(self, state: dict) -> None:
         self.ledger.load_state_dict(state["ledger"])
-        self.phase_began, self.warnings = state["phase_began"], dict(state["warnings"])
+        self.phase_began, self.warnings = state["phase_began"], WarningLog.from_state_dict(state["warnings"])
         self.enter(self.state_from_list(state["hybrid_state"]))
 
     def state_to_list(self, hybrid_state: HybridState) -> list:

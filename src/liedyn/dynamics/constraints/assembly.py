@@ -21,7 +21,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import difference, integrate
-from liedyn.errors import ComputationError, NameLookupError, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
 from liedyn.model.model import Model
@@ -392,7 +392,7 @@ def warn_singular_state(model: Model, q, ranks, prescribed=None) -> None:
     warn(singular_state_warnings(model, q, ranks, prescribed))
 
 
-def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[str]:
+def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[LiedynWarning]:
     """A message if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a
     mechanism with more degrees of freedom.
 
@@ -405,8 +405,10 @@ def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str =
     if ranks[k] >= generic:
         return []
     where = f" of {what} {k}" if len(ranks) > 1 else ""
-    return [f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
-            "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"]
+    return [LiedynWarning("singular-state",
+                          f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} "
+                          "near it; the results are those of a mechanism with more degrees of freedom than it has elsewhere "
+                          "(see ld.mobility)")]
 
 
 @dataclass(frozen=True)

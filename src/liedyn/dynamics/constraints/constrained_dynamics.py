@@ -27,7 +27,7 @@ from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CONTRADICTION_TOLERANCE, OUT_OF_RANGE, solve_motion_batch
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
@@ -405,8 +405,9 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
     row = f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
     if not given_motion:
         if _open(model, q, given["v"][k]) or frequency:
-            warn([f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open (project_configuration, "
-                  "project_velocity)"])
+            warn([LiedynWarning("constraint-not-met",
+                                f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open "
+                                "(project_configuration, project_velocity)")])
             return
         raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration "
                                "is singular, and the velocity leads along none of the branches that meet there")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import ModelError, Place, nearest
+from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
@@ -22,7 +22,7 @@ from liedyn.io.robots.mjcf_geometry import (
     shape_of,
 )
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, RobotWarning
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
@@ -285,13 +285,13 @@ def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
         tree.count("tendons")
 
 
-def _findings(root: XmlElement, tree: BodyTree) -> tuple[RobotWarning, ...]:
+def _findings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
     """One for all that is not read, and one for what is not quite the same."""
-    place, found = Place(root.file, root.line), []
+    found = []
     if tree.counts:
         listed = ", ".join(f"{what} ({count})" for what, count in tree.counts.items())
-        found.append(RobotWarning("mjcf-not-read", "mujoco", f"not read: {listed}", place))
+        found.append(LiedynWarning("mjcf-not-read", f"not read: {listed}", place=Place(root.file, root.line, "mujoco")))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
-        found.append(RobotWarning("mjcf-friction", "frictionloss", message, place))
+        found.append(LiedynWarning("mjcf-friction", message, place=Place(root.file, root.line, "frictionloss")))
     return tuple(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import LiedynWarning, ModelError, Place
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
@@ -35,7 +35,6 @@ from liedyn.model.description import (
     Loop,
     Pose,
     Robot,
-    RobotWarning,
 )
 
 # Where a link or joint stands in its file, and where each of its parts does ---------------------------------------------
@@ -95,7 +94,7 @@ def robot_of_loops(path: str | os.PathLike) -> str:
     return robot
 
 
-def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[RobotWarning, ...]]:
+def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:
     """The constraints that are next to a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
     name, is passed over, which is a warning."""
@@ -105,17 +104,16 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Robot
         return read_loops_file(own), ()
     if not common.is_file():
         return None, ()
-    found = read_loops_file(common)
+    found, place = read_loops_file(common), Place(os.fspath(common), key=common.name)
     if found.robot is None:
-        return None, (RobotWarning("loops-unused", common.name, f"does not name a robot and is ignored; add robot: {path.name}",
-                              Place(os.fspath(common))),)
+        return None, (LiedynWarning("loops-unused", f"does not name a robot and is ignored; add robot: {path.name}",
+                                    place=place),)
     if os.path.basename(found.robot) != path.name:
         return None, ()
     named = os.path.abspath(common.parent / found.robot)
     if named != os.path.abspath(path) and os.path.isfile(named):
-        return None, (RobotWarning("loops-unused", common.name,
-                                   f"belongs to {found.robot}, another file of that name, and is ignored",
-                              Place(os.fspath(common))),)
+        return None, (LiedynWarning("loops-unused", f"belongs to {found.robot}, another file of that name, and is ignored",
+                                    place=place),)
     return found, ()
 
 

@@ -12,12 +12,12 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from liedyn.errors import ModelError, Place, nearest
+from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.robot_yaml import ElementPlace
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
-from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot, RobotWarning
+from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}
@@ -78,7 +78,7 @@ class _Checker:
 
     def __init__(self, file: str):
         self.file = file
-        self.warnings: list[RobotWarning] = []
+        self.warnings: list[LiedynWarning] = []
 
     def check(self, element: XmlElement) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
@@ -103,9 +103,9 @@ class _Checker:
         known, first = _KNOWN_TAGS[element.tag], {}
         for child in element.children:
             if child.tag not in known:
-                self.note("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
+                self.warn("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
             elif child.tag in first and child.tag not in ("visual", "collision"):
-                self.note("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one is used", child)
+                self.warn("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one is used", child)
             else:
                 first.setdefault(child.tag, child)
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
@@ -146,7 +146,7 @@ class _Checker:
                                      expected="a number" if count else "a name")
                 text = default
                 if element.tag == "axis":
-                    self.note("axis-missing", name, f"<axis> without xyz; it was taken as {default}", element)
+                    self.warn("axis-missing", name, f"<axis> without xyz; it was taken as {default}", element)
             elif count:
                 _check_numbers(text, count, element, key, place)
             elif not text:
@@ -154,11 +154,11 @@ class _Checker:
             copy.set(key, text)
         unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
         if unknown:
-            self.note("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
+            self.warn("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy
 
-    def note(self, kind: str, name: str, message: str, element: XmlElement) -> None:
-        self.warnings.append(RobotWarning(kind, name, message, Place(self.file, element.line)))
+    def warn(self, code: str, name: str, message: str, element: XmlElement) -> None:
+        self.warnings.append(LiedynWarning(code, message, place=Place(self.file, element.line, name)))
 
 
 def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 
-from liedyn.errors import nearest
+from liedyn.errors import LiedynWarning, nearest
 from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, only
 from liedyn.io.scenarios.action_schema import ACTION, NAMES, WORDS, EnterPhase, action_to_dict, read_actions
 from liedyn.io.scenarios.scenario import PHASE_START, Event, Expression, Phase, TouchEvent
@@ -27,17 +27,18 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
     return phases
 
 
-def late_warnings(events: tuple[Event, ...], duration: float) -> list[str]:
+def late_warnings(events: tuple[Event, ...], duration: float) -> list[LiedynWarning]:
     """A warning on events whose times are after the end."""
     late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
-    return [f"events after the end of the run do not happen: {', '.join(late)}"] if late else []
+    return [LiedynWarning("event-after-end", f"events after the end of the run do not happen: {', '.join(late)}")] if late else []
 
 
-def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
+def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[LiedynWarning]:
     """A warning on phases that never begin."""
     reached = {action.phase for event in events for action in event.actions if isinstance(action, EnterPhase)}
     names = [phase.name for phase in phases[1:] if phase.name not in reached]
-    return [f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
+    return [LiedynWarning("unreachable-phase",
+                          f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}")] if names else []
 
 
 def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple[Event, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from liedyn.errors import Place
+from liedyn.errors import LiedynWarning, Place
 
 if TYPE_CHECKING:
     from liedyn.io.scenarios.contact_schema import LimitStops
@@ -276,7 +276,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
-    warnings: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced
+    warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)          # for people: what overrides replaced
 
 
 # Waypoints of a pose ----------------------------------------------------------------------------------------------------

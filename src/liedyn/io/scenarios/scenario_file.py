@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from liedyn.errors import ScenarioError
+from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.io.file_schema import (
     Boolean,
     Choice,
@@ -243,7 +243,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         values |= _initial(given["initial"])
     if integrator.method == "generalized_alpha" and values.get("limits"):       # its Newton iteration does not know their slopes
         raise given["limits"].problem("generalized_alpha does not go with stops at limits", expected="another integrator.method")
-    warnings = (*(f"-S {text} replaces {key}" for text, key in replaced),
+    warnings = (*(LiedynWarning("override-replaces", f"-S {text} replaces {key}") for text, key in replaced),
                 *unreached(values.get("phases", ()), values.get("events", ())))
     return Scenario(**values, source=source, overrides=overrides, warnings=warnings)
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from liedyn.batch.result_store import TRAJECTORIES, ResultStore
-from liedyn.errors import LiedynError, UsageError
+from liedyn.errors import LiedynError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.atomic_output import translate_os_errors
 from liedyn.report.plots import style
 from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
@@ -197,7 +197,7 @@ _ENOUGH = 50             # runs from which shares of the variance are drawn
 _LONGEST = 120.0         # s: longest computation of derivatives for a tornado plot
 
 
-def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
+def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a batch into `folder`, and return warnings about plots that are not drawn.
 
     Raises UsageError if the batch has no table yet.
@@ -231,20 +231,24 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), warnings
 
 
-def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
+def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[LiedynWarning, ...]]:
     """Return the table of the batch without incomplete runs, and warnings about these and about outputs without a value."""
     table = ResultStore(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
     count = np.count_nonzero(complete)
-    warnings = []
+    warnings = WarningLog()
     if count < len(complete):
-        warnings.append(f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn")
+        warnings.add("incomplete-runs", f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn")
     empty = {name: np.count_nonzero(~np.isfinite(runs[name].astype(float))) for name in about.get("outputs", {})}
-    return runs, (*warnings, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
+    for name, n in empty.items():
+        if n:
+            warnings.add("empty-output", f"{name} is empty in {n} of {count} runs")
+    return runs, tuple(warnings)
 
 
-def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[str, ...]]:
+def _swings(about: dict, runs: Columns, varied: Columns,
+            outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[LiedynWarning, ...]]:
     """Return the sensitivities for a tornado plot, from derivatives that are computed now; and warnings if they cannot be."""
     from liedyn.batch.run_batch import PreparedSweep
     from liedyn.batch.sensitivities import RUNS as EACH
@@ -252,7 +256,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
     from liedyn.io.sweep_file import read_sweep
     seconds = (EACH * len(varied) + 1) * float(np.mean(runs["seconds"]))
     if seconds > _LONGEST:
-        return [], (f"no tornado: the runs next to the medians would take {seconds:.0f} s",)
+        return [], (LiedynWarning("not-drawn", f"no tornado: the runs next to the medians would take {seconds:.0f} s"),)
     try:
         if not about.get("source"):
             raise UsageError("the batch was not made of a file")
@@ -266,7 +270,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
                 centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
         found = sensitivities(batch.bench, centre, spreads)
     except LiedynError as error:
-        return [], (f"no tornado: {error}",)
+        return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
     which, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
     return [OutputSensitivity(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
             for k, name in enumerate(names) if name in outputs], ()

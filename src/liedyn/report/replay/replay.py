@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from liedyn.errors import UsageError
+from liedyn.errors import LiedynWarning, UsageError
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.report.replay.mcap import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
@@ -115,7 +115,7 @@ def page_output(trajectory: str) -> str:
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[str]]:
+def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """What is shown, and warnings for the user."""
     if is_batch(source.trajectory):
         if source.robot or source.against:
@@ -124,7 +124,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
     if source.runs:
         raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
     runs: list[ReplayRun] = []
-    warnings: list[str] = []
+    warnings: list[LiedynWarning] = []
     for path in (source.trajectory, *source.against):
         run, more = shown_file(path, source.robot)
         runs.append(run)
@@ -133,7 +133,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
 
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
-                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[str, ...]]:
+                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[LiedynWarning, ...]]:
     """Write what is wanted; returns a report of it, and warnings for the user. progress: called with the share of a video so far.
 
     Raises UsageError before any work is done where something cannot be written.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes
 from liedyn.model.description import FREE, WORLD, Link, LinkMesh, LinkShape
 from liedyn.model.model import Model
@@ -209,7 +209,7 @@ class Visuals:
         return {link: group for link, group in found.items() if group}
 
 
-def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[str, ...]]:
+def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
     """The meshes of robot files, read and made small; warnings for the user about those that are not there or not readable.
 
     roots: folders in which `package://` is looked for. Raises UsageError where there is nothing to draw or to read it with.
@@ -223,30 +223,32 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     if missing:
         raise UsageError(f"meshes need {', '.join(missing)}: {_INSTALL}")
     lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
-    warnings = [_not_found(lost)] if lost else []
+    warnings = WarningLog([_not_found(lost)] if lost else ())
     read = {}
     for file in dict.fromkeys(mesh.file for mesh in named if mesh.file is not None):
         try:
             read[file] = read_mesh(file)
         except ComputationError as problem:
-            warnings.append(f"not drawn: {problem}")
+            warnings.add("not-drawn", f"not drawn: {problem}")
     if not read:
-        raise UsageError(warnings[0])
+        raise UsageError(next(iter(warnings)).message)
     boxes = [np.array([points.min(axis=0), points.max(axis=0)])
              for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
     packs = [packed_mesh(parts) for parts in thinned(read).values()]
     return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(warnings)
 
 
-def hint_of_meshes(model: Model) -> tuple[str, ...]:
+def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
     """What to say where meshes of a robot could be drawn and are not."""
     count = sum(mesh.file is not None for group in link_meshes(model.description).values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
-    return (f"the robot file has {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
+    return (LiedynWarning("meshes-available",
+                          f"the robot file has {count} mesh{'es' * (count > 1)}: {how} "
+                          f"{'them' if count > 1 else 'it'}"),) if count else ()
 
 
-def _not_found(names: Sequence[str]) -> str:
+def _not_found(names: Sequence[str]) -> LiedynWarning:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     of_package = names[0].startswith(("package://", "model://"))
     mend = f": --package-root names the folder that has {names[0].split('/')[2]}" if of_package else ""
-    return f"no file for the mesh {names[0]}{more}{mend}"
+    return LiedynWarning("mesh-not-found", f"no file for the mesh {names[0]}{more}{mend}")

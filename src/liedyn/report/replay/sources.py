@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.batch.result_store import MARK
-from liedyn.errors import TrajectoryError, UsageError
+from liedyn.errors import LiedynWarning, TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.csv_table import name_in_cell, read_table
 from liedyn.model.description import WORLD
@@ -79,7 +79,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  contacts_to_dict(scenario.contacts) if scenario.contacts else {})
 
 
-def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str, ...]]:
+def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
     """Of a trajectory file or run folder, and of what stands in this; with warnings for the user.
 
     Raises TrajectoryError, ModelError, UsageError.

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import state_on_reference
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import LiedynWarning, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Control, Scenario
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE_COEFFICIENTS, MotorLaw, rigid_workspace_size
@@ -143,7 +143,7 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
         given = rules[joint.motor].value
         compiled = compiler.compile(given, purpose)
         if isinstance(compiled, Curve) and control.law == "feedback_linearization":
-            compiler.warnings += _jump_warnings(compiled, scenario.duration, joint.motor, given.place)
+            compiler.warnings.extend(_jump_warnings(compiled, scenario.duration, joint.motor, given.place))
         signals[joint] = compiler.add_program(compiled, purpose, given.place)
     return _motor_law(control, model, signals, compiler.stack_size)
 
@@ -169,7 +169,7 @@ def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
     return rules
 
 
-def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
+def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[LiedynWarning]:
     """A warning about the first jump of one of the first three derivatives."""
     least = _min_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
@@ -181,9 +181,10 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
             x, y = before.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
             if abs(x - y) > least[order]:
                 what = ("velocity", "acceleration", "jerk")[order - 1]
-                return [f"{place}: the {what} of the motion of {name} jumps at t = {t:g} s, and an elastic joint follows no jump "
-                        "up to that of the jerk: an error starts there (a sine, a csv of interpolation quintic or a smooth "
-                        "expression has none)"]
+                return [LiedynWarning("motion-not-smooth",
+                                      f"the {what} of the motion of {name} jumps at t = {t:g} s, and an elastic joint follows no "
+                                      "jump up to that of the jerk: an error starts there (a sine, a csv of interpolation "
+                                      "quintic or a smooth expression has none)", place=place)]
     return []
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, WarningLog
 from liedyn.io.scenarios.control_schema import Motor
 from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
@@ -125,10 +125,10 @@ def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.n
                            (f"motor.{one.joint}.speed", "rad/s", one.motor.gear * v[:, one.k]))]
 
 
-def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
+def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> WarningLog:
     """Where motors are at their curves, and where prescribed motions ask for more than they give, at output times. parts: the
     segments of the run; stops (N, nv): what stops add to tau."""
-    warnings = []
+    warnings = WarningLog()
     for one in (motor for motor in motors if motor.motor.curve):
         k, times, place, at, beyond = one.k, [], 0, [], []
         for segment in segments:
@@ -142,11 +142,13 @@ def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> list[str]:
             beyond.append((room < -_CURVE_TOLERANCE) & given)
         times, at, beyond = map(np.concatenate, (times, at, beyond))
         if at.any():
-            warnings.append(f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
-                            f"{np.count_nonzero(at)} of {len(at)} rows")
+            warnings.add("motor-limited",
+                         f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
+                         f"{np.count_nonzero(at)} of {len(at)} rows")
         if beyond.any():
-            warnings.append(f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
-                            f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
+            warnings.add("motor-exceeded",
+                         f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
+                         f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
     return warnings
 
 
@@ -193,9 +195,9 @@ def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: di
     twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
     if control is not None and twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
-        compiler.warnings.append(
-            f"{control.place}: gravity of {names} is compensated twice, by `gravity: true` of the pd law and by "
-                                 f"control: {control.law}")
+        compiler.warnings.add("gravity-twice",
+                              f"gravity of {names} is compensated twice, by `gravity: true` of the pd law and by control: "
+                              f"{control.law}", place=control.place)
     active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     return _with_switches(laws._replace(active_laws=active_laws), actuation["integral"], places, compiler)
 
@@ -269,7 +271,7 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
     return limit, places
 
 
-def saturation_warnings(segments, model, stops=None) -> list[str]:
+def saturation_warnings(segments, model, stops=None) -> WarningLog:
     """Which forces were at their limits at output times. parts: the segments of the run; stops (N, nv): what stops add to
     them."""
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
@@ -282,11 +284,12 @@ def saturation_warnings(segments, model, stops=None) -> list[str]:
             if at.any() and not count[k]:
                 first[k] = record.t[np.argmax(at)]
             least[k], count[k] = min(least[k], limit[k]), count[k] + np.count_nonzero(at)
-    rows, warnings = place, []
+    rows, warnings = place, WarningLog()
     for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-        warnings.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
-                        f"{count[k]} of {rows} rows")
+        warnings.add("force-limited",
+                     f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+                     f"{count[k]} of {rows} rows")
     return warnings
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
 from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
@@ -236,7 +236,7 @@ def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
     return out
 
 
-def friction_warnings(model, v) -> list[str]:
+def friction_warnings(model, v) -> list[LiedynWarning]:
     """Says where Coulomb friction, which is smoothed about rest, acts as a strong damper."""
     slow = []
     for joint in model.description.joints:
@@ -246,5 +246,6 @@ def friction_warnings(model, v) -> list[str]:
                      if coordinate.friction and abs(rate) < FRICTION_SPEED]
     if not slow:
         return []
-    return [f"{', '.join(slow[:4])}{', …' if len(slow) > 4 else ''}: Coulomb friction below {FRICTION_SPEED:g} rad/s or m/s acts "
-            "as a damper; -S passive=false leaves all passive forces out"]
+    return [LiedynWarning("linearized-friction",
+                          f"{', '.join(slow[:4])}{', …' if len(slow) > 4 else ''}: Coulomb friction below {FRICTION_SPEED:g} "
+                          "rad/s or m/s acts as a damper; -S passive=false leaves all passive forces out")]

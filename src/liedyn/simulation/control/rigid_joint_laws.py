@@ -52,9 +52,10 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     left[rows] = 0.0
     worst = int(np.argmax(left))
     if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
-        context.compiler.warnings.append(
-            f"{control.place}: setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
-            f"{force[worst]:.4g}, which the law does not give")
+        context.compiler.warnings.add(
+            "setpoint-not-at-rest",
+            f"setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need {force[worst]:.4g}, which "
+            "the law does not give", place=control.place)
     return with_feedback(context, laws, rows, gain, setpoint, force[rows])
 
 
@@ -73,7 +74,7 @@ def setpoint_of(context: LawContext) -> tuple[Array, Array]:
     q, v = model.neutral(), np.zeros(model.nv)
     rules = write_values(q, control.setpoint_q, model, model.q_index)
     write_values(v, control.setpoint_v, model, model.v_index)
-    context.compiler.warnings += normalize_quaternions(q, rules, model)
+    context.compiler.warnings.extend(normalize_quaternions(q, rules, model))
     return q, v
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.codegen.rhs import signal_instructions
-from liedyn.errors import ComputationError, ScenarioError
+from liedyn.errors import ComputationError, ScenarioError, WarningLog
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import SAME_TIME_SPACINGS, RightHandSide
@@ -255,7 +255,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
                           not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
-    return motion, contact_names, tuple(dict.fromkeys((*warnings, *more)))
+    return motion, contact_names, tuple(WarningLog((*warnings, *more)))
 
 
 def reads_state(signals, k: int) -> bool:

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from liedyn.arrays import Array
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import jacobian, link_pose
-from liedyn.errors import ScenarioError
+from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.mass_matrix import composite_workspace_size
@@ -146,7 +146,7 @@ def _orientation(problem, task: Task, t) -> Rotation:
     return Rotation.from_quat(signal_values(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
 
 
-def task_space_warnings(segments) -> list[str]:
+def task_space_warnings(segments) -> list[LiedynWarning]:
     """Where the link is close to a singular configuration, at output times."""
     least, name = [np.zeros(0)], ""
     for segment in segments:
@@ -159,9 +159,10 @@ def task_space_warnings(segments) -> list[str]:
             least.append(smallest_mobility(segment.model, task, rows))
     least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
     near = least < DAMPING_THRESHOLD
-    return [f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} of "
-            f"{len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and the target is not "
-            "followed exactly"] if near.any() else []
+    return [LiedynWarning("task-singular",
+                          f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} "
+                          f"of {len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and "
+                          "the target is not followed exactly")] if near.any() else []
 
 
 def smallest_mobility(model, task: Task, q) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.errors import Place, ScenarioError, TrajectoryError, nearest
+from liedyn.errors import Place, ScenarioError, TrajectoryError, WarningLog, nearest
 from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation import signals as code
@@ -157,7 +157,7 @@ class SignalCompiler:
         self.clocks: list[str] = []
         self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
         self._measures = False
-        self.warnings: list[str] = []
+        self.warnings = WarningLog()
         self.stack_size = 3
         self._signals: list[tuple[float | SignalProgram | Curve, SignalPurpose, Place]] = []
         self._reserved = 0                                      # switches
@@ -257,10 +257,10 @@ class SignalCompiler:
         return np.concatenate([np.empty(0),
                                *(x.with_clock_origin(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
-    def switches(self, origins) -> tuple[np.ndarray, list[str]]:
+    def switches(self, origins) -> tuple[np.ndarray, WarningLog]:
         """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a warning on each whose switches are
         not all known."""
-        windows, warnings = [np.empty((0, 2))], []
+        windows, warnings = [np.empty((0, 2))], WarningLog()
         for x, purpose, place in self._signals:
             if not isinstance(x, SignalProgram):
                 continue
@@ -268,9 +268,9 @@ class SignalCompiler:
                                      *(purpose.window or (0.0, self.duration)))
             windows.append(found.windows)
             if not found.complete:
-                where = f"{place}: " if str(place) else ""
-                warnings.append(f"{where}the {purpose.name} has more switching times than can be located (at most "
-                                f"{MAX_SWITCHES}): adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s")
+                warnings.add("many-switches",
+                             f"the {purpose.name} has more switching times than can be located (at most {MAX_SWITCHES}): "
+                             f"adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s", place=place)
         return np.concatenate(windows), warnings
 
     def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
@@ -407,9 +407,9 @@ class SignalCompiler:
             raise ScenarioError(error.message, place=given.place, found=error.found, expected=error.expected,
                                 hint="a motion that jumps cannot be followed; record the angle without jumps") from None
         if jumps:
-            where = f"{given.place}: " if str(given.place) else ""
-            self.warnings.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
-                                 f"({jumps} times)")
+            self.warnings.add("angles-unwrapped",
+                              f"angles that jump by 2 pi in column {column} of {given.file} were unwrapped ({jumps} "
+                              "times)", place=given.place)
         return x
 
     def _read_file(self, given: Column) -> Trajectory:
