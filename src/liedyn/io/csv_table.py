@@ -19,7 +19,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 import numpy as np
 
@@ -225,7 +225,10 @@ def _number_or_empty(cell: str) -> float:
 
 # Writing ----------------------------------------------------------------------------------------------------------------
 
-def write_table(file: TextIO, columns: Sequence[tuple[str, Sequence[str] | Array]],
+Column: TypeAlias = tuple[str, Sequence[str] | Array]          # title, values
+
+
+def write_table(file: TextIO, columns: Sequence[Column],
                 comments: Mapping[str, object] | None = None) -> None:
     """Write a CSV file.
 

@@ -14,7 +14,7 @@ from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.io.atomic_output import STDIO, open_output
-from liedyn.io.csv_table import write_table
+from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.io.yaml_values import to_yaml
@@ -80,7 +80,7 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
     """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
     standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     finite = lambda x: np.where(np.isfinite(x), x, np.nan)     # noqa: E731
-    columns = [("name", base.names), ("unit", base.units), ("value", base.values)]
+    columns: list[Column] = [("name", base.names), ("unit", base.units), ("value", base.values)]
     if fit:
         columns += [("estimate", fit.values), ("deviation", finite(fit.deviations)), ("relative_deviation", finite(fit.relative)),
                     ("scale_error", finite(fit.scale_errors)), ("verdict", fit.verdicts)]

@@ -18,7 +18,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
-from liedyn.io.csv_table import title_cell, write_table
+from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.scenarios.scenario import Pd
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, write_trajectory
@@ -140,12 +140,13 @@ def write_events(path: Path, result: Result) -> None:
     model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
     events = result.events
     dv, impulse = (np.array([getattr(one, key)[:model.nv] for one in events]).reshape(-1, model.nv) for key in ("dv", "impulse"))
-    columns = [("t[s]", [one.t for one in events]), ("event", [one.name for one in events]),
-               ("phase", [one.phase for one in events]), ("energy_lost[J]", [one.lost for one in events]),
-               ("energy_change[J]", [one.change for one in events]),
-               *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k]) for k, (name, unit) in enumerate(units.items())),
-               *((title_cell(f"impulse.{name}", "N m s" if unit == "rad" else "N s"), impulse[:, k])
-                 for k, (name, unit) in enumerate(units.items()))]
+    times, lost, change = (np.array([getattr(one, key) for one in events], dtype=float) for key in ("t", "lost", "change"))
+    columns: list[Column] = [
+        ("t[s]", times), ("event", [one.name for one in events]), ("phase", [one.phase for one in events]),
+        ("energy_lost[J]", lost), ("energy_change[J]", change),
+        *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k]) for k, (name, unit) in enumerate(units.items())),
+        *((title_cell(f"impulse.{name}", "N m s" if unit == "rad" else "N s"), impulse[:, k])
+          for k, (name, unit) in enumerate(units.items()))]
     with path.open("w", newline="", encoding="utf-8") as file:
         write_table(file, columns)
 
