@@ -5,8 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $
 BIN := .venv/bin
 
 # What `make test-oldest` runs: what depends on internals of other packages, and one of each kind of the rest.
-CORE := $(addprefix tests/, test_jit.py seam test_code_cache.py codegen/test_lines.py codegen/test_plan.py io model lie/test_so3.py lie/test_lanes.py \
-	integrators/test_tableaux.py oracles/test_mujoco.py simulate/test_run.py report cli/test_cli.py)
+CORE := $(addprefix tests/, numba_tools codegen/test_specialize.py codegen/test_plan.py io model lie/test_so3.py lie/test_simd.py \
+	integrators/test_runge_kutta.py oracles/test_mujoco.py simulation/test_run.py report cli/test_cli.py)
 # The versions that are the lower bounds of pyproject.toml.
 OLDEST := -c 'import re, tomllib; \
 	print(*(re.sub(">=([0-9.]+).*", r"==\1", x) for x in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))'

@@ -11,8 +11,8 @@ import pytest
 
 # Most tests run the loops, over thousands of random robots: a line for each of their functions would be compiled. Those in these
 # folders run what users run, lines where there are any; tests of lines choose for themselves.
-_AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "robots",
-             "simulate")
+_AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "rollouts",
+             "scenarios", "simulation")
 os.environ["LIEDYN_CODE"] = "generic"                      # also while tests are collected
 if not os.environ.get("LIEDYN_SEED"):                    # of metamorphic tests; worker processes inherit it
     os.environ["LIEDYN_SEED"] = str(secrets.randbits(31))

@@ -18,7 +18,7 @@ def table(name: str):
     return module
 
 
-ROBOTS = table("test_broken_robots")
+ROBOTS = table("test_robots_broken")
 ROBOT = """\
 links:
   bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}

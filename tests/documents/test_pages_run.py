@@ -19,7 +19,7 @@ COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(No
 NOT_RUN = {"make": "makes the environment that this test runs in, or calls this test", "pip": "installs",
            "cc": "tests/cli/test_export.py compiles", "source": "the environment is there",
            "python3": "makes the environment", "python": "scripts of configs/ and tests/, which have tests of their own"}
-NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was interrupted: tests/cli/test_resume.py",
+NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was interrupted: tests/cli/test_simulate_resume.py",
                   "simulate runs/NAME --resume": "the same",
                   "inverse --smooth auto": "no trajectory is named",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}

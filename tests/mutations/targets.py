@@ -13,20 +13,21 @@ from pathlib import Path
 
 # The folders of the tests of a package, and the files that run through most of it.
 FOLDERS = {
-    "simulation": (("simulate", "robots", "integrators", "batch", "analyse", "io"),
-                   ("simulate/test_run.py", "simulate/test_events.py", "simulate/test_rollout.py", "robots/test_scenarios.py")),
-    "kernels/constraints": (("dynamics", "identities", "kernels", "integrators", "joints", "simulate", "codegen"),
-                            ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py",
+    "simulation": (("simulation", "rollouts", "scenarios", "integrators", "batch", "analysis", "io"),
+                   ("simulation/test_run.py", "simulation/test_hybrid_simulation.py", "rollouts/test_rollout.py",
+                    "scenarios/test_scenarios.py")),
+    "kernels/constraints": (("dynamics", "identities", "kernels", "integrators", "joints", "simulation", "rollouts", "codegen"),
+                            ("dynamics/test_constrained_dynamics.py", "dynamics/test_constraints_degenerate.py",
                              "identities/test_constrained.py", "identities/test_constrained_derivatives.py",
-                             "integrators/test_constrained.py", "codegen/test_parts.py", "oracles/test_constrained.py")),
-    "dynamics/constraints": (("dynamics", "identities", "joints", "model", "integrators", "simulate"),
-                             ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py",
+                             "integrators/test_solve_constrained.py", "codegen/test_rhs.py", "oracles/test_constrained.py")),
+    "dynamics/constraints": (("dynamics", "identities", "joints", "model", "integrators", "simulation", "rollouts"),
+                             ("dynamics/test_constrained_dynamics.py", "dynamics/test_constraints_degenerate.py",
                               "dynamics/test_assembly.py", "identities/test_constrained.py")),
-    "io": (("io", "model", "cli", "batch", "saving", "report", "simulate"),
-           ("io/test_broken_robots.py", "io/test_broken_scenarios.py", "io/test_scenario.py", "io/test_write_yaml.py")),
-    "batch": (("batch", "cli", "saving", "report"), ("batch/test_batch.py", "batch/test_along.py", "cli/test_commands.py")),
+    "io": (("io", "model", "cli", "batch", "report", "simulation", "rollouts"),
+           ("io/test_robots_broken.py", "io/test_scenario_file_broken.py", "io/test_scenario_file.py", "io/test_yaml_values.py")),
+    "batch": (("batch", "cli", "report"), ("batch/test_run_batch.py", "batch/test_trajectory_jobs.py", "cli/test_app.py")),
 }
-EVERYWHERE = (("dynamics", "identities", "simulate", "io", "batch", "cli", "model"), ())
+EVERYWHERE = (("dynamics", "identities", "simulation", "rollouts", "io", "batch", "cli", "model"), ())
 _OF_NO_SUBJECT = {"test", "by", "key", "file", "of", "text", "many", "run", "state", "with", ""}
 _AS_MANY = 14                       # files of tests
 

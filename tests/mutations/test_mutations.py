@@ -70,9 +70,9 @@ def _line(mutant) -> str:
 def test_the_nearest_tests_come_first():
     def names(module):
         return [each.as_posix() for each in nearest_tests(Path("src/liedyn") / module, ROOT)]
-    assert names("io/trajectory_csv.py")[0] == "tests/io/test_csv.py"
-    assert names("simulation/signals/switching_times.py")[0] == "tests/simulate/test_switches.py"
-    assert "tests/simulate/test_event_location.py" in names("io/scenarios/event_schema.py")[:3]
+    assert names("io/trajectory_csv.py")[0] == "tests/io/test_trajectory_csv.py"
+    assert names("simulation/signals/switching_times.py")[0] == "tests/simulation/test_switching_times.py"
+    assert "tests/simulation/test_hybrid_simulation_location.py" in names("io/scenarios/event_schema.py")[:3]
     assert "tests/dynamics/test_assembly.py" in names("dynamics/constraints/assembly.py")
     for _, always in FOLDERS.values():
         assert all((ROOT / "tests" / name).exists() for name in always)

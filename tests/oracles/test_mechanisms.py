@@ -1,5 +1,5 @@
 """The mechanisms of robots/ against closed forms and published answers: positions, accelerations, forces. Their runs in time are
-in tests/robots/test_mechanism_runs.py."""
+in tests/scenarios/test_mechanism_runs.py."""
 from __future__ import annotations
 
 from functools import cache

@@ -1,5 +1,5 @@
 """Kim 2012, v1.01 (K1), equation by equation: each formula evaluated as printed, from poses, points of mass and differences, and
-held against what the library computes. Tables 2 to 7 as printed are `liedyn.kim_tables`: tests/dynamics/test_kim_tables.py."""
+held against what the library computes. Tables 2 to 7 as printed are `liedyn.kim_tables`: tests/dynamics/test_kim2012.py."""
 from types import SimpleNamespace
 
 import numpy as np

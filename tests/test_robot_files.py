@@ -16,7 +16,7 @@ from liedyn.model.validate import validate
 from liedyn.robot_files import convert, load_description
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FILES = [*sorted((ROOT / "robots").glob("*.yaml")), *sorted((ROOT / "robots").glob("*.urdf"))]
 REFUSED = ("romeo.urdf", "romeo_laas_small.urdf", "ur3.urdf")            # see oracles/test_pinocchio
 ROUNDING = 2e-15                     # of the nine entries of a rotation, each a sum of two products of sines

@@ -1,6 +1,6 @@
 """A batch whose processes are killed again and again, and resumed, ends with the table of one that was left alone.
 
-    python tests/killed_batches.py SWEEP FOLDER KILLS [SEED] [--dask]
+    python tests/support/killed_batches.py SWEEP FOLDER KILLS [SEED] [--dask]
 
 In turn SIGKILL ends the client or one of its workers at a random moment; with --dask workers of a cluster of this machine, its
 scheduler, or the client. Prints what happened; status 1 where the table differs, or has a run twice or not at all.

@@ -4,8 +4,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.constraints.constraints import _project
-from simulate.test_rollout import DT, STEPS, stepped
-from simulate.test_rollout_adjoint import differences
+from rollouts.test_rollout import DT, STEPS, stepped
+from rollouts.test_rollout_adjoint import differences
 from zoo import model_of, state
 
 

@@ -10,7 +10,7 @@ from liedyn.integrators.problem import ConstraintOptions, Options
 from liedyn.integrators.solve import SCIPY_METHODS, solve
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from loop_zoo import CLOSURES, looped_of, motion
-from simulate.constrained import FOUR_BAR, HANGING
+from simulation.constrained import FOUR_BAR, HANGING
 
 NO_DRIVES = np.zeros(0, dtype=np.int64)
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)

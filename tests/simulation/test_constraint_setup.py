@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.simulation.run import run_scenario
 from mechanisms import four_bar
-from simulate.constrained import FIVE_BAR, FOUR_BAR, HANGING, PARALLELOGRAM
+from simulation.constrained import FIVE_BAR, FOUR_BAR, HANGING, PARALLELOGRAM
 
 METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 SWING = "duration: 2\ninitial: {q: {crank: 1.0}, v: {crank: 2.0}}\n"

@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
-from simulate.test_rollout_adjoint import differences
+from rollouts.test_rollout_adjoint import differences
 
 QUADRUPED = "robots/quadruped.yaml"
 SOFT = {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "friction_speed": 0.1, "sink": 0.003}

@@ -1,6 +1,6 @@
 """A run that is killed again and again, and resumed, ends with the file of one that was left alone.
 
-    python tests/killed_runs.py SCENARIO KILLS [SEED]
+    python tests/support/killed_runs.py SCENARIO KILLS [SEED]
 
 Each attempt is a process of its own (a fork of this one, which has compiled everything) that SIGKILL ends at a random moment:
 while it computes, writes a checkpoint, or writes its result. A run that comes to its end is compared, and another one begins.

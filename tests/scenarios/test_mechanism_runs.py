@@ -123,7 +123,7 @@ def test_stewart_platform_goes_where_its_legs_say():
 
 
 def test_andrews_reaches_the_published_state(worst):
-    """Reference solution of the Test Set for IVP Solvers at 0.03 s, see tests/mechanisms.py."""
+    """Reference solution of the Test Set for IVP Solvers at 0.03 s, see tests/support/mechanisms.py."""
     result = run("andrews")
     end = np.array([joint(result, name)[-1] for name in known.ANDREWS])
     rates = np.array([joint(result, name, "v")[-1] for name in known.ANDREWS])

@@ -46,7 +46,7 @@ def said(result: Said) -> list[str]:
 
 def script_of(name: str):
     """configs/NAME.py as a module."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / f"configs/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / f"configs/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

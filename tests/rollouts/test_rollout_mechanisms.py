@@ -7,7 +7,7 @@ import pytest
 import liedyn as ld
 from liedyn.dynamics.constraints.constraints import _project
 from liedyn.rollouts import inputs
-from simulate.test_rollout_adjoint import differences
+from rollouts.test_rollout_adjoint import differences
 
 DT, STEPS = 1e-3, 20
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.sweep_file import read_sweep
 
-ROBOT = Path(__file__).parents[1] / "robots/double_pendulum.yaml"
+ROBOT = Path(__file__).parents[2] / "robots/double_pendulum.yaml"
 SCENARIO = f"""\
 robot: {ROBOT}
 duration: 0.5

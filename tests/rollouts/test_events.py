@@ -10,7 +10,7 @@ from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.model.model import build
-from simulate.test_events import BALL, PENDULUM
+from simulation.test_hybrid_simulation import BALL, PENDULUM
 from zoo import model_of, state
 
 G, DT = 9.81, 1e-3

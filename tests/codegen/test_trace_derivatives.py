@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from codegen.test_contact_step import problem_of
+from codegen.test_batch_step_contacts import problem_of
 from liedyn.codegen.specialize import is_supported
 from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import NotTraceableError, Operations, c_math, sincos, sqrt, where_less
