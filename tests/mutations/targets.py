@@ -1,6 +1,6 @@
 """The tests that concern a module of liedyn, nearest first.
 
-Nearest are those whose file has the module's name, or a word of it (`motor_keys`, `test_motors`). Then follow those with the
+Nearest are `test_<module>.py` and `test_<module>_<topic>.py`, then those that have a word of its name. Then follow those with the
 fewest imports between them and the module: by way of other modules of liedyn, of public names (`ld.rollout`) and of the tests'
 helpers. Only folders of tests of its package count.
 """
@@ -45,7 +45,8 @@ def nearest_tests(path: Path, root: Path, seconds: dict[str, float] | None = Non
         if file in distances or name in always:
             near = distances.get(file, 9)
             if file in distances and _subjects(path) & _subjects(file):
-                near = 0 if path.stem in file.stem else 0.5
+                named = file.stem.removeprefix("test_")
+                near = 0 if named == path.stem else 0.25 if named.startswith(path.stem + "_") else 0.5
             found.append((near, folders.index(name.split("/")[0]), seconds.get(name, file.stat().st_size / 1000), file))
     found = [each[-1].relative_to(root) for each in sorted(found)]
     whole = [Path("tests") / name for name in always if (tests / name).exists()]

@@ -35,10 +35,10 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import MEASURED, STATE_OPERATIONS, SWITCH_OPERATIONS, Signals
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.event_actions import action_function
-from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import expression_motion
 from liedyn.simulation.impacts import EventState, is_turned_back, where_states
 from liedyn.simulation.name_binding import v_to_q_indices
+from liedyn.simulation.segment_problems import EventLedger
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 

@@ -49,13 +49,12 @@ from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
-from liedyn.simulation.event_ledger import EventLedger
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
 from liedyn.simulation.impacts import SPEED_TOLERANCE, EventState, HardStops
 from liedyn.simulation.joint_stops import impact_name, release_name, stops_by_state
 from liedyn.simulation.name_binding import with_measured_values
 from liedyn.simulation.run_recorder import RunRecorder
-from liedyn.simulation.segment_problems import HybridState, SegmentProblems
+from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
 from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
 # Events that read joint forces, which jump where another event locks or frees joints: what is jumped over has happened ---

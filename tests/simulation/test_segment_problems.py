@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.io.scenarios.action_schema import EndRun
 from liedyn.io.scenarios.scenario import Event
-from liedyn.simulation.event_ledger import EventLedger
+from liedyn.simulation.segment_problems import EventLedger
 
 EVENTS = (Event("always", (EndRun(),)), Event("once", (EndRun(),), once=True), Event("slow", (EndRun(),), debounce=0.5),
           Event("walking", (EndRun(),), phases=("walk", "run")))
