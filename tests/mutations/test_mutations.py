@@ -72,7 +72,7 @@ def test_the_nearest_tests_come_first():
         return [each.as_posix() for each in nearest_tests(Path("src/liedyn") / module, ROOT)]
     assert names("io/trajectory_csv.py")[0] == "tests/io/test_trajectory_csv.py"
     assert names("simulation/signals/switching_times.py")[0] == "tests/simulation/test_switching_times.py"
-    assert "tests/simulation/test_hybrid_simulation_location.py" in names("io/scenarios/event_schema.py")[:3]
+    assert "tests/cli/test_simulate_events.py" in names("io/scenarios/event_schema.py")[:3]
     assert "tests/dynamics/test_assembly.py" in names("dynamics/constraints/assembly.py")
     for _, always in FOLDERS.values():
         assert all((ROOT / "tests" / name).exists() for name in always)
