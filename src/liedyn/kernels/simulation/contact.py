@@ -1,15 +1,15 @@
-"""Contact of spheres and points of links with planes, which are fixed in the world or carried by a link, and with each other.
+"""Contact of spheres and points of links with planes of the world, with planes of other links, and with other spheres.
 
 Normal force (Hunt and Crossley 1975), never below zero, and regularized Coulomb friction at the point of contact:
 
     N = k s(d)^n s(1 + c d'),        f_t = -mu N u_t / sqrt(u_t^2 + e^2),        s(x) = max(x, 0)
 
-d: depth, u_t: slip, e: creep speed. In the smooth form, s has the parabola (x + w)^2 / 4w for |x| < w. The point of contact is
-the lowest one of a sphere on a plane, and the middle of the overlap of two spheres. Forces act on both bodies there, equal and
-opposite.
+d: depth, u_t: slip velocity, e: regularization speed. In the smooth form, s is the parabola (x + w)^2 / 4w for |x| < w. The point
+of contact is the lowest one of a sphere on a plane, and the middle of the overlap of two spheres. Equal and opposite forces act
+on both bodies there.
 
-A plane of the world is carried into the link's frame, so that no rotation of the world is needed. Of two links only the relative
-motion counts: it is followed from the last body that carries both.
+A plane of the world is transformed into the frame of the link, so that no rotation into the world is needed. A contact of two
+links depends on their relative motion only: it is computed from the last body that carries both.
 """
 from typing import NamedTuple
 
@@ -38,25 +38,25 @@ from liedyn.lie.vectors import (
 from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
-# places in a contact's material, and their number
+# indices in the material of a contact, and their number
 STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED, WIDTH, MATERIAL_SIZE = range(6)
-GROUND, PLANE, SPHERE = range(3)        # Contacts.kind: a plane of the world is touched, a plane or a sphere of another link
-DAMPING_WIDTH = 0.5           # of the smooth form: width of s where the factor of damping reaches zero
-NO_CONTACT = -1e300           # m: the depth of no contact
+GROUND, PLANE, SPHERE = range(3)        # Contacts.kind: contact with a plane of the world, a plane or a sphere of another link
+DAMPING_WIDTH = 0.5           # width w of s(1 + c d') in the smooth form
+NO_CONTACT = -1e300           # m: lower bound of the depths of a group
 
 
 class Contacts(NamedTuple):
-    """m pairs of a sphere (of a link a) and what it touches."""
+    """m pairs of a sphere of a link a and the plane or sphere that it touches."""
 
     link: np.ndarray       # (m,) int64: a
     slot: np.ndarray       # (m,) int64: row of `MotionWorkspace.wrench`
-    first: np.ndarray      # (m + 1,) int64: the part of `path` of each contact
+    first: np.ndarray      # (m + 1,) int64: path[first[j]:first[j + 1]] is the path of contact j
     path: np.ndarray       # int64: bodies to that of a, from the ground or from below the last body that carries both links
     centre: np.ndarray     # (3m,) of the sphere, link frame
     radius: np.ndarray     # (m,) 0: a point
     kind: np.ndarray       # (m,) int64
-    other: np.ndarray      # (m,) int64: the link b that is touched; a itself at the GROUND
-    other_slot: np.ndarray     # (m,) int64
+    other: np.ndarray      # (m,) int64: the other link b; a for GROUND
+    other_slot: np.ndarray     # (m,) int64: slot, first and path of b
     other_first: np.ndarray    # (m + 1,) int64
     other_path: np.ndarray     # int64
     normal: np.ndarray     # (3m,) of the plane, in the world or in the frame of b; centre of the sphere of b
@@ -64,17 +64,20 @@ class Contacts(NamedTuple):
     twice: np.ndarray      # (m,) int64: 2n, from 2 to 4
     smooth: np.ndarray     # (m,) bool: the smooth form
     material: np.ndarray   # (MATERIAL_SIZE m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
-    share: np.ndarray      # (m,) of the weight [N]: for estimates of how fast a contact acts
+    share: np.ndarray      # (m,) share of the weight [N] for estimates of the time constant
     scales_with_weight: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
     switch: np.ndarray     # (g,) int64: switches of the state that read the depth of a group of contacts, for events
-    group: np.ndarray      # (g + 1,) int64: the part of `member` of each group
+    group: np.ndarray      # (g + 1,) int64: member[group[i]:group[i + 1]] are the contacts of group i
     member: np.ndarray     # int64: contacts
-    depth: np.ndarray      # (m,) scratch
+    depth: np.ndarray      # (m,) depths at the last evaluation
 
 
 @kernel
 def contact_wrenches(contacts, tree, held, ws):
-    """Adds contact forces to work.wrench. contacts: Contacts, or None: then nothing is compiled."""
+    """Add the contact forces to ws.wrench, and store the maximum depth of each group in `held`.
+
+    If contacts is None, nothing is compiled.
+    """
     if contacts is None:
         return
     for j in range(contacts.link.size):
@@ -99,7 +102,7 @@ def contact_wrenches(contacts, tree, held, ws):
 
 @inline_kernel
 def plane_in_link(contacts, j, tree, q, v):
-    """Seen from the link: the plane's normal, the height of the link's origin above it, the link's twist."""
+    """Return the normal of the plane, the height of the origin of the link above it, and the twist of the link, in its frame."""
     zero, n = number_like(q, 0.0), load3(contacts.normal, 3 * j)
     n, h, V = (zero + n[0], zero + n[1], zero + n[2]), zero + contacts.height[j], ((zero, zero, zero), (zero, zero, zero))
     for k in range(contacts.first[j], contacts.first[j + 1]):
@@ -114,7 +117,7 @@ def plane_in_link(contacts, j, tree, q, v):
 
 @inline_kernel
 def relative_motion(contacts, j, tree, q, v):
-    """Pose of b in a, and the twist of a less that of b, in the frame of a."""
+    """Return the pose of b in a, and the twist of a minus that of b, in the frame of a."""
     Ta, Va = link_pose_and_twist(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
     Tb, Vb = link_pose_and_twist(contacts.other_path, contacts.other_first[j], contacts.other_first[j + 1], contacts.other[j],
                                  tree, q, v)
@@ -124,14 +127,14 @@ def relative_motion(contacts, j, tree, q, v):
 
 @inline_kernel
 def depth_on_plane(contacts, j, n, h):
-    """Depth and the lowest point of the sphere, where the origin of the link is at h above a plane of normal n."""
+    """Return the depth and the lowest point of the sphere, if the origin of the link is at height h above a plane of normal n."""
     p = sub3(load3(contacts.centre, 3 * j), scale3(contacts.radius[j], n))
     return -h - dot3(n, p), p
 
 
 @inline_kernel
 def contact_geometry(contacts, j, X):
-    """Depth, normal (towards the sphere of a) and point of contact in the frame of a, where X is the pose of b in a."""
+    """Return depth, normal (towards the sphere of a) and point of contact in the frame of a. X: pose of b in a."""
     x = load3(contacts.normal, 3 * j)
     if contacts.kind[j] != SPHERE:
         n = rotate(X[0], x)
@@ -147,7 +150,13 @@ def contact_geometry(contacts, j, X):
 
 @inline_kernel
 def contact_wrench(contacts, j, d, n, p, V):
-    """[m; f] on the link a, about its origin, in its frame. V: its twist against what it touches."""
+    """Return the wrench [m; f] on link a about its origin, in its frame.
+
+    d  depth
+    n  normal
+    p  point of contact
+    V  twist of a relative to the other body
+    """
     mu, e = load(contacts.material, MATERIAL_SIZE * j + FRICTION), load(contacts.material,
                                                                         MATERIAL_SIZE * j + REGULARIZATION_SPEED)
     rate, slip = approach_and_slip(n, p, V)
@@ -158,7 +167,7 @@ def contact_wrench(contacts, j, d, n, p, V):
 
 @inline_kernel
 def approach_and_slip(n, p, V):
-    """Rate of the depth, and the velocity along the plane, at the point p of a body with the twist V."""
+    """Return the rate of the depth, and the tangential velocity, at the point p of a body with the twist V."""
     u = add_cross(V[1], V[0], p)
     rate = -dot3(n, u)
     return rate, (u[0] + rate * n[0], u[1] + rate * n[1], u[2] + rate * n[2])
@@ -166,6 +175,7 @@ def approach_and_slip(n, p, V):
 
 @inline_kernel
 def normal_force(contacts, j, d, rate):
+    """Return the normal force N at depth d, if the depth grows with `rate`."""
     m = MATERIAL_SIZE * j
     k, c, w = load(contacts.material, m + STIFFNESS), load(contacts.material, m + DAMPING), load(contacts.material, m + WIDTH)
     if contacts.smooth[j]:
@@ -178,13 +188,13 @@ def normal_force(contacts, j, d, rate):
 
 @inline_kernel
 def smooth_positive_part(x, w):
-    """s(x) of the smooth form with the width w."""
+    """Return s(x) of the smooth form with the width w."""
     return where_less(w, x, x, where_less(-w, x, (x + w) * (x + w) / (4.0 * w), 0.0))
 
 
 @inline_kernel
 def half_power(d, twice):
-    """d^(twice / 2), d not negative."""
+    """Return d^(twice / 2) for d >= 0."""
     x = d
     if twice == 3:
         x = d * sqrt(d)
@@ -198,15 +208,16 @@ def half_power(d, twice):
 _ZERO_TWIST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 
-# places in the numbers of a contact at a state, and how many there are
+# offsets of the quantities that `contact_states` writes, and their total size
 NORMAL, POINT, SLIP, DEPTH, FORCE, GROUND_POINT, CONTACT_STATE_SIZE = 0, 3, 6, 9, 10, 11, 14
 
 
 @kernel
 def contact_states(index, constants, contacts, q, v, out):
-    """Of states q (N, nq), v (N, nv), into out (N, m, CONTACT_STATE_SIZE). Numbers are float64.
+    """Write the contacts at the states q (N, nq), v (N, nv) into out (N, m, CONTACT_STATE_SIZE). Numbers are float64.
 
-    normal, point, slip: in the frame of the link a; ground point: the point in the world where the ground is touched, else 0."""
+    Normal, point and slip are in the frame of link a. The ground point is the point of contact in the world for GROUND, else 0.
+    """
     tree = tree_views(index, constants)
     for i in range(len(q)):
         for j in range(contacts.link.size):
@@ -222,7 +233,10 @@ def contact_states(index, constants, contacts, q, v, out):
 
 @internal_kernel
 def motion_of_pair(contacts, j, tree, q, v):
-    """Pose of a where its path begins, twist of a, pose of b (or of the world) in a, and twist of b, in the frame of a."""
+    """Return the pose of a relative to the start of its path, the twist of a, the pose of b in a, and the twist of b.
+
+    For GROUND, b is the world. Both twists are in the frame of a.
+    """
     Ta, Va = link_pose_and_twist(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
     Tb, Vb = _IDENTITY, _ZERO_TWIST
     if contacts.kind[j] != GROUND:
@@ -232,23 +246,27 @@ def motion_of_pair(contacts, j, tree, q, v):
     return Ta, Va, X, Ad(X, Vb)
 
 
-# How contact forces answer to a small change of the state: the derivative of the generalized force that they give -------
+# Derivative of the generalized force of contacts with respect to the state -----------------------------------------------
 
-# All is seen from the link a of a contact. X is the pose of the link b (or of the world) in a, U the twist of a less that of b. A
-# change of a coordinate moves b against a by the twist eta, and U by dU; column k of the relative Jacobian C is eta of q_k:
+# All is in the frame of the link a of a contact. X is the pose of the link b (or of the world) in a, U the twist of a minus that
+# of b. A change of a coordinate moves b relative to a by the twist eta, and changes U by dU; column k of the relative Jacobian C
+# is eta of q_k:
 #
 #     joints of a:  C = -J,       dU =  ad_{V before} J       - ad_eta Ad_X V_b
 #     joints of b:  C = Ad_X J,   dU = -Ad_X ad_{V before} J  - ad_eta Ad_X V_b
 #
-# for a change of q_k, where `before` are the joints nearer to the ground, and eta = 0, dU = -C for a change of v_k. The wrench F
-# on a changes by dF(eta, dU), that on b, in its own frame, by -Ad*_X (dF + ad*_eta F). In joints that carry both links, -ad*_eta
-# F is left of the two.
+# for a change of q_k, where V before is the twist of the joints nearer to the ground, and eta = 0, dU = -C for a change of v_k.
+# The wrench F on a changes by dF(eta, dU), that on b, in the frame of b, by -Ad*_X (dF + ad*_eta F). In joints that carry both
+# links, the sum of the two is -ad*_eta F.
 
 
 @kernel
 def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
-    """Adds to out (nv, 2 nv) the derivative by [dq; dv] of the generalized force of all contacts, less what it would be if each
-    wrench stood still in its link's frame. C, E: (6 nv,) scratch. Numbers are float64."""
+    """Add to out (nv, 2 nv) the derivative of the generalized force of all contacts with respect to [q; v].
+
+    The part that the change of J^T contributes, with each wrench constant in the frame of its link, is left out. C, E: (6 nv,)
+    scratch. Numbers are float64.
+    """
     tree = tree_views(index, constants)
     for j in range(contacts.link.size):
         a, b = contacts.link[j], contacts.other[j]
@@ -269,7 +287,13 @@ def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
 
 @kernel
 def store_relative_columns(path, first, last, link, tree, q, v, sign, X, V, C, E):
-    """C and E = ad_{V before} J (less, of b) of the joints along a path, in the frame of a. V: the link's twist there."""
+    """Write the columns of C and E of the joints along a path, in the frame of a.
+
+    E is dU without -ad_eta Ad_X V_b: ad_{V before} J for joints of a (sign -1), -ad_{V before} J for those of b (sign 1).
+
+    X  pose of the link in a
+    V  twist of the link, in the frame of a
+    """
     T = load_pose(tree.link_pose, link)
     for k in range(last - 1, first - 1, -1):
         i = path[k]
@@ -284,7 +308,7 @@ def store_relative_columns(path, first, last, link, tree, q, v, sign, X, V, C, E
 
 @kernel
 def add_force_columns(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
-    """The columns of out that belong to the joints along a path."""
+    """Add the columns of the joints along a path to out."""
     nv = tree.armature.size
     for k in range(first, last):
         i = path[k]
@@ -301,7 +325,7 @@ def add_force_columns(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, o
 
 @inline_kernel
 def add_force_column(contacts, j, tree, C, on_a, on_b, column, out):
-    """The generalized force of dF on a and -dF on b, both in the frame of a."""
+    """Add the generalized force of the wrench on_a on a and -on_b on b to a column of out, both in the frame of a."""
     for k in range(contacts.first[j], contacts.first[j + 1]):
         i = contacts.path[k]
         for c in range(NV[tree.kind[i]]):
@@ -314,7 +338,7 @@ def add_force_column(contacts, j, tree, C, on_a, on_b, column, out):
 
 @kernel
 def add_shared_force_column(contacts, j, tree, q, F, column, out):
-    """The generalized force of F on a in the joints that carry both links: what dF on a and on b leave of each other."""
+    """Add the generalized force of F on a, in the joints that carry both links, to a column of out."""
     T, i = load_pose(tree.link_pose, contacts.link[j]), tree.link_body[contacts.link[j]]
     for k in range(contacts.first[j + 1] - 1, contacts.first[j] - 1, -1):
         i = contacts.path[k]
@@ -329,18 +353,18 @@ def add_shared_force_column(contacts, j, tree, q, F, column, out):
 
 @kernel
 def wrench_derivative(contacts, j, X, U, eta, dU):
-    """F, the wrench on a, and dF."""
+    """Return F, the wrench on a, and dF. X, U, eta, dU: as above."""
     d, n, p = contact_geometry(contacts, j, X)
     x = load3(contacts.normal, 3 * j)
     if contacts.kind[j] == SPHERE:
-        x = sub3(p, scale3(contacts.height[j] - 0.5 * d, n))                  # the centre of b
+        x = sub3(p, scale3(contacts.height[j] - 0.5 * d, n))                  # centre of the sphere of b
         dx = add_cross(eta[1], eta[0], x)
         l = contacts.radius[j] + contacts.height[j] - d
         dd = dot3(n, dx)
         dn = scale3(-1.0 / l, sub3(dx, scale3(dd, n)))
         dp = sub3(add3(dx, scale3(contacts.height[j] - 0.5 * d, dn)), scale3(0.5 * dd, n))
     else:
-        x = X[1]                                                              # height of a point above: h_b + n (p - x)
+        x = X[1]                                                              # height of a point p above b: h_b + n (p - x)
         dn = cross(eta[0], n)
         dp = scale3(-contacts.radius[j], dn)
         dd = dot3(n, add_cross(eta[1], eta[0], x)) - dot3(dn, sub3(load3(contacts.centre, 3 * j), x))
@@ -360,7 +384,7 @@ def wrench_derivative(contacts, j, X, U, eta, dU):
 
 @inline_kernel
 def normal_derivative(contacts, j, d, rate, dd, drate):
-    """Change of the normal force, which is not zero."""
+    """Return the change of a positive normal force due to changes dd of the depth and drate of its rate."""
     m = MATERIAL_SIZE * j
     k, c, w, n = (contacts.material[m + STIFFNESS], contacts.material[m + DAMPING], contacts.material[m + WIDTH],
                   0.5 * contacts.twice[j])
@@ -374,4 +398,5 @@ def normal_derivative(contacts, j, d, rate, dd, drate):
 
 @inline_kernel
 def regularized_derivative(x, w):
+    """Return the derivative of s(x) in the smooth form with the width w."""
     return min(max((x + w) / (2.0 * w), 0.0), 1.0)

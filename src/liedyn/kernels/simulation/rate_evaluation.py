@@ -1,4 +1,4 @@
-"""The right-hand side by a line: machine code of one scenario, called by its address; and the way back onto constraints."""
+"""Rates of the state, by generated code of one scenario or by generic kernels, and projections onto the constraints."""
 from typing import NamedTuple
 
 import numpy as np
@@ -36,34 +36,34 @@ from liedyn.kernels.simulation.signal_series import polynomial_series
 from liedyn.kernels.simulation.signals import SWITCH_SIZE, SWITCH_VALUE, store_switch_values
 from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
 
-# in addition to the codes of `right_hand_side`: the line does not hold at this state, and loops must continue
+# A code in addition to those of `right_hand_side`: generated code is not valid at this state, generic kernels must continue
 INVALID_ARGUMENTS = OUT_OF_RANGE
-CURVE_COEFFICIENTS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
+CURVE_COEFFICIENTS = 5             # Taylor coefficients of a curve: a motor law reads four derivatives
 
 
 class GeneratedCall(NamedTuple):
-    """A line, and what it reads and writes besides `MotionWorkspace`: see `codegen.rhs.GeneratedRhs`."""
+    """Addresses of generated functions and their arguments other than `MotionWorkspace`: see `codegen.rhs.GeneratedRhs`."""
 
     address: int
-    second_address: int                # under constraints: what follows the multipliers, and what brings a state back; else 0
-    projection_address: int
+    second_address: int                # rates from the multipliers; 0 without constraints
+    projection_address: int            # inputs of a projection; 0 without constraints
     constraint_ws: np.ndarray           # see `kernels.constraints.stages`; empty without constraints
     t: np.ndarray              # (1,)
-    curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
+    curves: np.ndarray         # (5 c,) Taylor coefficients at t of the signals that are curves, from the next four
     first: np.ndarray          # (c,) int64
     count: np.ndarray          # (c,) int64
     breaks: np.ndarray
     coefficients: np.ndarray
     held: np.ndarray           # (4 s,) see `signals.Signals`
     numbers: np.ndarray
-    verdict: np.ndarray        # (2,)
-    readings: np.ndarray       # (s,) of switches where rates have no columns for them
+    verdict: np.ndarray        # (2,) return code, and the signal that is not finite or -1
+    readings: np.ndarray       # (s,) arguments of the switches, if the rows of rates have no columns for them
     buffer: np.ndarray           # (6,) of a curve
 
 
 @inline_kernel
 def rates_generated(generated, t, q0, y, K, row, ws):
-    """As `rate_evaluation.rates_generic`. INVALID_ARGUMENTS where the line does not hold."""
+    """Do the same as `rate_evaluation.rates_generic`; return INVALID_ARGUMENTS if generated code is not valid at this state."""
     dy = K[row]
     readings = dy[y.size:] if K.shape[1] > y.size else generated.readings
     set_inputs(generated, t)
@@ -83,7 +83,7 @@ def rates_generated(generated, t, q0, y, K, row, ws):
 
 @inline_kernel
 def projection_generated(generated, t, count_drift, q0, y, q, ws):
-    """As `rate_evaluation.projection_generic`."""
+    """Do the same as `rate_evaluation.projection_generic`, by generated code."""
     set_inputs(generated, t)
     out_of_range = call_with_arrays(generated.projection_address, call_arguments(generated, q0, y, y, generated.readings, ws))
     code = return_code(generated, out_of_range, RUNNING if generated.verdict[1] < 0.0 else BAD_SIGNAL, y, ws)
@@ -100,6 +100,7 @@ def projection_generated(generated, t, count_drift, q0, y, q, ws):
 
 @inline_kernel
 def return_code(generated, out_of_range, code, y, ws):
+    """Return BAD_SIGNAL and store the signal, INVALID_ARGUMENTS if generated code is not valid at a finite state, else `code`."""
     if code == BAD_SIGNAL:
         ws.flag[0] = generated.verdict[1]
         return BAD_SIGNAL
@@ -108,30 +109,37 @@ def return_code(generated, out_of_range, code, y, ws):
 
 @inline_kernel
 def call_arguments(generated, q0, y, dy, readings, ws):
-    """What the line is called with."""
+    """Return the arguments of generated functions."""
     return (generated.t, q0, y, generated.curves, generated.held, generated.numbers, ws.q, ws.v, ws.a, ws.tau, ws.wrench, dy,
             generated.verdict, readings, generated.constraint_ws)
 
 
 @inline_kernel
 def set_inputs(generated, t):
+    """Write t and the Taylor coefficients of curves at t."""
     generated.t[0] = t
     for k in range(generated.first.size):
         polynomial_series(generated.breaks, generated.coefficients, generated.first[k], generated.count[k], t, generated.buffer,
                           generated.curves[CURVE_COEFFICIENTS * k:CURVE_COEFFICIENTS * k + CURVE_COEFFICIENTS])
 
 
-# The right-hand side by loops, also under constraints; and the way back onto these --------------------------------------
+# Rates and projections by generic kernels -------------------------------------------------------------------------------
 
 @kernel
 def rates_generic(index, constants, system, schedule, signals, constraints, t, q0, y, K, row, ws):
-    """Rates of y at t into K[row], and behind them what as many switches as K has columns for read; row 0 is of an accepted
-    state, the last one of an output. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled.
-    Leaves the state in work. Returns a code."""
+    """Write the rates of y at t into K[row] and the arguments of switches into the columns behind; return a code.
+
+    Row 0 is for an accepted state, the last one for an output: there the constraints are checked.
+
+    y            (nv + nv + m + 1,) state about q0, see `right_hand_side`
+    K            rows of y.size rates, then one column for each switch, or none
+    constraints  ConstrainedSystem, or None: then nothing for constraints is compiled
+    ws           MotionWorkspace: gets the state
+    """
     tree = tree_views(index, constants)
     code = int64(open_or_constrained(tree, system, schedule, signals, constraints, t, q0, y, K[row][:y.size], ws))
     store_switch_values(signals.held, K, row, y.size)
-    if constraints is not None:                                      # noqa: SIM102 - Numba prunes what asks for None alone
+    if constraints is not None:                                      # noqa: SIM102 - Numba prunes only tests for None alone
         if (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
             code = check_accepted_state(constraints, t)
     return code
@@ -139,6 +147,7 @@ def rates_generic(index, constants, system, schedule, signals, constraints, t, q
 
 @inline_kernel
 def open_or_constrained(tree, system, schedule, signals, constraints, t, q0, y, dy, ws):
+    """Return the code of `right_hand_side`, or of `constrained_right_hand_side` if there are constraints."""
     if constraints is None:
         return right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws)
     return constrained_right_hand_side(tree, system, schedule, signals, constraints, t, q0, y, dy, ws)
@@ -146,7 +155,7 @@ def open_or_constrained(tree, system, schedule, signals, constraints, t, q0, y, 
 
 @inline_kernel
 def constrained_right_hand_side(tree, system, schedule, signals, constraints, t, q0, y, dy, ws):
-    """`right_hand_side` under constraints."""
+    """Do the same as `right_hand_side` under constraints."""
     evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
     prescribe_loop_motion(signals, constraints, t, ws)
     if constrained_hybrid(constraints, ws) == OUT_OF_RANGE:
@@ -157,8 +166,10 @@ def constrained_right_hand_side(tree, system, schedule, signals, constraints, t,
 
 @inline_kernel
 def projection_generic(index, constants, schedule, signals, constraints, t, count_drift, q0, y, q, ws):
-    """The state q0 (+) x, v of y goes back onto the constraints, after prescribed values: into q, which may be q0, and y with
-    x = 0. Returns a code."""
+    """Project the state q0 (+) x, v of y onto the constraints, after setting prescribed values; return a code.
+
+    The result is written to q, which may be q0, and to y with x = 0.
+    """
     if constraints is not None:
         tree, nv = tree_views(index, constants), schedule.level.size
         v = y[nv:2 * nv]
@@ -174,14 +185,14 @@ def projection_generic(index, constants, schedule, signals, constraints, t, coun
 
 # rates ------------------------------------------------------------------------------------------------------------------
 
-# The right-hand side of a run in compiled code: by a `generated` (machine code of one scenario: one compilation of a method
-# serves all), or by `generic`. The other is None, and Numba prunes at typing what belongs to it.
+# Compiled code evaluates the right-hand side of a run by `generated` (machine code of one scenario, called by its address: one
+# compilation of a method serves all scenarios) or by `generic`. The other is None, and Numba prunes its branch at typing.
 
 @inline_kernel
 def rates_inline(generated, generic, t, q0, y, K, row, ws):
-    """Rates of y at t into K[row]: see `rate_evaluation.rates_generic`. Returns a code."""
+    """Write the rates of y at t into K[row] and return a code: see `rate_evaluation.rates_generic`."""
     code = RUNNING
-    if generated is not None:                                      # Numba prunes a branch where it knows an argument to be None
+    if generated is not None:                                      # Numba prunes a branch if it types the argument as None
         code = rates_generated(generated, t, q0, y, K, row, ws)
     if generic is not None:
         code = rates_generic(generic.index, generic.constants, generic.system, generic.schedule, generic.signals,
@@ -191,14 +202,16 @@ def rates_inline(generated, generic, t, q0, y, K, row, ws):
 
 @kernel
 def rates_compiled(generated, generic, t, q0, y, K, row, ws):
-    """`rates_inline`, compiled once and called."""
+    """Do the same as `rates_inline`, compiled once as a function."""
     return rates_inline(generated, generic, t, q0, y, K, row, ws)
 
 
 @inline_kernel
 def stage_rates(generated, generic, method, t, h, ceiling, state, stages, first, last, ws):
-    """Rates at the stages first … last - 1 of a Runge-Kutta step of length h from state.y into these rows of stages.K. Signals
-    are read at `ceiling` at the latest. Returns a code."""
+    """Write the rates at the stages first … last - 1 of a Runge-Kutta step of length h from state.y into these rows of stages.K.
+
+    Signals are evaluated at `ceiling` at the latest. Returns a code.
+    """
     for s in range(first, last):
         copy_array(state.y, stages.y)
         for r in range(s):
@@ -214,13 +227,13 @@ def stage_rates(generated, generic, method, t, h, ceiling, state, stages, first,
 
 @kernel
 def stage_rates_compiled(generated, generic, method, t, h, ceiling, state, stages, first, last, ws):
-    """`stage_rates`, for Python."""
+    """Do the same as `stage_rates`, for calls from Python."""
     return stage_rates(generated, generic, method, t, h, ceiling, state, stages, first, last, ws)
 
 
 @kernel
 def project_state(generated, generic, t, count_drift, q0, y, q, ws):
-    """The state q0 (+) x, v of y goes back onto the constraints: see `rate_evaluation.projection_generic`. Returns a code."""
+    """Project the state q0 (+) x, v of y onto the constraints and return a code: see `rate_evaluation.projection_generic`."""
     code = RUNNING
     if generated is not None:
         code = projection_generated(generated, t, count_drift, q0, y, q, ws)

@@ -1,9 +1,11 @@
-"""The right-hand side of a simulation: schedule and signals -> what is prescribed, joint forces, external wrenches ->
-hybrid dynamics -> rates of the chart, the velocity and the supplied work.
+"""The right-hand side of a simulation.
+
+Schedule and signals -> prescribed motion, joint forces and external wrenches -> hybrid dynamics -> rates of the chart, the
+velocity and the supplied work.
 
 The state is y = [x (nv); v (nv); z (m); work (1)], with q = q0 (+) x about the configuration q0 of the present step, and the
-integrals z of pid laws. Coordinates prescribed at position or velocity level take their values from the signal, whatever y
-holds: no drift.
+integrals z of pid laws. Coordinates that are prescribed at position or velocity level get the values of their signals, not those
+of y: they do not drift.
 """
 from typing import NamedTuple
 
@@ -59,12 +61,14 @@ from liedyn.lie.vectors import (
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
-NOT_CONVERGED = 20           # an iteration for the end of a step
-# a switch of the state is passed in the step just tried; a run with such switches stands at a break; at an event
+NOT_CONVERGED = 20           # the iteration for the end of an implicit step did not converge
+# codes of a run: the last step crosses a switch of the state; a run with switches is at a break point; a run is at an event
 SWITCH_CROSSED, AT_BREAK_POINT, AT_EVENT = 30, 31, 33
 
 
 class MotionWorkspace(NamedTuple):
+    """State, forces and scratch of one evaluation of the right-hand side."""
+
     q: np.ndarray        # (nq,) configuration of the last evaluation
     v: np.ndarray        # (nv,)
     a: np.ndarray        # (nv,)
@@ -72,28 +76,30 @@ class MotionWorkspace(NamedTuple):
     F: np.ndarray        # (6n,) external wrenches on bodies, or empty
     wrench: np.ndarray   # (6 slots,) external wrenches on the links that have some, link frames
     stack: np.ndarray    # scratch of the signals
-    flag: np.ndarray     # (2,) the signal that was not finite, -1: none
+    flag: np.ndarray     # (2,) the signal that is not finite; -1: none
     memory: np.ndarray   # scratch of hybrid dynamics
     z: np.ndarray        # (2m,) integrals of pid laws, then their rates
 
 
 class SystemModel(NamedTuple):
-    """What does not change during a run, besides tree, schedule and signals."""
+    """Data that is constant during a run, except tree, schedule and signals."""
 
     prescribed: np.ndarray   # (nv,) bool
     slot: np.ndarray         # (forces,) int64: row of `wrench` that a force adds to
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
-    law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
+    law: MotorLaw | None     # law of the motors of elastic joints; if None, it is not compiled
     contacts: Contacts | None        # the same
-    joint_laws: JointLaws | None     # of other joints, and limits of forces; the same
-    stops: Stops                     # at limits of joints; perhaps none
+    joint_laws: JointLaws | None     # laws of other joints, and force limits; the same
+    stops: Stops                     # stops at joint limits; may be empty
 
 
 @inline_kernel
 def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
-    """Of an open tree. Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code, a
-    number."""
+    """Write the rates dy of an open tree, and q, v, a, tau and wrench of ws; return a code, as a float or SIMD number.
+
+    t may be just below a break point.
+    """
     evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
     inner = hybrid_workspace(ws.memory, tree.parent.size, system.prescribed.size)
     deficit = complete_motion(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
@@ -107,7 +113,7 @@ def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
 
 @inline_kernel
 def evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws):
-    """The state, and what is prescribed and acts there, into work."""
+    """Write the state, the prescribed motion and the forces at t into ws."""
     nv = system.prescribed.size
     retract(tree, q0, y[:nv], ws.q)
     for k in range(nv):
@@ -119,7 +125,11 @@ def evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws):
 
 @inline_kernel
 def store_rates(tree, system, signals, y, deficit, power, dy, ws):
-    """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
+    """Write dy from a and tau of ws, and return a code.
+
+    deficit  > 0: the mass matrix is singular
+    power    power of external wrenches and constraints [W]
+    """
     nv = system.prescribed.size
     measure_stop_forces(system.stops, signals, ws)
     chart_rate(tree, y[:nv], ws.v, dy[:nv])
@@ -134,7 +144,7 @@ def store_rates(tree, system, signals, y, deficit, power, dy, ws):
 
 @inline_kernel
 def joint_power(tree, system, ws, power):
-    """power, and that of motors and passive forces but springs."""
+    """Return `power` plus the power of joint forces, damping and friction."""
     for k in range(ws.v.size):
         power += ws.tau[k] * ws.v[k]
         if system.passive[0]:
@@ -144,7 +154,7 @@ def joint_power(tree, system, ws, power):
 
 @inline_kernel
 def finite_rates(dy):
-    """RUNNING where they are."""
+    """Return RUNNING if dy is finite, else NOT_FINITE."""
     total = 0.0
     for k in range(dy.size):
         total += absolute(dy[k])
@@ -153,7 +163,7 @@ def finite_rates(dy):
 
 @inline_kernel
 def apply_inputs(system, tree, schedule, signals, t, ws):
-    """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
+    """Write the prescribed motion, joint forces and external wrenches at t into ws. ws.flag: a signal that is not finite."""
     ws.flag[0] = -1.0
     prescribe(tree, schedule, signals, t, ws)
     apply_motor_law(system.law, tree, signals, t, ws)
@@ -164,7 +174,7 @@ def apply_inputs(system, tree, schedule, signals, t, ws):
 
 @inline_kernel
 def evaluate_events(schedule, signals, t, ws):
-    """Events, once all joint forces are known."""
+    """Evaluate the signals of events. They may read joint forces."""
     measure_forces(ws.tau, signals.measured)
     for k in range(schedule.watch.size):
         if schedule.watch[k] >= 0:
@@ -174,7 +184,7 @@ def evaluate_events(schedule, signals, t, ws):
 
 @inline_kernel
 def prescribe(tree, schedule, signals, t, ws):
-    """Motions first, then torques, which may read the state and the points of links."""
+    """Write prescribed motions into ws, then torques, which may read the state and points of links."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
@@ -207,7 +217,7 @@ def prescribe(tree, schedule, signals, t, ws):
 
 @inline_kernel
 def integrate_errors(schedule, signals, t, ws):
-    """Forces of integrals, and their rates."""
+    """Add the integral terms of pid laws to ws.tau, and write the rates of the integrals."""
     n = schedule.integral.size
     for j in range(n):
         k = schedule.integral[j]
@@ -218,7 +228,7 @@ def integrate_errors(schedule, signals, t, ws):
 
 @inline_kernel
 def set_prescribed_state(schedule, signals, t, q, v, ws):
-    """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
+    """Set q and v to their prescribed values at position and velocity level. This removes drift after a step."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == VELOCITY or (level == POSITION and schedule.q_of_v[k] >= 0):
@@ -233,7 +243,7 @@ def set_prescribed_state(schedule, signals, t, q, v, ws):
 
 @inline_kernel
 def apply_forces(tree, system, schedule, signals, t, ws):
-    """External wrenches into work.wrench and work.F."""
+    """Write external wrenches into ws.wrench (links) and ws.F (bodies)."""
     for k in range(ws.wrench.size):
         ws.wrench[k] = 0.0
     for k in range(ws.F.size):
@@ -260,7 +270,7 @@ def apply_forces(tree, system, schedule, signals, t, ws):
 
 @inline_kernel
 def link_rotation(tree, link, q):
-    """Rotation of a link in the world, along its path to the ground."""
+    """Return the rotation of a link in the world."""
     T, i = load_pose(tree.link_pose, link), tree.link_body[link]
     while i > 0:
         T = compose(joint_pose(tree, i, q), T)
@@ -268,23 +278,26 @@ def link_rotation(tree, link, q):
     return T[0]
 
 
-# Constraints in a simulation: motions of driven closures from signals, operations of `constraints.driver` at a state -----
+# Constraints in a simulation --------------------------------------------------------------------------------------------
 
 class ConstrainedSystem(NamedTuple):
-    """The constraints of a run."""
+    """The constraints of a run. Arrays of the constraint workspace are views."""
 
     constraint_ws: np.ndarray          # see `stages.ConstraintWorkspace`
     signal: np.ndarray        # (6 driven,) int64: x y z, roll pitch yaw of each driven closure
-    turn: np.ndarray          # (9 driven,) rotation from the kernels' frame A to the file's
-    constraint_motion: np.ndarray         # (24 driven,) of the desk: motion at the last evaluation
-    multipliers: np.ndarray   # (m,) of the desk: of the last evaluation
-    statistics: np.ndarray       # of the desk
+    turn: np.ndarray          # (9 driven,) rotation from frame A of the kernels to that of the file
+    constraint_motion: np.ndarray         # (24 driven,) of the constraint workspace: motion at the last evaluation
+    multipliers: np.ndarray   # (m,) of the constraint workspace, of the last evaluation
+    statistics: np.ndarray       # of the constraint workspace
 
 
 # driven closures --------------------------------------------------------------------------------------------------
 @kernel
 def prescribe_loop_motion(signals, constraints, t, ws):
-    """Writes ties.drive: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll). work.flag: a signal that is not finite."""
+    """Write constraints.constraint_motion: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll), from signals at t.
+
+    ws.flag: a signal that is not finite.
+    """
     for d in range(constraints.signal.size // 6):
         p, dp, ddp = evaluate_vector3(signals, constraints.signal, 6 * d, t, ws)
         angle, rate, rate2 = evaluate_vector3(signals, constraints.signal, 6 * d + 3, t, ws)
@@ -300,7 +313,7 @@ def prescribe_loop_motion(signals, constraints, t, ws):
 # at a state -------------------------------------------------------------------------------------------------------
 @inline_kernel
 def solve_at_state(constraints, ws):
-    """The desk after `SOLVE_MOTION` at the state in work, and its code."""
+    """Run `SOLVE_MOTION` at the state in ws; return the constraint workspace and a code."""
     d = constraint_workspace_of(constraints.constraint_ws)
     copy_array(ws.q, d.q)
     copy_array(ws.v, d.v)
@@ -312,7 +325,7 @@ def solve_at_state(constraints, ws):
 
 @inline_kernel
 def constrained_hybrid(constraints, ws):
-    """`hybrid` under the constraints; writes the multipliers too. Returns a code of `constraints.driver`."""
+    """Write a and tau of ws and the multipliers under the constraints; return a code of `constraints.driver`."""
     d, code = solve_at_state(constraints, ws)
     copy_array(d.out_a, ws.a)
     copy_array(d.out_tau, ws.tau)
@@ -321,10 +334,12 @@ def constrained_hybrid(constraints, ws):
 
 @inline_kernel
 def solve_and_check_state(constraints, t, ws):
-    """`check_accepted_state` at an accepted state of a method that does without `constrained_hybrid`. Overwrites
-    ties.multipliers."""
+    """Return the code of `check_accepted_state` at the state in ws, for methods that do not call `constrained_hybrid`.
+
+    Overwrites constraints.multipliers.
+    """
     _, code = solve_at_state(constraints, ws)
-    return CLOSED if code != OK else check_accepted_state(constraints, t)         # lines hold for angles that are not large
+    return CLOSED if code != OK else check_accepted_state(constraints, t)         # generated code is invalid for large angles
 
 
 @inline_kernel
@@ -333,7 +348,7 @@ def hybrid_deficit(constraints): return constraint_workspace_of(constraints.cons
 
 @inline_kernel
 def constraint_power(constraints):
-    """What external wrenches and driven closures supply, after `constrained_hybrid`."""
+    """Return the power of external wrenches and driven closures, after `constrained_hybrid`."""
     d = constraint_workspace_of(constraints.constraint_ws)
     power = d.power[0]
     for r in range(d.constraint_motion_rate.size):
@@ -343,16 +358,21 @@ def constraint_power(constraints):
 
 @inline_kernel
 def check_accepted_state(constraints, t):
-    """At an accepted state, after `constrained_hybrid`: singular configurations, and prescriptions that contradict. Returns a
-    code."""
+    """Look for singular configurations and contradictory prescribed motions at an accepted state; return a code.
+
+    `constrained_hybrid` must have been evaluated there.
+    """
     constraints.statistics[TIME] = t
     return call_operation(constraints.constraint_ws, CHECK_STATE)
 
 
 @inline_kernel
 def project_constraints(constraints, count_drift, q, v):
-    """q and v go back onto the constraints, what is prescribed of them excepted; ties.drive must be of this time. Where
-    there is no projection only the drift is noted, as it is if `count_drift`. Returns a code."""
+    """Project q and v onto the constraints, except prescribed coordinates; return a code.
+
+    constraints.constraint_motion must be that of the present time. The statistics get the drift if `count_drift`, or if
+    projection is off: then q and v do not change.
+    """
     d = constraint_workspace_of(constraints.constraint_ws)
     copy_array(q, d.q)
     copy_array(v, d.v)
@@ -364,7 +384,7 @@ def project_constraints(constraints, count_drift, q, v):
 
 @inline_kernel
 def constraint_errors(constraint_ws, q, v, out):
-    """out = largest residual and velocity residual."""
+    """Write the maximum residual and the maximum velocity residual to out (2,); return a code."""
     d = constraint_workspace_of(constraint_ws)
     copy_array(q, d.q)
     copy_array(v, d.v)

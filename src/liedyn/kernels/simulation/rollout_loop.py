@@ -1,4 +1,7 @@
-"""Many runs in one batch: the loop over their steps. A step of a few runs is one call of a line (`codegen.batch_step`)."""
+"""Loops over the steps of many runs in one batch.
+
+One call of generated code (`codegen.batch_step`) advances several runs by one step.
+"""
 from numpy import int64
 
 from liedyn.kernels.batch_blocks import OK
@@ -6,7 +9,7 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.numba_tools.decorators import array_address, call_with_integers, entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-RUNS_PER_BLOCK = 64        # runs whose states stay in the processor's cache from step to step; a multiple of eight
+RUNS_PER_BLOCK = 64        # runs that are advanced together: their states stay in the cache; a multiple of eight
 
 
 @entry_point("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "
@@ -15,22 +18,27 @@ RUNS_PER_BLOCK = 64        # runs whose states stay in the processor's cache fro
 def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inputs, series, values, first_step, from_q, from_v,
                  from_auxiliary, q, v, auxiliary, varying, last, end_step, codes, out_q, out_v, out_extra, out_auxiliary, rest_q,
                  memory, first, until):
-    """Runs first … until - 1, each from its state in from_q, from_v, from_auxiliary at its step `first_step`, to that in q, v,
-    work; these may be the same arrays where all begin at one step.
+    """Simulate the runs first … until - 1, each from its step first_step.
 
-    step, rows   addresses, see `BatchStep`; rows 0: accelerations and forces are not kept
-    wide         states to a register
-    more         numbers of a, tau and wrench together; 0 without rows
-    row          (S + 1,) which output stands before step s; -1: none
-    clocks       (S + 1, 4), curves (S + 1, 15 c): the times of each step, and of the end
-    driven       places in `values` (N, k) that take `series` (1 or N, 1 or S, m), step after step
-    last         (N,) steps of each run; ended (N,) where one went wrong, or stays since an event happens in the next step (code
-                 EVENT), else -1; codes (N,) why
-    work         (N, 1 + events): supplied, then sides of events, see `BatchStep`
-    out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R); those after the end of a run are left as they are
-    rest_q       (nq,) where a run that has ended, or not yet begun, waits for the others
-    scratch      (RUNS_PER_BLOCK (nq + nv + 1 + events + k + l + more + 1),) the runs that go together, in blocks of `simd_width`,
-                 and codes; then that of the lines
+    Run j starts at from_q, from_v, from_auxiliary; its final state is written to q, v, auxiliary. These may be the same arrays if
+    all runs start at the same step.
+
+    step, rows   addresses of the functions of `BatchStep`; rows 0: accelerations and forces are not written
+    simd_width   states per SIMD register
+    n_extra      size of a, tau and wrench together; 0 without rows
+    row          (S + 1,) output row of the state before step s; -1: none
+    clocks       (S + 1, 4), curves (S + 1, 15 c): times of each step, and of the end; Taylor coefficients there
+    step_inputs  (m,) columns of `values` (N, k) that are set to `series` (1 or N, 1 or S, m) at each step
+    first_step   (N,) first step of each run
+    auxiliary    (N, 1 + 4 events): supplied work, then values of events, see `BatchStep`
+    varying      (N, l): constants of the model that differ between runs
+    last         (N,) step before which the final state of each run is
+    end_step     (N,) step at which a run failed, or in which its event happens (code AT_EVENT); else -1
+    codes        (N,) code of that end
+    out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R) work; rows after the end of a run are not written
+    rest_q       (nq,) configuration of runs that have ended or not yet started, while others of their block are advanced
+    memory       scratch: RUNS_PER_BLOCK (nq + nv + 1 + 4 events + k + l + n_extra + 1) for the runs of a block, then that of
+                 generated code
     """
     steps, m, nq, nv, nw = row.size - 1, step_inputs.size, q.shape[1], v.shape[1], auxiliary.shape[1]
     Q, V, W, X, P, A, C, generated_ws = split_workspace(memory, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * nw,
@@ -41,7 +49,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
     after = array_address(C), array_address(P), array_address(generated_ws)
     for at in range(first, until, RUNS_PER_BLOCK):
         n = min(RUNS_PER_BLOCK, until - at)
-        full = -(-n // simd_width) * simd_width      # what is left of the last block does as the last run does
+        full = -(-n // simd_width) * simd_width      # copies of the last run fill the last SIMD register
         start, waiting = steps, full
         for i in range(full):
             j = min(at + i, until - 1)
@@ -88,7 +96,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
                 if code != RUNNING:
                     j = min(at + i, until - 1)
                     if i < n and first_step[j] <= s < last[j]:
-                        if code == AT_EVENT and end_step[j] < 0:     # from now on its readings are those of another time
+                        if code == AT_EVENT and end_step[j] < 0:     # later steps overwrite the values that its events read
                             store_state(Q, V, W, i, simd_width, q, v, auxiliary, j)
                         record_end(j, s, code, end_step, codes)
                     if code != AT_EVENT:
@@ -101,14 +109,16 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
 
 @inline_kernel
 def block_offset(i, simd_width, count):
-    """Where number 0 of run i stands in blocks of `simd_width` runs, each of them number 0 of all runs, then number 1, …: the
-    others follow at distances of `simd_width`."""
+    """Return the index of number 0 of run i in a block; its other numbers follow at distances of `simd_width`.
+
+    A block holds groups of `simd_width` runs: number 0 of all runs of the group, then number 1, …
+    """
     return i // simd_width * simd_width * count + i % simd_width
 
 
 @inline_kernel
 def load_run(x, j, block, i, simd_width):
-    """Row j of x becomes run i."""
+    """Copy row j of x to run i of the block."""
     o = block_offset(i, simd_width, x.shape[1])
     for k in range(x.shape[1]):
         block[o + simd_width * k] = x[j, k]
@@ -116,7 +126,7 @@ def load_run(x, j, block, i, simd_width):
 
 @inline_kernel
 def store_run(block, i, simd_width, x):
-    """Run i becomes a row x."""
+    """Copy run i of the block to x."""
     o = block_offset(i, simd_width, x.size)
     for k in range(x.size):
         x[k] = block[o + simd_width * k]
@@ -124,7 +134,7 @@ def store_run(block, i, simd_width, x):
 
 @inline_kernel
 def store_state(Q, V, W, i, simd_width, q, v, auxiliary, j):
-    """The state of run i becomes that of run j."""
+    """Copy the state of run i of the blocks to row j of q, v and auxiliary."""
     store_run(Q, i, simd_width, q[j])
     store_run(V, i, simd_width, v[j])
     store_run(W, i, simd_width, auxiliary[j])
@@ -132,7 +142,7 @@ def store_state(Q, V, W, i, simd_width, q, v, auxiliary, j):
 
 @inline_kernel
 def park(rest_q, Q, V, W, i, simd_width):
-    """Run i waits there."""
+    """Set the state of run i to rest_q at rest."""
     o = block_offset(i, simd_width, rest_q.size)
     for k in range(rest_q.size):
         Q[o + simd_width * k] = rest_q[k]
@@ -144,7 +154,7 @@ def park(rest_q, Q, V, W, i, simd_width):
 
 @inline_kernel
 def record_end(j, s, code, end_step, codes):
-    """Note where a run goes wrong for the first time."""
+    """Store step and code of a run at its first code other than RUNNING."""
     if code != RUNNING and end_step[j] < 0:
         end_step[j], codes[j] = s, int64(code)
 
@@ -153,13 +163,17 @@ def record_end(j, s, code, end_step, codes):
        "f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
 def backpropagate_rollouts(step, simd_width, clocks, curves, step_inputs, series, values, q, v, varying, last, d_q, d_v, by_q,
                            by_v, by_series, by_values, by_varying, rest_q, memory, first, until):
-    """The way back of `roll`: from derivatives of a cost by the states of each step to those by what the runs began with.
+    """Propagate derivatives of a cost backwards through the steps of `run_rollouts`.
 
-    step         address, see `codegen.batch_step`; wide: states to a register
-    q, v         (N, S + 1, nq), (N, S + 1, nv): the states of the runs; d_q, d_v: derivatives of the cost by these alone
-    by_q, by_v   (N, nq), (N, nv): by the states at the end, then by the first; by_series (N, S, m), by_values (N, k), by_varying
-                 (N, l): added to
-    scratch      (RUNS_PER_BLOCK (2 (nq + nv + k + l) + 2),) as of `roll`, then that of the line
+    step           address, see `codegen.batch_step`
+    simd_width     states per SIMD register
+    q, v           (N, S + 1, nq), (N, S + 1, nv): states of the runs
+    d_q, d_v       derivatives of the cost with respect to each of these states alone
+    by_q, by_v     (N, nq), (N, nv): in, derivatives with respect to the final state; out, with respect to the initial state
+    by_series      (N, S, m): derivatives with respect to the series
+    by_values      (N, k), by_varying (N, l): derivatives are added
+    rest_q         (nq,) configuration of runs that have ended before step s
+    memory         scratch: RUNS_PER_BLOCK (2 (nq + nv + k + l) + 2) as in `run_rollouts`, then that of generated code
     """
     steps, m, k, l = clocks.shape[0] - 1, step_inputs.size, values.shape[1], varying.shape[1]
     nq, nv = q.shape[2], v.shape[2]
@@ -206,7 +220,7 @@ def backpropagate_rollouts(step, simd_width, clocks, curves, step_inputs, series
                         by_values[j, c] += by_X[o + simd_width * c]
                     for c in range(l):
                         by_varying[j, c] += by_P[p + simd_width * c]
-                else:                                          # a mechanism may be singular where it waits
+                else:                                          # rest_q may be singular: discard its derivatives
                     load_run(by_q, j, by_Q, i, simd_width)
                     load_run(by_v, j, by_V, i, simd_width)
         for i in range(n):
@@ -219,7 +233,7 @@ def backpropagate_rollouts(step, simd_width, clocks, curves, step_inputs, series
 
 @inline_kernel
 def add_run(x, j, block, i, simd_width):
-    """Row j of x is added to run i."""
+    """Add row j of x to run i of the block."""
     o = block_offset(i, simd_width, x.shape[1])
     for k in range(x.shape[1]):
         block[o + simd_width * k] += x[j, k]
