@@ -1,1 +1,1 @@
-"""Control laws of a scenario bound to a model: of joints, elastic joints and task spaces, sampled, and their derivatives."""
+"""Control laws of a scenario, bound to a model: for joints, elastic joints and task space, sampled control, and derivatives."""

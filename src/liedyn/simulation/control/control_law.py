@@ -1,4 +1,4 @@
-"""What the control laws of joints are bound from, and the joints that they drive."""
+"""Data from which control laws of joints are bound, and the joints that a law drives."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,11 +18,12 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 @dataclass(frozen=True, slots=True)
 class LawContext:
-    """What a law is bound from.
+    """Data from which a law is bound.
 
-    compiler     of its signals; it collects warnings
-    passive      whether springs, damping and friction act
-    always, now  (nv,) coordinates that are prescribed in all phases, and in this one
+    compiler  compiler of the law's signals; it collects warnings
+    passive   whether springs, damping and friction act
+    always    (nv,) coordinates that are prescribed in all phases
+    now       (nv,) coordinates that are prescribed in this phase
     """
 
     control: Control
@@ -33,12 +34,15 @@ class LawContext:
     now: Mask
 
 
-# The laws of a run, with those of the law that is bound; `given` holds what is prescribed now.
+# Returns the laws of a run with the bound law added; on input, `given` of the laws is the mask of prescribed coordinates.
 LawBinder = Callable[[LawContext, JointLaws], JointLaws]
 
 
 def controlled_coordinates(context: LawContext) -> Mask:
-    """(nv,) coordinates of the joints that the law drives: `joints` of the law, or all that are not free or prescribed."""
+    """Return the mask (nv,) of coordinates that the law drives: `joints` of the law, or all that are not free or prescribed.
+
+    Raises ScenarioError for a named joint that is free or prescribed, and if no joint is left.
+    """
     model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
     rules = bind_joints(context.control.joints, model)
     for name in rules or model.joint_names:
@@ -54,6 +58,7 @@ def controlled_coordinates(context: LawContext) -> Mask:
 
 
 def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
+    """Return the error for a joint that the law cannot drive."""
     if joint.type == "free":
         return ScenarioError(f"joint {joint.name} is free: no motor acts there", place=place)
     return ScenarioError(f"joint {joint.name} is prescribed, but control drives it", place=place,
@@ -61,6 +66,6 @@ def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
 
 
 def error_gains(control: Control) -> Array:
-    """Of the error and its derivatives, from the poles."""
+    """Return the gains of the error and its derivatives, in ascending order of the derivative, from the poles."""
     poles = control.poles or (-control.bandwidth,) * LAWS[control.law].poles
     return np.poly(poles)[:0:-1].copy()

@@ -1,7 +1,7 @@
-"""The scenario's `control`: a law for the motors of a robot whose joints are all elastic, bound to its model.
+"""The scenario's `control` for the motors of a robot whose joints are all elastic, bound to its model.
 
-An elastic joint is two joints of the robot file about the same axis: that of the motor, with the rotor's inertia as its
-armature, and behind it, across a link without mass, that of the spring, with its stiffness. See
+An elastic joint is two joints of the robot file about the same axis. The first is the joint of the motor, with the inertia of the
+rotor as its armature. It carries a link without mass, and behind that the joint of the spring, with its stiffness. See
 `kernels.simulation.elastic_joint_law`.
 """
 from __future__ import annotations
@@ -25,21 +25,24 @@ from liedyn.simulation.control.control_law import error_gains
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
 
-_AXIS_TOLERANCE = 1e-9   # rad, and lengths of the robot: two axes that are one, since the numbers of a file are printed
-_JUMP = 1e-6             # of the largest value of a derivative in the motion: a jump that small does no harm
-_JUMP_ROUNDING = 1e-13   # of the motion, over powers of the length of its shortest piece: some hundred roundings
+_AXIS_TOLERANCE = 1e-9   # rad, and lengths of the robot: axes that differ by less are equal but for the digits of the file
+_JUMP = 1e-6             # of the largest value of a derivative in the motion: smaller jumps are ignored
+_JUMP_ROUNDING = 1e-13   # of the motion, over powers of the length of its shortest piece: rounding of the pieces
 
 
 @dataclass(frozen=True)
 class Elastic:
-    """An elastic joint: the names of its motor's joint and of its spring's."""
+    """An elastic joint: the name of the motor's joint and that of the spring's joint."""
 
     motor: str
     spring: str
 
 
 def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:      # noqa: B008
-    """The elastic joints of a robot that has no others, in order. Raises ScenarioError, naming the first that is not one."""
+    """Return the elastic joints of a robot in the order of the motors.
+
+    Raises ScenarioError for a robot with constraints, and for the first joint that is not part of an elastic joint.
+    """
     if model.nc:
         raise ScenarioError("control is for robots without loops and couplings", place=place,
                             found=model.constraints[0].name)
@@ -54,7 +57,7 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
 
 
 def _spring_behind(model: Model, joint, place: Place) -> str:
-    """The joint of the spring that the motor at `joint` moves."""
+    """Return the name of the spring's joint behind the motor at `joint`."""
     def not_elastic_error(why: str, hint: str | None = None):
         return ScenarioError(f"control is for robots whose joints are all elastic: joint {joint.name} is not, because "
                              f"{why}", place=place,
@@ -80,7 +83,7 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
     if own.damping or own.friction or own.armature:
         raise not_elastic_error(f"its spring {spring.name} has damping, friction or armature",
                                 f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
-    if rotor.stiffness:                                   # without armature it would be no robot: nothing there has inertia
+    if rotor.stiffness:                                   # a missing armature is an error of the model already
         raise not_elastic_error("it has a spring")
     return spring.name
 
@@ -90,7 +93,7 @@ def _joint_parameters(model: Model, name: str) -> Coordinate:
 
 
 def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
-    """The robot with rigid joints, each under the name of its motor's: without rotors and springs."""
+    """Return the robot with rigid joints, without rotors and springs. Each joint has the name of its motor's joint."""
     robot, of = model.description, {joint.name: joint for joint in model.description.joints}
     spring_of, springs = {joint.motor: of[joint.spring] for joint in joints}, {joint.spring for joint in joints}
     between = {of[joint.motor].child for joint in joints}
@@ -100,19 +103,19 @@ def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
 
 
 def _merge_joints(motor: Joint, spring: Joint) -> Joint:
-    """One joint, moving by the sum of both angles: on a common axis the order does not matter."""
+    """Return one joint that moves by the sum of both angles: on a common axis the order does not matter."""
     T = pose(motor.origin) @ pose(spring.origin)
     origin = Pose(tuple(T[:3, :3].reshape(-1).tolist()), tuple(T[:3, 3].tolist()))
     return replace(spring, name=motor.name, parent=motor.parent, origin=origin, coordinates=(Coordinate(),), place=motor.place)
 
 
 def is_motor_law(control: Control, model: Model) -> bool:
-    """Whether the law is one for the motors of elastic joints. Computed torque is for rigid joints, too."""
+    """Return whether the law drives the motors of elastic joints. Computed torque exists for rigid joints, too."""
     return control.law == "feedback_linearization" or (control.law == "computed_torque" and is_elastic(model))
 
 
 def is_elastic(model: Model) -> bool:
-    """Whether all joints are elastic."""
+    """Return whether all joints are elastic."""
     try:
         return bool(elastic_joints(model))
     except ScenarioError:
@@ -121,10 +124,12 @@ def is_elastic(model: Model) -> bool:
 
 # the law --------------------------------------------------------------------------------------------------------------
 def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, level) -> MotorLaw | None:
-    """Put the desired motions into the table, and warnings about them. level (nv,): what drives each coordinate.
+    """Return the motor law with its desired motions added to the compiler, or None if the scenario has no such law.
 
-    Raises ScenarioError for a robot that the law is not for, for motions that miss a joint or name another, for prescribed
-    joints.
+    Raises ScenarioError for a robot that the law does not support, for motions that omit a joint or name another, and for
+    prescribed joints.
+
+    level  (nv,) level at which each coordinate is driven
     """
     control = scenario.control
     if control is None or not is_motor_law(control, model):
@@ -149,12 +154,13 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
 
 
 def _same_axis(one, other, length: float) -> bool:
-    """Whether two screws [w; v] are the same."""
+    """Return whether two screws [w; v] are equal to rounding of a file. length: length of the robot [m]."""
     apart = np.abs(one - other)
     return bool(apart[:3].max() <= _AXIS_TOLERANCE and apart[3:].max() <= _AXIS_TOLERANCE * (length if other[:3].any() else 1.0))
 
 
 def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
+    """Return the rule of the desired motion of each motor."""
     motors = tuple(joint.motor for joint in joints)
     for rule in control.motion:
         for joint in joints:
@@ -170,7 +176,7 @@ def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
 
 
 def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[LiedynWarning]:
-    """A warning about the first jump of one of the first three derivatives."""
+    """Return a warning about the first jump of one of the first three derivatives, if there is one."""
     least = _min_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:
@@ -189,8 +195,10 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
 
 
 def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
-    """(4,) jumps of the motion and its first three derivatives that count: more than rounding of the pieces, which divides the
-    motion by powers of their length."""
+    """Return (4,) the smallest jumps of the motion and its first three derivatives that count.
+
+    They exceed the rounding of the pieces, which is that of the motion divided by powers of their length.
+    """
     lengths = np.diff(curve.breaks, append=max(duration, curve.breaks[-1]))
     pieces = [np.polynomial.Polynomial(c) for c in curve.coefficients]
     size = np.array([max(abs(piece.deriv(order)(h)) for piece, length in zip(pieces, lengths, strict=True) for h in (0.0, length))
@@ -200,7 +208,11 @@ def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
 
 
 def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stack_size: int) -> MotorLaw:
-    """What the compiled loop needs. signals: of the motions; stack_size: that they need, three floats a jet."""
+    """Return the law for the compiled right-hand side.
+
+    signals     of the desired motions
+    stack_size  of the signals, three floats per jet
+    """
     rigid = rigid_robot(model, tuple(signals))
     order = sorted(signals, key=lambda joint: rigid.v_index(joint.motor).start)
     n = len(order)
@@ -217,7 +229,7 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
 
 
 def start_on_reference(problem: InitialValueProblem, q, v) -> None:
-    """Write the state in which the links move as desired, up to the third derivative."""
+    """Write the state in which the motion of the links matches the desired one up to the third derivative."""
     flag = np.zeros(2)
     if not state_on_reference(problem.law, problem.signals, 0.0, q, v, flag):
         k = int(flag[0])

@@ -24,21 +24,21 @@ from liedyn.simulation.control.task_space_control import Tracking, bind_task_spa
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
-# Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and warnings --------
+# Motors of a scenario, bound to a model ---------------------------------------------------------------------------------
 
-# A motor of gear n turns n times as fast as its joint, omega = n v, and gives it n times its torque. With the largest torque
+# A motor of gear n turns n times as fast as its joint, omega = n v, and applies n times its torque to it. With the maximum torque
 # T(omega) in the direction of omega, the force tau of the joint is limited by
 #
 #     -n T(-n v) <= tau <= n T(n v),
 #
-# T(omega) for omega < 0 being that of a motor that brakes.
+# where T(omega) for omega < 0 is the torque of a braking motor.
 
-_CURVE_TOLERANCE = 1e-9         # relative to the largest torque: the limit is computed in another way
+_CURVE_TOLERANCE = 1e-9         # relative to the maximum force: the simulation computes the limit by another formula
 
 
 @dataclass(frozen=True, eq=False)
 class BoundMotor:
-    """Of the coordinate k."""
+    """The motor of velocity coordinate k."""
 
     k: int
     joint: str
@@ -52,18 +52,21 @@ class BoundMotor:
 
     @property
     def max_force(self) -> float:
-        """The largest force of the joint [N m | N]; infinite without a curve."""
+        """The maximum force of the joint [N m | N]; infinite without a curve."""
         return self.motor.gear * max((torque for _, torque in self.motor.curve), default=np.inf)
 
     def max_force_at(self, v):
-        """The largest force at velocities v of the joint; the lowest one is -max_force_at(-v)."""
+        """Return the maximum force at velocities v of the joint. The minimum force is -max_force_at(-v)."""
         if not self.motor.curve:
             return np.full(np.shape(v), np.inf)
         speeds, torques = np.array(self.motor.curve).T
         return self.motor.gear * np.interp(self.motor.gear * np.asarray(v), speeds, torques)
 
     def limits(self, other_limit: float) -> tuple[Expression, Expression]:
-        """Of the force, expressions of the velocity v of the joint; also: another limit, or infinite."""
+        """Return the maximum and the minimum force as expressions of the velocity v of the joint.
+
+        other_limit: another limit of the force, or infinite.
+        """
         top, bottom = (_piecewise_linear_expression(self.motor, sign) for sign in ("v", "(-v)"))
         if other_limit < np.inf:
             top, bottom = f"min({other_limit!r}, {top})", f"min({other_limit!r}, {bottom})"
@@ -71,7 +74,7 @@ class BoundMotor:
 
 
 def _piecewise_linear_expression(motor: Motor, v: str) -> str:
-    """n T(n v): a sum of max(0, v - knot) with the changes of the slope."""
+    """Return n T(n v) as the text of an expression: a sum of max(0, v - knot) times the change of slope at each knot."""
     n, (speeds, torques) = motor.gear, np.array(motor.curve).T
     slopes = np.concatenate([[0.0], n**2 * np.diff(torques) / np.diff(speeds), [0.0]])
     terms = [f"{float(change)!r}*max(0, {v} - {float(speed / n)!r})"
@@ -80,7 +83,7 @@ def _piecewise_linear_expression(motor: Motor, v: str) -> str:
 
 
 def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
-    """In the order of the model. Raises ScenarioError for joints that have more than one coordinate, or none."""
+    """Return the motors in the order of the model. Raises ScenarioError for named joints that do not have one coordinate."""
     found = []
     for name, rule in bind_joints(scenario.motors, model).items():
         v = model.v_index(name)
@@ -93,7 +96,10 @@ def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
 
 
 def add_rotor_inertias(scenario: Scenario, model):
-    """The model with the inertia of the motors' rotors. Raises ScenarioError where the robot file gives an armature, too."""
+    """Return the model with the rotor inertias of the motors as armatures.
+
+    Raises ScenarioError if the robot file defines an armature, too.
+    """
     rotors = {one.joint: one for one in bind_motors(scenario, model) if one.motor.inertia}
     if not rotors:
         return model
@@ -107,27 +113,30 @@ def add_rotor_inertias(scenario: Scenario, model):
 
 
 def motor_armatures(scenario: Scenario, model) -> dict[str, float]:
-    """Of joints whose motors have rotors with inertia."""
+    """Return the armatures [kg m^2 | kg] of joints whose motors have a rotor inertia."""
     return {one.joint: one.armature for one in bind_motors(scenario, model) if one.motor.inertia}
 
 
 def with_armatures(model, armatures: dict[str, float]):
-    """The model with other armatures of joints of one coordinate."""
+    """Return the model with these armatures of joints of one coordinate, by name."""
     joints = tuple(replace(joint, coordinates=(replace(joint.coordinates[0], armature=armatures[joint.name]),))
                    if joint.name in armatures else joint for joint in model.description.joints)
     return build(replace(model.description, joints=joints))
 
 
 def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, (N,) array) of torque and speed of each motor. tau (N, nv): without the forces of stops."""
+    """Return (name, unit, (N,) array) of torque and speed of each motor. tau (N, nv): without the forces of stops."""
     return [column for one in motors
             for column in ((f"motor.{one.joint}.torque", "N m", tau[:, one.k] / one.motor.gear),
                            (f"motor.{one.joint}.speed", "rad/s", one.motor.gear * v[:, one.k]))]
 
 
 def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> WarningLog:
-    """Where motors are at their curves, and where prescribed motions ask for more than they give, at output times. parts: the
-    segments of the run; stops (N, nv): what stops add to tau."""
+    """Return warnings about motors at their curves, and about prescribed motions that exceed them, at output times.
+
+    segments  of the run
+    stops     (N, nv) part of the recorded tau that stops contribute
+    """
     warnings = WarningLog()
     for one in (motor for motor in motors if motor.motor.curve):
         k, times, place, at, beyond = one.k, [], 0, [], []
@@ -154,7 +163,7 @@ def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> WarningLog
 
 # laws -------------------------------------------------------------------------------------------------------------------
 
-_LIMIT_TOLERANCE = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
+_LIMIT_TOLERANCE = 1e-12        # of the limit: a saturated force equals the limit to the rounding of the sum of its parts
 
 
 # Laws for the motors of elastic joints are in `elastic_joint_control`. CONTRIBUTING.md shows how a law is added.
@@ -164,12 +173,15 @@ LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "t
 
 def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: dict[str, np.ndarray], rules: dict[str, Rule],
               controlled: np.ndarray | None = None, first_order_hold: bool = False) -> JointLaws | None:
-    """drives: what `simulation.input_schedule` knows of each coordinate; rules: what each joint does in this phase; controlled:
-    (nv,) bool, coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its
-    samples, and may go beyond the limits there. None where the scenario has no laws and no limits.
+    """Return the joint laws of a phase, or None if the scenario has no laws and no limits.
 
-    A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
-    have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
+    A law omits joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint does not
+    support, for joints that are prescribed in all phases, and for limits that the robot file does not define.
+
+    actuation         arrays of `simulation.input_schedule` for each coordinate
+    rules             rule of each joint in this phase
+    controlled        (nv,) bool, coordinates on which a sampled controller acts, which limits its torque itself
+    first_order_hold  whether the sampled torque changes between samples, where it may exceed the limits
     """
     control = scenario.control if scenario.control and not is_motor_law(scenario.control, model) else None
     gravity, now, always = _pd_with_gravity(rules, model), actuation["level"] != TORQUE, _always_prescribed(scenario, model)
@@ -203,6 +215,7 @@ def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: di
 
 
 def empty_joint_laws(model, limit, prescribed, gravity) -> JointLaws:
+    """Return joint laws without any law. limit, prescribed, gravity: (nv,), see `JointLaws`."""
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
@@ -212,7 +225,10 @@ def empty_joint_laws(model, limit, prescribed, gravity) -> JointLaws:
 
 
 def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
-    """With two switches of the state for each limit, and two for each integral next to one. places: of the limits."""
+    """Return the laws with two switches of the state for each limit, and two for each integral of a limited coordinate.
+
+    places: locations of the limits in the file, by coordinate.
+    """
     switch, antiwindup_switch, integral = (np.full(len(laws.limit), -1) for _ in range(3))
     for k in sorted(places):
         switch[k] = compiler.reserve_switches(2, f"limit of the force of {compiler.model.v_names[k]}", places[k])
@@ -224,7 +240,7 @@ def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], compile
 
 
 def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler: SignalCompiler) -> JointLaws:
-    """`limit` is then that at the best speed."""
+    """Return the laws with the limits of motors as signals; `limit` is then at most the maximum over all speeds."""
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
     for k, one in motors.items():
         purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {one.joint}")
@@ -234,16 +250,17 @@ def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler:
 
 
 def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
+    """Return the mask (nv,) of joints with a pd law with `gravity`."""
     return joint_mask([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
 
 
 def _without_torque(actuation: dict[str, np.ndarray], compiler: SignalCompiler) -> np.ndarray:
-    """(nv,) coordinates without a torque of the schedule."""
+    """Return the mask (nv,) of coordinates without a torque of the schedule."""
     return (actuation["target"] < 0) & (actuation["signal"] == compiler.add_program(0.0, SignalPurpose("no torque")))
 
 
 def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
-    """(nv,) coordinates that are prescribed in all phases."""
+    """Return the mask (nv,) of coordinates that are prescribed in all phases."""
     phases = [phase_rules(scenario, model, name) for name in [phase.name for phase in scenario.phases] or [None]]
     return joint_mask([name for name in model.joint_names
                        if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
@@ -251,7 +268,7 @@ def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
 
 # limits ---------------------------------------------------------------------------------------------------------------
 def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
-    """(nv,) limits, infinite where there is none, and the places of the others."""
+    """Return the limits (nv,), infinite if there is none, and the locations of the finite ones, by coordinate."""
     limit, places = np.full(model.nv, np.inf), {}
     for name, rule in bind_joints(scenario.saturate, model).items():
         joint, named = model.joint(name), rule.pattern == name
@@ -272,13 +289,16 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
 
 
 def saturation_warnings(segments, model, stops=None) -> WarningLog:
-    """Which forces were at their limits at output times. parts: the segments of the run; stops (N, nv): what stops add to
-    them."""
+    """Return warnings about forces at their limits at output times.
+
+    segments  of the run
+    stops     (N, nv) part of the recorded tau that stops contribute
+    """
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
     least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
     for segment in segments:
         limit, record, place = _problem_limits(segment.problem, none), segment.record, place + len(segment.record.t)
-        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # `motors` tells of those
+        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # see `motor_warnings` for curves
             driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
             at = np.abs(driven) >= limit[k] * (1 - _LIMIT_TOLERANCE)
             if at.any() and not count[k]:
@@ -304,7 +324,10 @@ def _has_curve(problem):
 
 
 def force_limits(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """(nv,) the lowest and the highest joint force at a state [N m | N]. limit (nv,): where no motor limits it."""
+    """Return the minimum and the maximum joint forces (nv,) at a state [N m | N].
+
+    limit: (nv,) limits of coordinates without a motor curve.
+    """
     bottom, top, laws = -limit, limit.copy(), problem.joint_laws
     for k in np.flatnonzero(_has_curve(problem)):
         bottom[k], top[k] = (read_signal(problem.signals, one[k], t, q, v)[0] for one in (laws.bottom, laws.top))
@@ -313,18 +336,20 @@ def force_limits(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray
 
 # tracking -------------------------------------------------------------------------------------------------------------
 def compute_tracking(problem, t, q, final: bool = True) -> Tracking | None:
-    """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
-    motions."""
+    """Return the desired motions and those of the joints at output times, or None if there are no desired motions.
+
+    final: whether the last time is the end of the run.
+    """
     model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(t)
     if final:
-        t[-1] = np.nextafter(t[-1], -np.inf)                   # the last instant belongs to what came before it
+        t[-1] = np.nextafter(t[-1], -np.inf)                   # the end of the run belongs to the interval before it
     problem = problem if sampled is None else sampled.law
     laws = problem.joint_laws
     if laws is not None and laws.task is not None:
         return task_tracking(problem, laws.task, t, q)
     if law is not None:
         k, signal, link = law.motor, law.signal, q[:, law.motor] + q[:, law.spring]
-    else:                                                      # also of joints that are prescribed or locked in between
+    else:                                                      # includes joints that are prescribed or locked in some phases
         signal = sampled.references if sampled and sampled.is_whole_run else np.zeros(0) if laws is None else laws.signal
         k = np.flatnonzero(signal >= 0)
         signal, link = signal[k], q[:, problem.schedule.q_of_v[k]]

@@ -1,4 +1,4 @@
-"""What a scenario's laws answer to a small change of the state: derivatives of its signals and of its external wrenches.
+"""Derivatives of the signals, joint forces and external wrenches of a scenario with respect to the state.
 
 A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
 """
@@ -40,19 +40,18 @@ from liedyn.simulation.control.rigid_joint_laws import (
 )
 from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
-# signal slopes ----------------------------------------------------------------------------------------------------------
+# Derivatives of signals -------------------------------------------------------------------------------------------------
 
-# What signals, and time derivatives of the targets of pd laws, answer to a small change x = [dq; dv] of the state, exactly.
-#
-# Of f(t, s) with numbers s of the state, and of its derivative f' = f_t + sum_j f_j s_j' where a target reads the state,
+# Exact derivatives of signals, and of the time derivatives of the targets of pd laws, with respect to the state. For a signal
+# f(t, s) of numbers s of the state, and its time derivative f' = f_t + sum_j f_j s_j',
 #
 #     df = sum_j f_j ds_j        df' = sum_j (D^2 f(u, e_j) ds_j + f_j ds_j'),        u = (1, s'),
 #
-# where f_j = Df(e_j) and D^2 f(u, e) = (D^2 f(u + e, u + e) - D^2 f(u - e, u - e)) / 4 come from the jets of the program along
+# where f_j = Df(e_j) and D^2 f(u, e) = (D^2 f(u + e, u + e) - D^2 f(u - e, u - e)) / 4 are from jets of the program along
 # straight lines.
 
 def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
-    """(2 nv,) derivative of signal k by the state. Raises ComputationError where there is none."""
+    """Return (2 nv,) the derivative of signal k with respect to the state. Raises ComputationError where it does not exist."""
     model, words = problem.model, signal_instructions(problem.signals, k)
     read = [int(word) for word in np.unique(words[np.isin(words & 255, STATE_OPERATIONS)])]
     if not read:
@@ -77,7 +76,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
 
 
 def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
-    """(2 nv,) derivative by the state of the time derivative of signal k, a target."""
+    """Return (2 nv,) the derivative of the time derivative of signal k, a target, with respect to the state."""
     model, words, out = problem.model, signal_instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
     moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
     if not moving:
@@ -94,7 +93,7 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
 
 
 def _moving_value(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndarray]:
-    """Of a moving number its rate, and the derivatives of both by the state."""
+    """Return the rate of a number that moves with the state, and the gradients of the number and of its rate."""
     i, unit = word >> 8, np.eye(2 * model.nv)
     if word & 255 == MOVING_Q:
         return v[i // RATE], unit[i // RATE], unit[model.nv + i // RATE]
@@ -102,14 +101,20 @@ def _moving_value(model, signals, word: int, q, v) -> tuple[float, np.ndarray, n
 
 
 def state_value(signals, word: int, q, v) -> float:
-    """The number of the state that an instruction reads."""
+    """Return the number of the state that an instruction reads."""
     operation, i = word & 255, word >> 8
     return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]
 
 
 def program_jet(signals, words, values: dict[int, float], value_rates, time_rate: float, t: float,
                 curvatures=None) -> tuple[float, float, float]:
-    """Jet of the program where its numbers move on straight lines, or with second derivatives `curvatures` on parabolas."""
+    """Return the jet of a program whose inputs move on straight lines, or on parabolas with second derivatives `curvatures`.
+
+    words        instructions of the program
+    values       value of each instruction that reads the state
+    value_rates  their rates
+    time_rate    rate of t
+    """
     curvatures = np.zeros(len(values)) if curvatures is None else curvatures
     motions, code, literals = dict(zip(values, zip(value_rates, curvatures, strict=True),
                                        strict=True)), [], list(signals.literals)
@@ -129,12 +134,15 @@ def program_jet(signals, words, values: dict[int, float], value_rates, time_rate
     return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
 
 
-# Jacobians of the control laws of joints with respect to the state, exactly; not in task space ------------------------
+# Exact Jacobians of the control laws of joints with respect to the state, except task space -----------------------------
 
 def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
-    """out (nv, 2 nv), the derivative of the schedule's joint forces, with that of the joint laws, and that of its limit
-    where a force is there. integral (nv,): of pid laws, None: zero. Raises ComputationError where the scenario cannot be
-    evaluated."""
+    """Return the derivative (nv, 2 nv) of joint forces with the joint laws added to `out`, that of the schedule's forces.
+
+    For a force at its limit, it is the derivative of the limit. Raises ComputationError if the scenario cannot be evaluated.
+
+    integral: (nv,) integrals of pid laws, None: zero.
+    """
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
     if laws.active_laws[COMPUTED] or (laws.limit < np.inf).any():
@@ -154,33 +162,38 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
 
 
 def saturated_forces(problem, t: float, q, v, integral=None):
-    """The problem's laws evaluated, (nv,) bool whether a force is at a limit, and at the highest."""
-    here = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # laws know nothing of stops
+    """Return the evaluated laws, and (nv,) bool whether a force is at a limit, and whether at its maximum."""
+    here = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
     bottom, top = force_limits(problem, problem.joint_laws.limit, t, q, v)
     return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
 
 
 def _limit_jacobian(problem, t: float, q, v, high) -> np.ndarray:
-    """(nv, 2 nv) derivative of the limits of joint forces, of the highest force where `high`; zero but for those of motors."""
+    """Return the derivative (nv, 2 nv) of the limits of joint forces: of the maximum where `high`, else of the minimum.
+
+    Only limits of motors depend on the state.
+    """
     laws, out = problem.joint_laws, np.zeros((len(high), 2 * len(high)))
     for k in np.flatnonzero(laws.top >= 0):
         out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)
     return out
 
 
-# feedback ---------------------------------------------------------------------------------------------------------------
+# Jacobians of all forces ------------------------------------------------------------------------------------------------
 
-_STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
+_STEP = 0.1              # rad, rad/s: first step of extrapolated differences
 
 
 def law_jacobians(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """`joint_force_jacobian` and `wrench_force_jacobian`."""
+    """Return `joint_force_jacobian` and `wrench_force_jacobian`."""
     return joint_force_jacobian(problem, t, q, v), wrench_force_jacobian(problem, t, q, v)
 
 
 def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
-    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
-    prescribed. integral (nv,): of pid laws, None: zero."""
+    """Return the derivative (nv, 2 nv) of the joint forces of torque signals, pd laws, `control` and stops.
+
+    It is zero for prescribed coordinates. integral: (nv,) integrals of pid laws, None: zero.
+    """
     schedule, nv = problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv))
     for k in np.flatnonzero(schedule.level == TORQUE):
@@ -203,8 +216,10 @@ def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
 
 
 def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarray:
-    """(driven, 2 nv) derivative of joint forces where `elastic_joint_law` or `task_space_law` acts, by extrapolated differences:
-    good to ten digits."""
+    """Return the derivative (driven, 2 nv) of joint forces of `elastic_joint_law` or `task_space_law`.
+
+    Extrapolated differences are accurate to ten digits.
+    """
     nv, rhs = problem.model.nv, RightHandSide(problem, problem.signals)
 
     def along(x):
@@ -214,9 +229,11 @@ def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarra
 
 
 def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F and of contacts, less what it
-    would be if each F stood still in its link's frame: by their signals, by the turning of the link against the world's
-    axes, and by the law of contact."""
+    """Return the derivative (nv, 2 nv) of the generalized force sum J^T F of external wrenches F and contacts, at constant J.
+
+    It contains the derivatives of their signals, of the rotation of links relative to world axes, and of the contact law. It
+    omits the change of J^T with each F constant in the frame of its link.
+    """
     model, schedule, nv = problem.model, problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv)) if problem.contacts is None else contact_jacobian(model, problem.contacts, q, v)
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
@@ -228,7 +245,7 @@ def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
             back = link_pose(model, q, link)[:3, :3].T
             m, f = back @ F[:3], back @ F[3:]
             F = np.r_[m + np.cross(point[j], f), f]
-            # d(R^T f) = (R^T f) x w where the link turns by w
+            # d(R^T f) = (R^T f) x w for a rotation of the link by w
             turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
             x = read_signal(with_measured_values(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
             dF[:, :nv] = x * turned @ J[:3]
@@ -237,7 +254,7 @@ def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
 
 
 def friction_warnings(model, v) -> list[LiedynWarning]:
-    """Says where Coulomb friction, which is smoothed about rest, acts as a strong damper."""
+    """Return a warning if Coulomb friction, which is smoothed about rest, acts as a strong damper."""
     slow = []
     for joint in model.description.joints:
         if joint.name in model.joint_names and joint.coordinates:

@@ -1,5 +1,4 @@
-"""The laws `gravity_compensation`, `state_feedback` and `computed_torque` for rigid joints: what each sets in the laws of a run,
-and the derivative of its forces."""
+"""The laws `gravity_compensation`, `state_feedback` and `computed_torque` for rigid joints, and derivatives of their forces."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -17,18 +16,19 @@ from liedyn.model.model import Model
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
 
-# of the largest force there, or of the weight and its moment about the robot's length: people round
+# of the largest force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
 
 
 # gravity compensation ---------------------------------------------------------------------------------------------------
 
 def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws:
+    """Return the laws with gravity compensation for the coordinates that the law drives."""
     return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.now))
 
 
 def gravity_compensation_jacobian(model: Model, q: Array) -> Array:
-    """(nv, nv) derivative of the gravity force by q."""
+    """Return the derivative (nv, nv) of the gravity force with respect to q."""
     rest = np.zeros(model.nv)
     return inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
 
@@ -36,7 +36,11 @@ def gravity_compensation_jacobian(model: Model, q: Array) -> Array:
 # state feedback ---------------------------------------------------------------------------------------------------------
 
 def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
-    """Raises ScenarioError for a gain that does not fit the robot. Warns of a setpoint that the law's forces do not hold."""
+    """Return the laws with the state feedback of the scenario.
+
+    Raises ScenarioError for a gain that does not fit the robot. Warns of a setpoint that is not an equilibrium with the law's
+    forces.
+    """
     control, model = context.control, context.model
     gain, rows = _ordered_gain(context)
     if gain.shape != (len(rows), 2 * model.nv):
@@ -61,7 +65,10 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
 
 def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Array, setpoint: tuple[Array, Array],
                   force: Array) -> JointLaws:
-    """The laws with tau = force - gain [q (-) q_0; v - v_0] for the coordinates `rows` that are not prescribed now."""
+    """Return the laws with tau = force - gain [q (-) q_0; v - v_0] for the coordinates `rows` that are not prescribed now.
+
+    force: (rows,) joint forces at the setpoint.
+    """
     row = np.full(context.model.nv, -1)
     row[rows] = np.arange(len(rows))
     return laws._replace(row=np.where(context.now, -1, row), gain=gain.reshape(-1), setpoint_q=setpoint[0],
@@ -69,7 +76,7 @@ def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Ar
 
 
 def setpoint_of(context: LawContext) -> tuple[Array, Array]:
-    """q and v of the law's setpoint."""
+    """Return q and v of the setpoint of the law."""
     control, model = context.control, context.model
     q, v = model.neutral(), np.zeros(model.nv)
     rules = write_values(q, control.setpoint_q, model, model.q_index)
@@ -79,7 +86,7 @@ def setpoint_of(context: LawContext) -> tuple[Array, Array]:
 
 
 def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
-    """The gain with a column for each deviation, and the coordinates of its rows."""
+    """Return the gain with one column for each deviation, and the coordinates of its rows."""
     control, model, mask = context.control, context.model, controlled_coordinates(context)
     if control.rows:
         return _named_gain(context, mask)
@@ -92,6 +99,7 @@ def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
 
 
 def _named_gain(context: LawContext, mask) -> tuple[Array, Integers]:
+    """Return the same for a gain whose rows and columns are named. mask: (nv,) coordinates that the law drives."""
     control, model = context.control, context.model
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     full = np.zeros((len(control.rows), 2 * model.nv))
@@ -109,7 +117,7 @@ def _named_gain(context: LawContext, mask) -> tuple[Array, Integers]:
 
 
 def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:
-    """(rows, 2 nv) derivative of the deviation times the gain, which the forces contain with the sign -."""
+    """Return the derivative (rows, 2 nv) of the gain times the deviation, which the forces contain with a minus sign."""
     gain = laws.gain.reshape(-1, 2 * model.nv)
     return np.hstack([gain[:, :model.nv] @ d_difference(model, laws.setpoint_q, q)[1], gain[:, model.nv:]])
 
@@ -117,6 +125,7 @@ def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:
 # computed torque --------------------------------------------------------------------------------------------------------
 
 def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
+    """Return the laws with computed torque for the joints that have a desired motion."""
     control, model, compiler, prescribed = context.control, context.model, context.compiler, context.always
     for rule in control.motion:
         if rule.pattern in model.joint_names:
@@ -140,7 +149,11 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
 
 
 def computed_torque_jacobian(problem, t: float, q, v, here, others) -> Array:
-    """(nv, 2 nv) derivative of the forces that computed torque computes; others: of the forces of coordinates not driven."""
+    """Return the derivative (nv, 2 nv) of the forces that computed torque computes.
+
+    here    evaluated state
+    others  (nv, 2 nv) derivative of the forces of coordinates that the law does not drive
+    """
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
     inputs[laws.given] = 0.0

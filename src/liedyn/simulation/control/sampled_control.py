@@ -1,14 +1,14 @@
-"""A controller that acts at sample times t_k = k T: it measures, computes torques by its laws, and holds them.
+"""A controller that acts at sample times t_k = k T: it measures the state, computes torques by its laws, and holds them.
 
     q_m, v_m = round(q / r_q) r_q, round(v / r_v) r_v        encoders of resolution r
-    tau_k = law(t_k, q_m, v_m) + z_k + f(t_k, q_m, v_m)      z: sum of a pid law, f: a function of the user
+    tau_k = law(t_k, q_m, v_m) + z_k + f(t_k, q_m, v_m)      z: integral of a pid law, f: a function of the user
     u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay; u_0 from the start
-    z_(k+1) = z_k + k_i T (target - q_m)                     but not where u_k is at its limit and the sum would continue growing
+    z_(k+1) = z_k + k_i T (target - q_m)                     unless u_k is at its limit and the integral would grow further
 
-A first-order hold puts out u_k + (u_k - u_(k-1)) (t - t_k - delay) / T instead; u_0, and the first torque of a joint that had no
-law at the sample before, is constant.
-The last condition keeps the integral from winding up: conditional integration (Astrom, Hagglund, Advanced PID Control, 2006,
-3.5).
+With a first-order hold, the output is u_k + (u_k - u_(k-1)) (t - t_k - delay) / T instead. It is constant for u_0, and for the
+first torque of a joint that had no law at the previous sample.
+
+The condition for z prevents windup of the integral: conditional integration (Astrom, Hagglund, Advanced PID Control, 2006, 3.5).
 """
 from __future__ import annotations
 
@@ -35,25 +35,29 @@ _EPS = np.finfo(float).eps
 
 
 class SampledController:
-    """Of one run, through all its segments. next_time: when it acts next [s]; torque, slope: (nv,) that it holds, from `since` on
-    and a second [N m/s | N/s]."""
+    """State of the sampled controller of one run, through all its segments.
+
+    next_time      time of its next action [s]
+    torque, slope  (nv,) present torque is torque + slope (t - since) [N m | N, per s]
+    """
 
     def __init__(self, sampling: Sampling, model):
         self.sampling, self.model = sampling, model
-        self.samples = 0                                       # taken so far
-        self.since, self.torque, self.slope = 0.0, np.zeros(model.nv), np.zeros(model.nv)          # what acts
+        self.samples = 0                                       # number of samples
+        self.since, self.torque, self.slope = 0.0, np.zeros(model.nv), np.zeros(model.nv)          # present torque
         self.before, self.had_law = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)             # at the last sample
         self.integral = np.zeros(model.nv)
-        self.waiting: deque[tuple[float, np.ndarray, np.ndarray]] = deque()         # what will: time, torque, slope
+        self.waiting: deque[tuple[float, np.ndarray, np.ndarray]] = deque()         # delayed: time, torque, slope
         self._law: _Law | None = None
 
     @property
     def next_time(self) -> float:
+        """Time of the next sample, or of the next delayed torque [s]."""
         sample = self.sampling.time(self.samples)
         return min(sample, self.waiting[0][0]) if self.waiting else sample
 
     def update(self, problem: InitialValueProblem, t: float, q0, y) -> None:
-        """What is due at t, where the state is q0 (+) y. Raises ComputationError."""
+        """Take the samples and apply the delayed torques that are due at t. The state is q0 (+) y. Raises ComputationError."""
         while self.next_time - t <= SAME_TIME_SPACINGS * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
                 self.since, self.torque, self.slope = self.waiting.popleft()
@@ -67,25 +71,27 @@ class SampledController:
             self.samples += 1
 
     def state_dict(self) -> dict:
-        """All that its further work depends on, but for what a function of the user keeps."""
+        """Return the state of the controller, except that of a function of the user."""
         times, torques, slopes = zip(*self.waiting, strict=True) if self.waiting else ((), (), ())
         arrays = {name: getattr(self, name) for name in ("torque", "slope", "before", "had_law", "integral")}
         return arrays | {"samples": self.samples, "since": self.since,
                          "waiting": {"times": list(times), "torques": np.array(torques), "slopes": np.array(slopes)}}
 
     def load_state_dict(self, state: dict) -> None:
+        """Restore a state that `state_dict` returned."""
         for name in ("torque", "slope", "before", "had_law", "integral"):
             setattr(self, name, np.array(state[name]))
         self.samples, self.since, waiting = state["samples"], state["since"], state["waiting"]
         self.waiting = deque(zip(waiting["times"], waiting["torques"], waiting["slopes"], strict=True))
 
     def _slope(self, torque, has_law) -> np.ndarray:
-        """Of the line through the torques of the last two samples."""
+        """Return the slope of the line through the torques of the last two samples."""
         slope = np.where(self.had_law & (self.sampling.hold == "first"), (torque - self.before) / self.sampling.interval, 0.0)
         self.before, self.had_law = torque, has_law
         return slope
 
     def _sample(self, problem: InitialValueProblem, t: float, q0, y) -> np.ndarray:
+        """Return the quantized and limited torques (nv,) of a sample, and advance the integrals."""
         sampled = problem.sampled
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
@@ -105,7 +111,7 @@ class SampledController:
         return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
 
     def _user_torque(self, t: float, q, v) -> np.ndarray:
-        """Torques by the user's function."""
+        """Return the torques (nv,) of the user's function."""
         where = f"the controller, called at t = {t:.9g} s,"
         try:
             given = self.sampling.function(t, q.copy(), v.copy())
@@ -126,21 +132,21 @@ class SampledController:
 
 
 class _Law:
-    """What the laws of one phase ask for."""
+    """Evaluation of the laws of one phase."""
 
     def __init__(self, sampled):
         law = sampled.law
         self.sampled, self.problem, self.q_of_v, self.integral = sampled, law, law.schedule.q_of_v, law.schedule.integral
         self.rhs, self.work = RightHandSide(law, law.signals), law.workspace()
         self.rates = np.zeros((2, law.size))
-        measured = (law.schedule.level == TORQUE) & (self.q_of_v >= 0)       # what is prescribed is known
+        measured = (law.schedule.level == TORQUE) & (self.q_of_v >= 0)       # prescribed coordinates are not measured
         self.q_resolution, self.v_resolution = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
         self.measured, self.is_quantized = np.flatnonzero(self.q_resolution), bool(self.q_resolution.any()
                                                                                    or self.v_resolution.any())
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
     def evaluate(self, t: float, q0, y, integral) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is measured of q and v, and the torque (nv,). integral (nv,): of pid laws."""
+        """Return the measured q and v, and the torque (nv,). integral: (nv,) integrals of pid laws."""
         nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
         if self.is_quantized:
@@ -151,12 +157,12 @@ class _Law:
 
     def _evaluate(self, t: float, q0, y) -> None:
         code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)
-        if code == BAD_SIGNAL:                                 # other trouble is the motion's, too
+        if code == BAD_SIGNAL:                                 # the simulation of the motion reports other failures
             raise failure(self.problem, code, t, self.work, self.rhs.constraints)
 
 
 def _quantize(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
-    """To multiples of the resolution; unchanged where that is 0, or less than the spacing of the number."""
+    """Return x rounded to multiples of the resolution, or x where that is 0 or less than the spacing of floats."""
     if not resolution.any():
         return x
     with np.errstate(all="ignore"):
@@ -164,6 +170,7 @@ def _quantize(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
 
 
 def _torque_array(given, n: int, what: str) -> np.ndarray:
+    """Return the torques (n,) of a user's function, or raise ComputationError. what: beginning of the message."""
     if given is None:
         raise ComputationError(f"{what}; it returned None")
     try:
@@ -177,22 +184,23 @@ def _torque_array(given, n: int, what: str) -> np.ndarray:
 
 # sampled laws -----------------------------------------------------------------------------------------------------------
 
-# Laws of a sampled controller, bound to a model: what it computes at a sample, and where its torque acts until the next.
-#
-# Two problems are made of a scenario: that of the motion, in which the laws' torques are constants, and that of the laws, which
-# are continuous in it. The controller evaluates the second at its samples and writes the torques into the first.
+# A scenario with sampling becomes two problems: that of the motion, in which the torques of the laws are constants or straight
+# lines, and that of the laws, as if they were continuous. The controller evaluates the second at its samples and writes the
+# torques into the first.
 
 _ZERO_TORQUE = Torque(Constant(0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class SampledLaws:
-    """law        the problem whose torques at a state are those that the controller asks for, but for limits
-    controlled    (nv,) bool: coordinates that it acts on
-    signal        (nv,) int64: of the problem of the motion, its torques: constants, or straight lines; -1: none
-    limit         (nv,) of the torque [N m | N]
-    resolution    of q, v and tau, each (nv,); 0: exact
-    is_whole_run  whether the laws are those of the whole run, without other phases
+    """Laws of a sampled controller, bound to a model.
+
+    law            problem whose torques at a state are those of the controller before limits
+    controlled     (nv,) bool: coordinates on which the controller acts
+    signal         (nv,) int64: signals of its torques in the problem of the motion, constants or straight lines; -1: none
+    limit          (nv,) of the torque [N m | N]
+    resolution     of q, v and tau, each (nv,); 0: exact
+    is_whole_run   whether the laws hold for the whole run, without phases
     """
 
     law: InitialValueProblem
@@ -203,24 +211,27 @@ class SampledLaws:
     is_whole_run: bool
 
     def restarted_at(self, start_times: Mapping[str, float]) -> SampledLaws:
-        """As `InitialValueProblem.restarted_at`."""
+        """Return the laws with other start times of clocks, as `InitialValueProblem.restarted_at`."""
         return replace(self, law=self.law.restarted_at(start_times))
 
     @property
     def targets(self) -> np.ndarray:
-        """(nv,) signals of the desired motions of pd, pid and computed torque, -1: none."""
+        """(nv,) signals of the desired motions of pd, pid and computed torque; -1: none."""
         target, laws = self.law.schedule.target, self.law.joint_laws
         return target if laws is None else np.maximum(target, laws.signal)
 
     @property
     def references(self) -> np.ndarray:
-        """The same, where they are functions of time."""
+        """(nv,) the same for desired motions that are functions of time; else -1."""
         return np.array([k if k >= 0 and not reads_state(self.law.signals, k) else -1 for k in self.targets])
 
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
                     initial: bool):
-    """As `compile_schedule` with these arguments, which it is given, since it calls this."""
+    """Return the problem of the motion with its `SampledLaws`, names of contacts, and warnings.
+
+    The other arguments are those of `compile_schedule`, a parameter because it calls this function.
+    """
     sampling, control = scenario.sampling, scenario.control
     if control is not None and is_motor_law(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
@@ -230,7 +241,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
                             expected="compliant stops, limits: stop")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
-    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
+    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # laws may read their times
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
     controlled = _controlled_mask(law.joint_laws, model) | joint_mask(feedback, model)
@@ -238,7 +249,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
         controlled |= np.asarray(law.schedule.level == TORQUE)
     added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
              if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
-    if added:                                                  # torques of the schedule act continuously
+    if added:                                                  # torques of the schedule act continuously, not through the law
         other = compile_schedule(of_law, model, rules | added, initial=False).problem
         law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
@@ -259,17 +270,17 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
 
 
 def reads_state(signals, k: int) -> bool:
-    """Whether signal k is more than a function of time."""
+    """Return whether signal k depends on more than time."""
     return bool(np.isin(signal_instructions(signals, k) & 255, STATE_OPERATIONS).any())
 
 
 def _controlled_mask(laws, model) -> np.ndarray:
-    """(nv,) coordinates on which `control` acts, or gravity of a pd law."""
+    """Return the mask (nv,) of coordinates on which `control` acts, or gravity of a pd law."""
     return np.zeros(model.nv, dtype=bool) if laws is None else laws.gravity | (laws.row >= 0) | laws.driven
 
 
 def _resolutions(sampling: Sampling, model) -> tuple[np.ndarray, ...]:
-    """Of joints of one coordinate where positions and velocities are measured: encoders."""
+    """Return the resolutions (nv,) of each measured quantity; positions and velocities only of joints with one coordinate."""
     found = []
     for key in MEASURED:
         values = np.zeros(model.nv)

@@ -1,4 +1,7 @@
-"""The scenario's `control: {law: task_space}`, bound to a model: see `kernels.simulation.task_space_law`."""
+"""The scenario's `control: {law: task_space}`, bound to a model, and the tracking error of control laws.
+
+See `kernels.simulation.task_space_law`.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -23,15 +26,17 @@ from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
-# How well the joints or links of a robot under `control` followed -------------------------------------------------------
+# Tracking of joints and links under `control` ---------------------------------------------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class Tracking(Immutable):
-    """By joint, an elastic one under the name of its motor's joint; in task space by axis of the link, and the angle between its
-    orientation and that of its target.
+    """Motion of joints or of a link next to the desired motion.
+
+    Columns are joints, elastic ones under the name of the motor's joint. In task space, they are the axes of the link, and the
+    angle between its orientation and that of its target.
 
     link       (N, n) positions of joints, or of the link [rad | m]
-    reference  (N, n) what was desired
+    reference  (N, n) desired positions
     """
 
     names: tuple[str, ...]
@@ -52,7 +57,7 @@ class Tracking(Immutable):
 
 
 def signal_values(problem, signal_indices, t) -> np.ndarray:
-    """(N, n) of signals `signal_indices`, functions of time, at the times t (N,)."""
+    """Return (N, n) the values of signals `signal_indices`, functions of time, at the times t (N,)."""
     out, stack = np.zeros((len(t), len(signal_indices))), np.zeros(problem.stack_size)
     read_values(problem.signals, np.array(signal_indices, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
     return out
@@ -60,6 +65,7 @@ def signal_values(problem, signal_indices, t) -> np.ndarray:
 
 @kernel
 def read_values(signals, signal_indices, t, q, v, stack, out):
+    """Write the values of signals at the times t (N,) to out (N, n)."""
     for i in range(t.size):
         for j in range(signal_indices.size):
             out[i, j] = evaluate_signal(signals, signal_indices[j], t[i], q, v, stack)[0]
@@ -68,17 +74,20 @@ def read_values(signals, signal_indices, t, q, v, stack, out):
 # task space -------------------------------------------------------------------------------------------------------------
 
 _ROTATION, _TRANSLATION = (0, 1, 2), (3, 4, 5)
-_MOBILITY_TOLERANCE = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
+_MOBILITY_TOLERANCE = 1e-12         # of the scaled mean mobility over a run: below, no joint moves the link in that direction
 
 
 def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
+    """Return the laws with the task-space law, which drives all coordinates that are not prescribed now."""
     return laws._replace(driven=~context.now, given=laws.all.copy(), gains=error_gains(context.control),
                          task=_bind_task(context.control, context.model, context.compiler, context.now))
 
 
 def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) -> Task:
-    """prescribed (nv,): now; the law drives all other coordinates. Raises ScenarioError for a robot with a joint that has no
-    motor, and for a link that the law cannot move."""
+    """Return the task of the law; prescribed (nv,): coordinates that are prescribed now.
+
+    Raises ScenarioError for a robot with a joint without motor, and for a link that the law cannot move.
+    """
     for joint in model.joints:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
@@ -102,18 +111,20 @@ def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) ->
 
 
 def _controls_rotation(control: Control) -> bool:
+    """Return whether the target has an orientation."""
     target = control.target
     return bool(target.rpy) if isinstance(target, Motion) else any(one.rpy or one.quaternion for one in target.points)
 
 
 def _controls_position(control: Control) -> bool:
+    """Return whether the target has a position."""
     target = control.target
     return bool(target.xyz) if isinstance(target,
                                           Motion) else any(one.xyz for one in target.points) or not _controls_rotation(control)
 
 
 def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
-    """(nv,) positions, and where they are given."""
+    """Return the positions (nv,) of the posture, and the mask of the joints that have one."""
     q, posture, kept = model.neutral(), np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     rules = write_values(q, control.posture, model, model.q_index)
     for name, rule in rules.items():
@@ -126,7 +137,7 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
 
 # after a run ----------------------------------------------------------------------------------------------------------
 def task_tracking(problem, task: Task, t, q) -> Tracking:
-    """Position of the point and of its target, by axis; and the angle between both orientations."""
+    """Return the position of the point and of its target, by axis, and the angle between both orientations."""
     name, names, units, link, reference = problem.model.link_names[task.link[0]], [], [], [], []
     T, p = link_pose(problem.model, q, name), signal_values(problem, task.poses.signal[:3], t)
     if 3 in task.rows:
@@ -140,6 +151,7 @@ def task_tracking(problem, task: Task, t, q) -> Tracking:
 
 
 def _orientation(problem, task: Task, t) -> Rotation:
+    """Return the orientations of the target at the times t (N,)."""
     x = signal_values(problem, task.poses.signal[3:6], t)
     if not task.poses.uses_rotation_vector[0]:
         return Rotation.from_euler("xyz", x)
@@ -147,7 +159,7 @@ def _orientation(problem, task: Task, t) -> Rotation:
 
 
 def task_space_warnings(segments) -> list[LiedynWarning]:
-    """Where the link is close to a singular configuration, at output times."""
+    """Return a warning if the link is close to a singular configuration at output times."""
     least, name = [np.zeros(0)], ""
     for segment in segments:
         problem, rows = segment.problem if segment.problem.sampled is None else segment.problem.sampled.law, segment.record.q
@@ -166,15 +178,17 @@ def task_space_warnings(segments) -> list[LiedynWarning]:
 
 
 def smallest_mobility(model, task: Task, q) -> np.ndarray:
-    """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_space_law`), without those of directions in which no joint
-    moves the link: in a world where they do not turn."""
+    """Return (N,) the minimum eigenvalue of the scaled J M^-1 J^T (see `task_space_law`).
+
+    Directions in which no joint moves the link are omitted; they must be fixed in the world.
+    """
     A = _scaled_mobility(model, task, q)
     unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _MOBILITY_TOLERANCE if len(A) else np.zeros(0, dtype=bool)
     return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
 
 
 def _scaled_mobility(model, task: Task, q) -> np.ndarray:
-    """(N, m, m) as in the kernel."""
+    """Return the scaled J M^-1 J^T (N, m, m), as in the kernel."""
     name, free = model.link_names[task.link[0]], ~task.fixed
     J, T = jacobian(model, q, name, frame="local_world_aligned"), link_pose(model, q, name)
     arm = np.einsum("nij,j->ni", T[:, :3, :3], task.point)
