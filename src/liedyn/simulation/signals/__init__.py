@@ -1,1 +1,1 @@
-"""Signals of a scenario: text and curves into arrays for compiled code."""
+"""Signals of a scenario: compilation of expressions and curves into arrays for the kernels."""

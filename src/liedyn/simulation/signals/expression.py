@@ -1,8 +1,8 @@
 """Expressions of a scenario: text -> checked postfix program, see `io.expression_parser`.
 
-Names are t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`; and where a signal may depend on the state, `q` and
-`v` of the signal's coordinate, `q(name)` and `v(name)` of another, and positions and velocities of links, `z(link)` or
-`z(link, 0, 0, -0.1)` of a point of the link. Events may read joint forces, `tau(joint)`.
+Names are t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`. If a signal may depend on the state, `q` and `v` are
+those of its coordinate, and `q(name)` and `v(name)` those of another one. `z(link)` and similar functions are positions and
+velocities of links; `z(link, 0, 0, -0.1)` is that of a point of the link. Events may read joint forces, `tau(joint)`.
 """
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from liedyn.simulation.signals import operations
 FUNCTIONS = (*operations.FUNCTIONS, "clip")
 _OPERATORS = {ast.Add: code.ADD, ast.Sub: code.SUBTRACT, ast.Mult: code.MULTIPLY, ast.Div: code.DIVIDE, ast.Pow: code.POWER}
 _STATE = {"q": code.STATE_Q, "v": code.STATE_V, "tau": code.MEASURED}
-# of a point of a link, in world axes
+# functions of a point of a link, in world axes
 LINK_FUNCTIONS = COMPONENTS
 _ANGULAR = ("wx", "wy", "wz")
-_NAMED_FUNCTIONS = (*_STATE, *LINK_FUNCTIONS, "since")                          # functions of a name
+_NAMED_FUNCTIONS = (*_STATE, *LINK_FUNCTIONS, "since")                          # functions whose argument is a name
 
 _NAMED_CALL = re.compile(rf"(?<![\w.])({'|'.join(_NAMED_FUNCTIONS)})\s*\(([^()]*)\)")
 _QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED_FUNCTIONS)})\('(.*?)'")
@@ -33,34 +33,35 @@ _QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED_FUNCTIONS)})\('(.*?)'")
 
 @dataclass(frozen=True, slots=True)
 class SignalProgram:
-    """Instructions of `kernels.simulation.signals.evaluate_program`, operands of literals counted from this program's own first
-    one."""
+    """Instructions of `kernels.simulation.signals.evaluate_program`; indices of literals are relative to this program."""
 
     code: tuple[int, ...]
     literals: tuple[float, ...]
-    depth: int                   # jets on the stack
+    depth: int                   # maximum number of jets on the stack
 
     @property
     def constant(self) -> float | None:
-        """The value, where it depends on nothing."""
+        """The value, if the program is a single number; else None."""
         return self.literals[0] if self.code == (code.LITERAL,) else None
 
 
 def sign_of_difference(program: SignalProgram, x: float) -> SignalProgram:
-    """The sign of the program's value less x."""
+    """Return a program for the sign of the program's value minus x."""
     found = subtract_constant(program, x)
     return SignalProgram((*found.code, code.SIGN), found.literals, found.depth)
 
 
 def subtract_constant(program: SignalProgram, x: float) -> SignalProgram:
-    """The program's value less x."""
+    """Return a program for the program's value minus x."""
     words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT)
     return SignalProgram((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 
 def with_clock_origins(program: SignalProgram, origins: Sequence[float]) -> SignalProgram:
-    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity, a held one
-    at 0."""
+    """Return the program as a function of t alone, with each clock started at its origin.
+
+    A clock that has not started (origin -inf) is infinite; a frozen one is 0.
+    """
     words, literals = [], list(program.literals)
     for word in program.code:
         if word & 255 not in (code.CLOCK, code.FROZEN_CLOCK):
@@ -74,12 +75,14 @@ def with_clock_origins(program: SignalProgram, origins: Sequence[float]) -> Sign
 
 
 def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[..., int]) -> SignalProgram:
-    """The program of an expression.
+    """Return the program of an expression.
 
-    `resolve(kind, name)` gives the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own where name is
-    None; the place in what is measured of a joint force ("tau") or, as `resolve(kind, name, point)`, of a point of a link (kinds
-    of LINK_FUNCTIONS); the clock that runs from the beginning of the phase ("phase", None) or from an event ("since"). It raises
-    ScenarioError where there is none. Raises ScenarioError naming `place` for whatever is not allowed.
+    `resolve(kind, name)` returns the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own one if name is None.
+    It returns the index in the measured values of a joint force ("tau") or, as `resolve(kind, name, point)`, of a point of a link
+    (kinds of LINK_FUNCTIONS). It returns the clock that starts with the phase ("phase", None) or with an event ("since"). It
+    raises ScenarioError for unknown names.
+
+    Raises ScenarioError at `place` for text that is not allowed.
     """
     instructions = _SignalParser(text, place, state_allowed, resolve).read()
     words, literals, depth, deepest = [], [], 0, 0
@@ -94,7 +97,7 @@ def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Ca
 
 
 class _SignalParser(ExpressionParser):
-    """Values are lists of instructions, (operation, operand)."""
+    """Parser of expressions. Values are lists of instructions (operation, operand)."""
 
     def __init__(self, text: str, place: Place, state_allowed: bool, resolve):
         super().__init__(text, place)
@@ -114,7 +117,7 @@ class _SignalParser(ExpressionParser):
         return self._apply(code.NEGATIVE if isinstance(node, ast.UnaryOp) else _OPERATORS[type(node.op)], node, *values)
 
     def _apply(self, operation: int, node: ast.expr, *arguments: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """The operation behind its arguments, or its value where they are numbers."""
+        """Return the arguments followed by the operation, or its value if they are numbers."""
         if operation == code.DIVIDE and arguments[1] == [(code.LITERAL, 0.0)]:
             raise self.error("a division by zero", node)
         if all(len(a) == 1 and a[0][0] == code.LITERAL for a in arguments):
@@ -194,7 +197,10 @@ class _SignalParser(ExpressionParser):
 
 
 def _split_call(kind: str, inside: str) -> tuple[str, str]:
-    """Name and the rest from its comma on: of a link's name with a comma, three numbers follow."""
+    """Return the name, and the rest of the arguments with its comma.
+
+    If the name of a link contains commas, three numbers follow it.
+    """
     if kind not in LINK_FUNCTIONS:
         return inside.strip(), ""
     parts = inside.split(",")

@@ -1,4 +1,4 @@
-"""The operations of expressions, each by one entry of a table: name, opcode, and values of numbers, arrays and intervals.
+"""Table of the operations of expressions: name, opcode, and values of numbers, arrays and intervals.
 
 The compiled interpreters, `kernels.simulation.signals` (jets) and `kernels.simulation.signal_series` (Taylor series), have a
 branch for each opcode; a test compares every entry of the table with both.
@@ -14,19 +14,20 @@ import numpy as np
 
 from liedyn.kernels.simulation import signals as code
 
-# Interval arithmetic: bounds of a function and of its first time derivative over pieces of time, many at once -----------
+# Interval arithmetic: bounds of a function and of its first time derivative over many pieces of time ---------------------
 
-# An Interval holds four arrays, an entry a piece: the function lies in [low, high] and its derivative in [slow, fast] everywhere
-# in the piece. Bounds are rounded outward, so they hold for the numbers that the machine computes, too. Where nothing is known,
-# as outside the domain of a function, they are infinite. Only what does not move has the derivative [0, 0]: so it is known for
-# constant (Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009).
+# In piece i, the function is in [low[i], high[i]] and its derivative in [rate_low[i], rate_high[i]]. Bounds are rounded
+# outward, so they hold for computed floats, too. Unknown bounds, as outside the domain of a function, are infinite. Only
+# constants have the derivative [0, 0] (Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009).
 
-_ULPS = 4             # that a library's function may be off
-_SLACK = 1e-9         # of a period: within it of a turning point or a pole, both sides are assumed
-_MAX_ANGLE = 1e6      # rad: beyond, where a period is known to 1e-10 of it only, nothing is said of periodic functions
+_ULPS = 4             # maximum error of a library function, in spacings of floats
+_SLACK = 1e-9         # of a period: this close to a turning point or a pole, bounds include it
+_MAX_ANGLE = 1e6      # rad: beyond, an angle is known to 1e-10 of a period only, and periodic functions have no useful bounds
 
 
 class Interval(NamedTuple):
+    """Bounds of a function and of its time derivative, (pieces,) each."""
+
     low: np.ndarray
     high: np.ndarray
     rate_low: np.ndarray
@@ -34,23 +35,25 @@ class Interval(NamedTuple):
 
 
 def constant(value: float, like: np.ndarray) -> Interval:
+    """Return the interval of a constant, with the shape of `like`."""
     zero = np.zeros_like(like)
     return Interval(zero + value, zero + value, zero, zero)
 
 
 def time(start: np.ndarray, end: np.ndarray) -> Interval:
+    """Return the interval of the time in pieces from start to end."""
     return Interval(start, end, np.ones_like(start), np.ones_like(start))
 
 
 def apply(operation: int, *x: Interval) -> Interval:
-    """A function of one or two intervals; operation: an opcode of `kernels.simulation.signals`."""
+    """Return the interval of an operation on one or two intervals. operation: an opcode of `kernels.simulation.signals`."""
     with np.errstate(all="ignore"):
         made = OPERATIONS[operation].interval(*x)
     return Interval(*_clean_bounds(*made[:2]), *_clean_bounds(*made[2:]))
 
 
 def mean_value_bounds(x: Interval, middle: Interval, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of x over pieces of half width `half`, by its values in their middles and its slopes too (mean value form)."""
+    """Return bounds of x over pieces of half width `half` that also use the mean value form: values in the middles and rates."""
     with np.errstate(all="ignore"):
         reach = _up(np.maximum(np.abs(x.rate_low), np.abs(x.rate_high)) * half)
         low, high = _down(middle.low - reach), _up(middle.high + reach)
@@ -60,7 +63,7 @@ def mean_value_bounds(x: Interval, middle: Interval, half: np.ndarray) -> tuple[
 
 # bounds as pairs (low, high) of arrays ----------------------------------------------------------------------------------
 def _clean_bounds(low, high):
-    """Bounds that are not numbers tell nothing."""
+    """Replace bounds that are NaN by infinite ones."""
     bad = np.isnan(low) | np.isnan(high)
     return np.where(bad, -np.inf, low), np.where(bad, np.inf, high)
 
@@ -82,7 +85,7 @@ def _add(a, b):
 
 
 def _sum(x, y):
-    """Floats below and above x + y, both the sum itself where it is exact (Knuth's error of a sum)."""
+    """Return floats below and above x + y, both equal to the sum if it is exact (Knuth's error of a sum)."""
     s = x + y
     z = s - x
     error = (x - (s - z)) + (y - z)
@@ -98,7 +101,7 @@ def _subtract(a, b):
 
 
 def _multiply(a, b):
-    """0 times anything is 0: infinite bounds stand for large finite numbers."""
+    """Return bounds of the product. 0 times infinity is 0: infinite bounds represent large finite numbers."""
     products = np.array([np.where((x == 0) | (y == 0), 0.0, x * y) for x in a for y in b])
     low, high = products.min(axis=0), products.max(axis=0)
     return np.where(low == 0, 0.0, _down(low)), np.where(high == 0, 0.0, _up(high))
@@ -119,12 +122,12 @@ def _square(a):
 
 
 def _monotone(function):
-    """Bounds of a rising function, from both ends."""
+    """Return a function for the bounds of an increasing function, from both ends."""
     return lambda a: (_down(function(a[0]), _ULPS), _up(function(a[1]), _ULPS))
 
 
 def _sin(a):
-    """Bounds of sin."""
+    """Return bounds of sin."""
     low, high = np.sin(a[0]), np.sin(a[1])
     low, high = _down(np.minimum(low, high), _ULPS), _up(np.maximum(low, high), _ULPS)
     top = np.floor((a[1] - 0.5 * np.pi) / (2 * np.pi) + _SLACK) >= np.ceil((a[0] - 0.5 * np.pi) / (2 * np.pi) - _SLACK)
@@ -134,7 +137,7 @@ def _sin(a):
 
 
 def _add_quarter_turn(a):
-    """a + pi/2, with slack for the rounding of both."""
+    """Return bounds of a + pi/2, with slack for the rounding of both."""
     shift = 0.5 * np.pi
     return _down(a[0] + shift, 2), _up(a[1] + shift, 2)
 
@@ -155,7 +158,7 @@ _ONE = (1.0, 1.0)
 
 
 def _chain_rule(function, slope):
-    """A rule from bounds of f and of df/dx."""
+    """Return an interval rule from functions for the bounds of f and of df/dx."""
     def rule(x: Interval):
         a = x[:2]
         return *function(a), *_multiply(slope(a), x[2:])
@@ -163,7 +166,7 @@ def _chain_rule(function, slope):
 
 
 def _restrict_domain(function, low, high):
-    """Nothing is known outside [low, high]."""
+    """Return `function` with infinite bounds for arguments that leave [low, high]."""
     def inside(a):
         f = function((np.clip(a[0], low, high), np.clip(a[1], low, high)))
         out = (a[0] < low) | (a[1] > high)
@@ -194,7 +197,7 @@ def _step(x):
 
 
 def _step_rule(function):
-    """sign, step, floor: at rest between their jumps."""
+    """Return the interval rule of sign, step or floor, whose derivative is zero between jumps."""
     def rule(x: Interval):
         low, high = function(x.low), function(x.high)
         still = (low == high) | ((x.rate_low == 0) & (x.rate_high == 0))
@@ -203,7 +206,7 @@ def _step_rule(function):
 
 
 def _min_max_rule(least: bool):
-    """min or max."""
+    """Return the interval rule of min (least) or max."""
     choose = np.minimum if least else np.maximum
 
     def rule(x: Interval, y: Interval):
@@ -235,7 +238,7 @@ def _power(x: Interval, y: Interval):
 
 
 def _integer_power(a, n):
-    """a**n of a whole number n."""
+    """Return bounds of a**n for an integer n."""
     if n < 0:
         return _divide(_ONE, _integer_power(a, -n))
     ends = a[0]**n, a[1]**n
@@ -247,7 +250,7 @@ def _integer_power(a, n):
 
 
 def _angle(y: Interval, x: Interval):
-    """atan2(y, x): the arctangent of y/x right of the axis x = 0, else of x/y above or below y = 0."""
+    """Return the interval of atan2(y, x): the arctangent of y/x for x > 0, else of x/y above or below y = 0."""
     right, above, below = x.low > 0, y.low > 0, y.high < 0
     by_x, by_y = _atan(_divide(y[:2], x[:2])), _atan(_divide(x[:2], y[:2]))
     turned = _add_quarter_turn(_negate(by_y))
@@ -264,12 +267,12 @@ def _cos(a):
 
 
 def _secant(a):
-    """1 / sqrt(1 - x²)"""
+    """Return bounds of 1 / sqrt(1 - x²)."""
     return _divide(_ONE, _root(_subtract(_ONE, _square(a))))
 
 
 def _linear(function):
-    """A rule of a function whose rate is the same function of the rates."""
+    """Return the interval rule of a linear function: the rates follow from the rates by the same function."""
     return lambda *x: (*function(*(one[:2] for one in x)), *function(*(one[2:] for one in x)))
 
 
@@ -282,10 +285,10 @@ _root, _logarithm, _arcsine, _minus_arccosine = (_restrict_domain(_monotone(f), 
 class Operation(NamedTuple):
     """An operation of expressions.
 
-    name      of the function in expressions; of an operator its Python name
+    name      name of the function in expressions; for an operator, its Python name
     code      opcode, by which `kernels.simulation.signals` and `signal_series` compute jets and Taylor series
-    value     of numbers
-    array     the same of arrays, for outputs of sweeps
+    value     value for numbers
+    array     the same for arrays, for outputs of sweeps
     interval  bounds of the value and its rate from those of the arguments
     """
 
@@ -297,6 +300,7 @@ class Operation(NamedTuple):
 
     @property
     def arguments(self) -> int:
+        """Number of arguments."""
         return 1 if self.code < code.FIRST_BINARY else 2
 
 

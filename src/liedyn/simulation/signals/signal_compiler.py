@@ -1,4 +1,4 @@
-"""Signals of a scenario, one by one, into the flat arrays of `kernels.simulation.signals`."""
+"""Compiler of the signals of a scenario into the flat arrays of `kernels.simulation.signals`."""
 from __future__ import annotations
 
 import math
@@ -18,19 +18,19 @@ from liedyn.simulation.name_binding import find_index, make_points, unknown_name
 from liedyn.simulation.signals.expression import LINK_FUNCTIONS, SignalProgram, compile_expression, with_clock_origins
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
 
-# Curves of a scenario as piecewise polynomials of degree five at most ---------------------------------------------------
+# Curves: piecewise polynomials of degree five at most -------------------------------------------------------------------
 
 MIN_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Pieces as `kernels.simulation.signals.evaluate_polynomial` reads them.
+    """Pieces for `kernels.simulation.signals.evaluate_polynomial`.
 
-    breaks        (n,) where each piece begins; the first and the last extend to infinity
+    breaks        (n,) start of each piece; the first and the last extend to infinity
     coefficients  (n, 6) ascending powers of t - break
     knots         times at which one of the first three derivatives may jump
-    clock         that gives its time; None: the time of the run
+    clock         index of the clock of its time; None: the time of the run
     """
 
     breaks: np.ndarray
@@ -39,11 +39,14 @@ class Curve:
     clock: int | None = None
 
     def end_rate(self, t: float) -> float:
-        """Of the last piece."""
+        """Return the rate of the last piece at t."""
         return float(np.polyval(np.arange(1, ORDER)[::-1] * self.coefficients[-1, :0:-1], t - self.breaks[-1]))
 
     def with_clock_origin(self, origins) -> Curve:
-        """Over the time of the run, where its clock began at its origin; before, a curve with a clock has its first value."""
+        """Return the curve over the time of the run, with its clock started at its origin.
+
+        If the clock has not started, the curve is constant at its first value.
+        """
         if self.clock is None:
             return self
         origin = origins[self.clock]
@@ -53,13 +56,13 @@ class Curve:
 
 
 def ramp() -> Curve:
-    """A straight line, whose numbers a run writes."""
+    """Return a straight line, whose coefficients a run writes."""
     return Curve(np.zeros(1), np.zeros((1, ORDER)), np.empty(0))
 
 
 def quintic(points) -> Curve:
-    """Through waypoints (t, x, dx, ddx); constant before the first and after the last."""
-    # written out, as `spline` is: importing scipy.interpolate takes 0.4 s
+    """Return the curve through waypoints (t, x, dx, ddx), constant before the first and after the last."""
+    # without scipy.interpolate, as `spline`: its import takes 0.4 s
     t, x, dx, ddx = np.asarray(points, dtype=float).T
     h = np.diff(t)
     gap, start, end = np.diff(x) / h, dx[:-1], dx[1:]
@@ -72,10 +75,10 @@ def quintic(points) -> Curve:
 
 
 def spline(points) -> Curve:
-    """C2 cubic through (t, x) with zero slope at both ends; constant before and after."""
+    """Return the C2 cubic spline through (t, x) with zero slope at both ends, constant before and after."""
     t, x = np.asarray(points, dtype=float).T
     h, gap = np.diff(t), np.diff(x) / np.diff(t)
-    rows = np.eye(len(t))                                      # for the slopes: 0 at the ends, equal curvatures between
+    rows = np.eye(len(t))                                      # equations of the slopes: 0 at the ends, continuous curvature
     right = np.zeros(len(t))
     inner = np.arange(1, len(t) - 1)
     rows[inner, inner - 1], rows[inner, inner], rows[inner, inner + 1] = 1 / h[:-1], 2 / h[:-1] + 2 / h[1:], 1 / h[1:]
@@ -89,7 +92,7 @@ def spline(points) -> Curve:
 
 
 def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
-    """Through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs MIN_ROWS samples."""
+    """Return the curve through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs MIN_ROWS samples."""
     if interpolation == "linear":
         coefficients = np.zeros((len(t) - 1, ORDER))
         coefficients[:, 0], coefficients[:, 1] = x[:-1], np.diff(x) / np.diff(t)
@@ -97,14 +100,14 @@ def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
     from scipy.interpolate import PPoly, make_interp_spline
 
     polynomial = PPoly.from_spline(make_interp_spline(t, x, k=3 if interpolation == "cubic" else 5))
-    real = np.diff(polynomial.x) > 0.0                         # the knots at the ends stand there several times
+    real = np.diff(polynomial.x) > 0.0                         # knots at the ends are repeated
     coefficients = np.zeros((int(real.sum()), ORDER))
     coefficients[:, :len(polynomial.c)] = polynomial.c[::-1, real].T
     return Curve(polynomial.x[:-1][real], coefficients, np.empty(0))
 
 
 def extend_constant(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
-    """A curve through these samples, constant before the first and after the last."""
+    """Return the curve through these samples, constant before the first and after the last."""
     before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
     before[0, 0], after[0, 0] = x[0], x[-1]
     return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([before, curve.coefficients, after]),
@@ -113,23 +116,23 @@ def extend_constant(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
 
 # signal table -----------------------------------------------------------------------------------------------------------
 
-SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
-_REST_TOLERANCE = 1e-6          # of the largest velocity
+SAME_TIME = 1e-12               # relative to the duration: times that differ by less are equal, as 3 * 0.1 and 0.3
+_REST_TOLERANCE = 1e-6          # of the maximum velocity: slower is at rest
 
 
 @dataclass(frozen=True, slots=True)
 class SignalPurpose:
-    """What a signal is for.
+    """The use of a signal.
 
     name         for messages: "torque of elbow"
     state        whether it may depend on q, v and points of links
-    forces       and on joint forces; then what depends on clocks is located like what depends on the state
+    forces       whether it may depend on joint forces; then switches of clocks are located as switches of the state
     q, v         its own coordinate: index in q (None: it has none) and in v
-    column       the column of a CSV that belongs to it
-    unit         that a CSV column must have, where it says one
-    interpolate  how, where the scenario does not say
-    derivatives  how many time derivatives are used
-    window       times between which it is used; None: the whole run
+    column       default column of a CSV file
+    unit         required unit of a CSV column that has a unit
+    interpolate  default interpolation
+    derivatives  number of time derivatives that are used
+    window       interval of time in which it is used; None: the whole run
     """
 
     name: str
@@ -145,11 +148,12 @@ class SignalPurpose:
 
 
 class SignalCompiler:
-    """Collects signals; `arrays` gives them as the kernels read them.
+    """Collects signals; `arrays` returns them for the kernels.
 
-    phases, events   whether there are phases, and the names of events: what clocks may begin with
-    clocks           those that signals read: the name of an event, or PHASE_START
-    warnings         what is doubtful but can be run, one line each
+    phases     whether there are phases, with which clocks may start
+    events     names of events, with which clocks may start
+    clocks     clocks that signals read: the name of an event, or PHASE_START
+    warnings   warnings about signals
     """
 
     def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
@@ -160,30 +164,33 @@ class SignalCompiler:
         self.warnings = WarningLog()
         self.stack_size = 3
         self._signals: list[tuple[float | SignalProgram | Curve, SignalPurpose, Place]] = []
-        self._reserved = 0                                      # switches
+        self._reserved = 0                                      # number of reserved switches
         self._reserved_for: list[tuple[str, Place]] = []
         self._constants: dict[float, int] = {}
         self._files: dict[str, Trajectory] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the signals, then of what switches are reserved for."""
+        """Names of the signals, then those of reserved switches."""
         return (*(purpose.name for _, purpose, _ in self._signals), *(name for name, _ in self._reserved_for))
 
     @property
     def locations(self) -> tuple[Place, ...]:
+        """Locations of the signals in the file, then those of reserved switches."""
         return (*(place for _, _, place in self._signals), *(place for _, place in self._reserved_for))
 
     def reserve_switches(self, count: int, name: str = "", place: Place | None = None) -> int:
-        """The first of `count` switches of the state that are no program's. name, place: of two, for messages; without a name
-        none are reserved after these that have one."""
+        """Reserve `count` switches of the state that belong to no program, and return the index of the first.
+
+        name, place: of a pair of switches, for messages. Switches without a name must be reserved first.
+        """
         self._reserved += count
         if name:
             self._reserved_for.append((name, place or Place()))
         return self._reserved - count
 
     def joint_purpose(self, role: str, i: int) -> SignalPurpose:
-        """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
+        """Return the purpose of a signal for velocity coordinate i. role: torque, target, position, velocity or acceleration."""
         model, name = self.model, self.model.v_names[i]
         q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
         unit = model.v_units[i]
@@ -195,17 +202,21 @@ class SignalCompiler:
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
     def add(self, given: Signal, purpose: SignalPurpose) -> int:
-        """Index of a signal."""
+        """Compile and add a signal; return its index."""
         return self.add_program(self.compile(given, purpose), purpose, given.place)
 
     def add_target(self, given: Signal, purpose: SignalPurpose, rate: bool) -> int:
-        """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
+        """Compile and add the target of a pd law; return its index.
+
+        rate: whether its time derivative is used. Then the state that the target reads contributes its rate.
+        """
         compiled = self.compile(given, purpose)
         if isinstance(compiled, SignalProgram) and rate:
             compiled = replace(compiled, code=tuple(self._moving_instruction(word, given) for word in compiled.code))
         return self.add_program(compiled, purpose, given.place)
 
     def _moving_instruction(self, word: int, given: Expression) -> int:
+        """Return the instruction that also reads the rate of a state. Raises ScenarioError if the rate is not available."""
         operation, i = word & 255, word >> 8
         if operation == code.STATE_Q and i in self.q_of_v:
             return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
@@ -219,7 +230,10 @@ class SignalCompiler:
 
     def add_program(self, compiled: float | SignalProgram | Curve, purpose: SignalPurpose, place: Place | None = None,
                     exclusive: bool = False) -> int:
-        """Index of what `compile` made. exclusive: no other signal shares it, since a run changes it."""
+        """Add a result of `compile`, and return its index.
+
+        exclusive: whether no other signal may share a constant, because a run changes it.
+        """
         index = len(self._signals)
         if isinstance(compiled, float) and not exclusive and self._constants.setdefault(compiled, index) < index:
             return self._constants[compiled]
@@ -229,7 +243,7 @@ class SignalCompiler:
         return index
 
     def compile(self, given: Signal, purpose: SignalPurpose) -> float | SignalProgram | Curve:
-        """A constant, a program or a curve."""
+        """Return the constant, program or curve of a signal."""
         if isinstance(given, Constant):
             return given.value
         if isinstance(given, Expression):
@@ -249,17 +263,19 @@ class SignalCompiler:
         return make_finite_curve(given.place, quintic, given.points)
 
     def origins(self, start_times: Mapping[str, float]) -> np.ndarray:
-        """When each clock began; -inf where it has not."""
+        """Return the start time of each clock; -inf if it has not started."""
         return np.array([start_times.get(name, -math.inf) for name in self.clocks], dtype=float)
 
     def knots(self, origins) -> np.ndarray:
-        """Times at which a curve is not smooth."""
+        """Return the times at which a curve is not smooth."""
         return np.concatenate([np.empty(0),
                                *(x.with_clock_origin(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
     def switches(self, origins) -> tuple[np.ndarray, WarningLog]:
-        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a warning on each whose switches are
-        not all known."""
+        """Return windows of time (k, 2) in which a step, sign, abs, min … of an expression switches, and warnings.
+
+        There is a warning for each signal whose switches are not all known.
+        """
         windows, warnings = [np.empty((0, 2))], WarningLog()
         for x, purpose, place in self._signals:
             if not isinstance(x, SignalProgram):
@@ -274,7 +290,7 @@ class SignalCompiler:
         return np.concatenate(windows), warnings
 
     def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
-        """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
+        """Return all signals as arrays. Breaks of curves that equal one of `breaks` to rounding are set to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
         begun, switches = 0, self._reserved
@@ -304,7 +320,7 @@ class SignalCompiler:
                             measured, make_points(self.model, list(self._points)), origins)
 
     def _clock(self, name: str, place: Place) -> int:
-        """Index of a clock."""
+        """Return the index of the clock that starts with the phase or with an event."""
         if name == PHASE_START and not self.phases:
             raise ScenarioError("there are no phases that a time could begin with", place=place, expected="the key phases, or t")
         if name != PHASE_START and not self.events:
@@ -317,17 +333,18 @@ class SignalCompiler:
         return self.clocks.index(name)
 
     def _relative_curve(self, given: RelativeTime, purpose: SignalPurpose) -> SignalProgram | Curve:
-        """A curve whose time begins with a phase or an event."""
+        """Return a curve or program whose time starts with a phase or an event."""
         clock = self._clock(given.start, given.place)
         if isinstance(given.curve, Column):
             return replace(self._column(given.curve, replace(purpose, window=(0.0, 0.0)), constant_ends=True), clock=clock)
         compiled = self.compile(given.curve, purpose)
-        if isinstance(compiled, SignalProgram):                       # a sine, which has no value at infinity
+        if isinstance(compiled, SignalProgram):                       # a sine, which is undefined at infinite time
             words = tuple(code.FROZEN_CLOCK + 256 * clock if word == code.TIME else word for word in compiled.code)
             return replace(compiled, code=words)
         return replace(compiled, clock=clock)
 
     def _resolver(self, place: Place, purpose: SignalPurpose):
+        """Return the function `resolve` of `compile_expression` for a signal."""
         model = self.model
 
         def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
@@ -357,7 +374,7 @@ class SignalCompiler:
         return resolve
 
     def _check_rest(self, given: Quintic) -> None:
-        """A prescribed position that is held after its last waypoint, or before its first, must be at rest there."""
+        """Raise ScenarioError if a prescribed position moves at its first or last waypoint, where it becomes constant."""
         for (t, _, velocity, _), inside in ((given.points[0], given.points[0][0] > 0.0),
                                             (given.points[-1], given.points[-1][0] < self.duration)):
             if inside and velocity != 0.0:
@@ -367,6 +384,7 @@ class SignalCompiler:
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
     def _column(self, given: Column, purpose: SignalPurpose, constant_ends: bool = False) -> Curve:
+        """Return the curve of a CSV column; if constant_ends, it is constant before and after its samples."""
         t, x, interpolation = self.samples(given, purpose)
         curve = make_finite_curve(given.place, interpolant, t, x, interpolation)
         if constant_ends and purpose.derivatives >= 2 and abs(curve.end_rate(t[-1])) > _REST_TOLERANCE * np.abs(
@@ -377,7 +395,7 @@ class SignalCompiler:
         return extend_constant(curve, t, x) if constant_ends else curve
 
     def samples(self, given: Column, purpose: SignalPurpose) -> tuple[np.ndarray, np.ndarray, str]:
-        """Times and values of the column, and how they are interpolated."""
+        """Return times and values of the column, and the interpolation."""
         name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else purpose.column
         if name is None:
             raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {purpose.name}")
@@ -399,7 +417,10 @@ class SignalCompiler:
         return trajectory.t, self._unwrap(given, purpose, name, x) if purpose.unit == "rad" else x, interpolation
 
     def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
-        """The angles without jumps by full turns, with a warning. ScenarioError where the limits of the joint exclude them."""
+        """Return the angles without jumps by full turns, with a warning.
+
+        Raises ScenarioError if the limits of the joint exclude them.
+        """
         limits = (-math.inf, math.inf) if purpose.v is None else (self.model.lower[purpose.v], self.model.upper[purpose.v])
         try:
             x, jumps = unwrap_angle(x, f"column {column} of {given.file}", *limits)
@@ -420,6 +441,7 @@ class SignalCompiler:
         return self._files[given.file]
 
     def _check_range(self, given: Column, trajectory: Trajectory, purpose: SignalPurpose, interpolation: str) -> None:
+        """Raise ScenarioError if the CSV file has too few rows, or does not cover the time in which the signal is used."""
         t, least = trajectory.t, MIN_ROWS[interpolation]
         if len(t) < least:
             raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,
@@ -432,24 +454,31 @@ class SignalCompiler:
 
 
 def _begin_within(starts: np.ndarray, duration: float) -> np.ndarray:
-    """Whether each piece begins before the end of the run: at the very end the motion that arrives there counts, not the
-    rest that would follow."""
+    """Return whether each piece begins before the end of the run.
+
+    At the end, the piece that arrives there is evaluated, not a piece that begins there.
+    """
     within = starts < duration * (1 - SAME_TIME)
     within[0] = True
     return within
 
 
 def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
-    """Sorted times inside (0, duration), those that differ by rounding only taken as one."""
+    """Return the sorted times inside (0, duration). Times that differ by rounding only are merged."""
     slack = SAME_TIME * duration
     times = np.unique(times[(times > slack) & (times < duration - slack)])
     return times[np.diff(times, prepend=-math.inf) > slack]
 
 
 def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """Breaks and the last time before each. times: of `merge_times`; windows: (k, 2), in which something switches, mostly between
-    neighbouring floats. A time that is the same as a window's but for rounding gives way to it, since curves can be moved and
-    expressions cannot: a break is the end of the windows that fall together, and `before` their beginning."""
+    """Return break points, and the last time before each of them.
+
+    A time that equals a window to rounding is replaced by it: curves can be shifted, expressions cannot. Overlapping windows are
+    merged: the break point is their end, and the last time before it is their start.
+
+    times    from `merge_times`
+    windows  (k, 2) in which a signal switches, mostly between neighbouring floats
+    """
     slack = SAME_TIME * duration
     windows = windows[(windows[:, 0] > slack) & (windows[:, 1] < duration - slack)]
     windows = windows[np.argsort(windows[:, 0])]
@@ -464,7 +493,7 @@ def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tu
 
 
 def snap_to_breaks(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
-    """Times, with those that are a break but for rounding replaced by it."""
+    """Return times, with those that equal a break point to rounding replaced by it."""
     if not len(breaks) or not len(times):
         return times
     above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
@@ -473,13 +502,13 @@ def snap_to_breaks(times: np.ndarray, breaks: np.ndarray, duration: float) -> np
 
 
 def make_finite_curve(place: Place, make: Callable[..., Curve], *given) -> Curve:
-    """The curve through what is given; a ScenarioError where its polynomials overflow."""
+    """Return the curve make(*given). Raises ScenarioError if its coefficients overflow."""
     try:
         with np.errstate(all="ignore"):
             curve = make(*given)
         if np.isfinite(curve.coefficients).all():
             return curve
-    except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
+    except (np.linalg.LinAlgError, ValueError):                # infinite intermediate results
         pass
     raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
 

@@ -1,8 +1,8 @@
-"""Times at which a signal jumps or has a kink: where the arguments of step, sign, abs, min … switch, found before the run.
+"""Times at which a signal has a jump or a kink: where the arguments of step, sign, abs, min … switch, found before the run.
 
-Every such argument that depends on time alone is bounded over pieces of the run by interval arithmetic. A piece in which no
-switch can happen is done with, any other is halved; what stays is a window around each switch, which is then narrowed to
-neighbouring floats. So no pulse is missed, however narrow compared with the run.
+Interval arithmetic bounds every such argument that depends on time alone over pieces of the run. Pieces in which no switch is
+possible are dropped, others are halved. The windows that remain around each switch are then narrowed to neighbouring floats. So
+no pulse is missed, however narrow.
 """
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ from liedyn.simulation.signals.expression import SignalProgram
 from liedyn.simulation.signals.operations import Interval, apply, constant, mean_value_bounds, time
 
 MAX_SWITCHES = 20_000                    # switches of one signal
-_MAX_PIECES = 4 * MAX_SWITCHES           # at once
-_INITIAL_PIECES, _MAX_HALVINGS = 64, 26       # so pieces of 2.3e-10 of the run are the last
-_MAX_WINDOW = 1e-6               # of the run: what cannot be decided over more is given up
-_CONSTANT = np.inf               # label of an argument that stands still, on whatever side
+_MAX_PIECES = 4 * MAX_SWITCHES           # undecided at one time
+_INITIAL_PIECES, _MAX_HALVINGS = 64, 26       # the shortest pieces are 2.3e-10 of the run
+_MAX_WINDOW = 1e-6               # of the run: longer windows that stay undecided are not searched further
+_CONSTANT = np.inf               # label of a constant argument, on either side
 
 _SWITCHES = (*code.SWITCH_OPERATIONS, code.DIVIDE, code.TAN, code.ATAN2, code.SQRT, code.ASIN, code.ACOS, code.POWER)
 
 
 class CrossingSearchResult(NamedTuple):
-    """windows  (k, 2) sorted: the signal is smooth but between the times of a window, which are mostly neighbouring floats
-    complete    whether these are all"""
+    """Result of `switches_in_time`.
+
+    windows   (k, 2) sorted times: the signal is smooth outside of the windows, which are mostly neighbouring floats
+    complete  whether all switches are found
+    """
 
     windows: np.ndarray
     complete: bool
 
 
 def switches_in_time(program: SignalProgram, start: float, end: float) -> CrossingSearchResult:
-    """Where the program's jumps and kinks that depend on time alone lie in [start, end]."""
+    """Return windows around the program's jumps and kinks in [start, end] that depend on time alone."""
     operations = {word & 255 for word in program.code}
     if start >= end or code.TIME not in operations or not operations & set(_SWITCHES):
         return CrossingSearchResult(np.empty((0, 2)), True)
     left, right, complete = _find_undecided(program, start, end)
     narrow = right - left <= _MAX_WINDOW * (end - start)
-    inside = narrow & (left > start) & (right < end)           # at the very start the kernels see what comes just after
+    inside = narrow & (left > start) & (right < end)           # at the start, kernels evaluate the value just after it
     complete = complete and bool(narrow.all())
     return CrossingSearchResult(_narrow(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
 
 
 def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Ends of the segments that stay undecided, and whether none was given up."""
+    """Return both ends of the segments that stay undecided, and whether the search is complete."""
     at = lambda k, pieces: start + (end - start) * (k / pieces)      # noqa: E731  (k / 2^n is exact: neighbours share ends)
     number, pieces = np.arange(_INITIAL_PIECES), _INITIAL_PIECES
     for halving in range(_MAX_HALVINGS + 1):
@@ -61,8 +64,10 @@ def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[n
 
 
 def _narrow(program: SignalProgram, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(k, 2): the last time that is surely like the left end, the first that is surely like the right one. Where both ends
-    are alike, as where abs touches 0, the middle."""
+    """Return (k, 2): the last time with the labels of the left end, the first time with the labels of the right end.
+
+    Where both ends have the same labels, as where abs touches 0, it is the middle.
+    """
     here, there = labels(program, left, left), labels(program, right, right)
     middle = left + 0.5 * (right - left)
     touching = (here == there).all(axis=1)
@@ -73,7 +78,7 @@ def _narrow(program: SignalProgram, left: np.ndarray, right: np.ndarray) -> np.n
 
 
 def _bisect_label(program: SignalProgram, label: np.ndarray, alike: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The last float on the way from `alike` to `other` that has the label, by bisection."""
+    """Return the last float on the way from `alike` to `other` that has the label, by bisection."""
     while True:
         middle = alike + 0.5 * (other - alike)
         if ((middle == alike) | (middle == other)).all():
@@ -83,7 +88,7 @@ def _bisect_label(program: SignalProgram, label: np.ndarray, alike: np.ndarray, 
 
 
 def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]:
-    """Positions in the code of the operations whose jumps or kinks depend on the state; or on a clock, if asked for."""
+    """Return the positions in the code of operations whose jumps or kinks depend on the state or, if `clocks`, on a clock."""
     stack, found, state = [], [], (*code.STATE_OPERATIONS, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
@@ -99,7 +104,7 @@ def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]
 
 
 def labels(program: SignalProgram, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """(pieces, switches) on which side each switch is, throughout the piece; not a number where that is not sure."""
+    """Return (pieces, switches): a label for the side of each switch in the whole piece; NaN where it is undecided."""
     middle = start + 0.5 * (end - start)
     half = np.nextafter(np.maximum(end - middle, middle - start), np.inf)
     n, found, stack = len(start), [], []
@@ -126,13 +131,14 @@ def labels(program: SignalProgram, start: np.ndarray, end: np.ndarray) -> np.nda
 
 
 def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval) -> Interval | None:
+    """Return the interval of t or a literal, or None for instructions that read the state or a clock."""
     if operation == code.TIME:
         return t
     return constant(program.literals[operand], t.low) if operation == code.LITERAL else None
 
 
 def _switch_bounds(operation: int, x: list, bounds):
-    """Bounds of what an operation switches at, and whether that stands still."""
+    """Return bounds of the argument at which an operation switches, and whether it never does (a constant, or a smooth case)."""
     if operation in (code.MIN, code.MAX):
         return bounds(apply(code.SUBTRACT, *x))
     if operation == code.DIVIDE:
@@ -149,7 +155,7 @@ def _switch_bounds(operation: int, x: list, bounds):
 
 
 def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray, falling: np.ndarray) -> np.ndarray:
-    """The same number throughout the pieces on one side. Where step and floor switch, the value just after counts."""
+    """Return one number for all pieces on the same side of a switch. At a jump of step and floor, the value just after counts."""
     if operation == code.STEP:
         upper, lower = np.where(falling, low > 0, low >= 0), np.where(falling, high <= 0, high < 0)
         label = np.where(upper, 1.0, np.where(lower, -1.0, np.nan))
