@@ -1,4 +1,4 @@
-"""The runs of a rollout: vectorized by one generated function, or sequentially by the compiled loop of a single run."""
+"""Execution of the runs of a rollout: vectorized by generated code, or sequentially by the compiled loop of a single run."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
@@ -32,20 +32,20 @@ from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measur
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
-_MIN_ALIGNMENT = 0.5      # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
+_MIN_ALIGNMENT = 0.5      # minimum |product of cosines| between the equations at two outputs for which its sign is significant
 STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
 @dataclass(frozen=True)
 class RolloutKey:
-    """All that the problem of a rollout and its generated step depend on.
+    """Everything on which the problem of a rollout and its generated step depend.
 
-    pattern      bytes of the mask of gains that are not zero; None: no feedback
-    contacts     what contacts were read from
+    pattern      bytes of the mask of nonzero gains; None: no feedback
+    contacts     text of the contacts
     prescribed   bytes of the mask
-    places       in `Model.constants`, that differ between runs
+    places       indices in `Model.constants` that differ between runs
     rows         independent constraint equations
-    events       what events were read from
+    events       key of the events
     generated    whether generated code is enabled
     """
 
@@ -62,7 +62,11 @@ class RolloutKey:
 
 @dataclass
 class _WarningHistory:
-    """Rollouts of a model before. without_warnings: what the last one depended on that gave no warning, but for its states."""
+    """Earlier rollouts of a model.
+
+    without_warnings  arguments of the last rollout without warnings, except its states
+    limits_reported   whether a warning about position limits was returned
+    """
 
     without_warnings: tuple | None = None
     limits_reported: bool = False
@@ -73,7 +77,10 @@ _WARNING_HISTORY = ModelValue("warnings of rollouts")
 
 def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, places,
                     events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
-    """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    """Return the problem in which `mask` (nv,) is prescribed, and its generated step or None.
+
+    Both are cached with the model, because training loops call many short rollouts.
+    """
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = RolloutKey(None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
                      method, places, rows, events and events.key, is_enabled())
@@ -84,7 +91,7 @@ def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, place
 
 
 def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
-    """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
+    """Return a problem whose joint forces or accelerations are constants of value 1, with the feedback gains of `pattern`."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
     each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {name}"), exclusive=True) for name in model.v_names],
@@ -106,7 +113,7 @@ def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events 
 
 
 def step_clocks(steps: int, dt: float) -> np.ndarray:
-    """(S + 1, 4) for `BatchStep`."""
+    """Return the clocks (S + 1, 4) of `BatchStep`."""
     t = dt * np.arange(steps + 1)
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
@@ -114,16 +121,20 @@ def step_clocks(steps: int, dt: float) -> np.ndarray:
 def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
                    rows: np.ndarray,
                    handler: RolloutEventHandler | None = None) -> None:
-    """engines: of each segment."""
+    """Simulate all runs by generated code; write their outputs to `found`.
+
+    engines  BatchIntegrator of each segment
+    rows     steps before which there is an output
+    """
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = step_clocks(steps, dt)
     timed = handler.events.timed if handler else {}
-    # the last row of each run shows the state after the events of its time, and the forces of its last step
+    # the last row of each run has the state after the events of its time, and the forces of its last step
     closes = handler is not None or bool(found.forces.shape[2] and (runs.last < steps).any())
     cuts, tau = sorted({*timed, *(runs.last.tolist() if closes else ())}), None
     for engine, (first, until, _) in zip(engines, runs.segments, strict=True):
-        # a policy is asked before each step
+        # a policy is called before each step
         borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
         for s, end in pairwise([*borders, until]):
             if runs.policy and (s == 0 or s not in timed):
@@ -133,14 +144,14 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
                 before = batch_states.q.copy(), batch_states.v.copy()
                 handler.apply_timed_events(s, engine, batch_states, clocks[s], values, step_inputs)
                 changed = not all(map(np.array_equal, before, (batch_states.q, batch_states.v)))
-                if runs.policy and (s > 0 or changed):                 # it sees the states after the events
+                if runs.policy and (s > 0 or changed):                 # its arguments are the states after the events
                     tau = rollout_specialization(runs, s * dt, batch_states.q, batch_states.v)[:, None]
                     step_inputs = runs.step_inputs(s, end, tau)
                 handler.update_signs(batch_states, values, step_inputs)
             grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
             if end < steps or closes:
-                grid.row[-1] = -1                                      # it follows: with the next call, or as the last row
-            batch_states.last[:] = runs.last - s                             # of this call
+                grid.row[-1] = -1                                      # the next call writes this row, or the code below
+            batch_states.last[:] = runs.last - s                             # relative to this call
             if closes:
                 batch_states.last[runs.last == s] = -1
             before = batch_states.ended.copy()
@@ -159,18 +170,18 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
 
 
 def robot_of_run(runs: RolloutInputs, k: int):
-    """The robot of run k."""
+    """Return the robot of run k."""
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
 def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
-    """With the robot of run k, and its contacts."""
+    """Return the problem with the robot of run k, and its contacts."""
     contacts = problem.contacts and scale_with_weight(problem.contacts, runs.weights[runs.robot[k]])
     return replace(problem, model=robot_of_run(runs, k), contacts=contacts)
 
 
 def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> ContactMotion:
-    """Along the states (…, R, nq), (…, R, nv) of all runs."""
+    """Return the contacts at the states q (…, R, nq), v (…, R, nv) of all runs."""
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
@@ -191,9 +202,11 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> 
 
 def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *,
                  without_warnings: bool = False) -> bool:
-    """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `without_warnings`
-    says so of this one. `stiff_warnings` takes longer than a short rollout, of which a policy or a gradient descent asks for
-    thousands."""
+    """Return whether the last rollout of this model had the same arguments, except states, and no warnings.
+
+    `without_warnings` stores that this rollout has none. This avoids `stiff_warnings`, which takes longer than a short rollout of
+    a training loop.
+    """
     if runs.variants is not None or runs.contacts is not None or problem.directions:
         return False
     gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
@@ -206,26 +219,29 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
 
 def warnings_of(event_warnings: Sequence[LiedynWarning], problem: InitialValueProblem, runs: RolloutInputs, dt: float,
                 method: str, t, q, v) -> tuple[LiedynWarning, ...]:
-    """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
+    """Return all warnings about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
             *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
 def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
-    """What is doubtful about the states of all runs, and takes little time to be seen."""
+    """Return the warnings about the states of all runs, which take little time to compute."""
     rows = spaced_rows(t)
     beyond = position_limit_warnings(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
     return [*creep_warnings(problem, runs, t, q), *beyond]
 
 
 def from_states(warning: LiedynWarning) -> bool:
-    """Whether a warning is one of `state_warnings`."""
+    """Return whether a warning is one of `state_warnings`."""
     return warning.code in ("friction-creep", "beyond-limits")
 
 
 def drop_reported(model: Model, warnings: Sequence[LiedynWarning]) -> list[LiedynWarning]:
-    """The warnings less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
+    """Return the warnings without those on limits, if some were returned before.
+
+    In a training loop, each rollout may exceed the limits.
+    """
     beyond = [warning for warning in warnings if warning.code == "beyond-limits"]
     history = model.cached(_WARNING_HISTORY, _WarningHistory)
     kept = [warning for warning in warnings if not (history.limits_reported and warning in beyond)]
@@ -234,9 +250,9 @@ def drop_reported(model: Model, warnings: Sequence[LiedynWarning]) -> list[Liedy
 
 
 def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
-    """A warning where joints rest by smoothed friction."""
+    """Return a warning if joints creep because friction is smoothed."""
     model = runs.model
-    if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # a policy or a gradient descent asks for many short rollouts
+    if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # saves time in many short rollouts
         return []
     constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
     friction = np.array([friction_levels(model, each) for each in constants])
@@ -246,8 +262,10 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> l
 
 
 def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[LiedynWarning, ...]:
-    """A warning where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some
-    outputs t (R,), q (R, nq) lie before it and some behind."""
+    """Return a warning if mechanisms passed singular configurations.
+
+    It covers runs that were repeated sequentially, and the first run at its outputs t (R,), q (R, nq).
+    """
     passed = dict(runs.singular_times)
     first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
     if first is not None:
@@ -262,8 +280,11 @@ def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -
 
 
 def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> float | None:
-    """When the equations that the first run rests on became dependent: at an output, or between two, where their orientation
-    turns round: there the determinant of A(t1) A(t2)^T is negative, as it is not for small motions otherwise."""
+    """Return the time at which the independent equations of the first run became dependent, or None.
+
+    It is at an output, or between two of them if the orientation of the equations is reversed: then the determinant of A(t1)
+    A(t2)^T is negative, which it is not for small motions without a singular configuration.
+    """
     model, whole = robot_of_run(runs, 0), np.isfinite(q).all(axis=1)
     rows = np.array(next(iter(runs.rows.values()))[2], dtype=int)
     if not len(rows) or not whole.any():
@@ -279,8 +300,10 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
 
 def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
                    v) -> tuple[LiedynWarning, ...]:
-    """A warning where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some
-    of its outputs t (R,), q (R, nq), v (R, nv)."""
+    """Return a warning if forces of joints, contacts and feedback act faster than the step can resolve.
+
+    Evaluated at some outputs t (R,), q (R, nq), v (R, nv) of the first run.
+    """
     at = _with_robot(problem, runs, 0)
     if runs.pattern is not None:
         nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
@@ -302,7 +325,7 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
 
 
 def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
-    """Joint forces by the policy."""
+    """Return the joint forces (N, nv) of the policy at t [s]."""
     nv = runs.model.nv
     given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
     given = as_array(to_numpy(given), "what the policy returns", (nv,))
@@ -314,7 +337,7 @@ def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
 
 
 class _HeldForces:
-    """Joint forces of one run, as `ZeroOrderHold` wants them: row k of a series from k dt on."""
+    """Joint forces of one run for `ZeroOrderHold`: row k of a series acts from k dt on."""
 
     def __init__(self, series: np.ndarray, dt: float, first: int = 0):
         self.series, self.dt, self.k = series, dt, first
@@ -331,7 +354,7 @@ class _HeldForces:
 
 
 class _RowCounter(RunObserver):
-    """Knows how many rows of a run are done, also where it fails."""
+    """Observer that keeps the record and the number of rows of a run, also if it fails."""
 
     record, count = None, (0,)
 
@@ -340,7 +363,7 @@ class _RowCounter(RunObserver):
 
 
 def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
-    """UsageError for what the loop of a single run does not do."""
+    """Raise UsageError for options that the loop of a single run does not support."""
     for asked, what in _unsupported(problem, runs, method):
         if asked:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
@@ -349,6 +372,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
 
 
 def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:
+    """Return (whether it is used, name) of each option that the loop of a single run does not support."""
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.pattern is not None and runs.setpoints is not None, "feedback about a state that moves"),
             (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"))
@@ -356,8 +380,10 @@ def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str)
 
 def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
                     rows, method: str) -> dict:
-    """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
-    `run_sequentially`."""
+    """Repeat runs whose independent constraint equations became dependent; a single run chooses them at each step.
+
+    Returns the same as `run_sequentially`.
+    """
     if any(asked for asked, _ in _unsupported(problem, runs, method)):
         return {}
     runs.rerun_indices = np.flatnonzero((batch_states.codes == DEPENDENT_EQUATIONS) & (batch_states.ended >= 0))
@@ -369,7 +395,10 @@ def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_sta
 
 def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
                      rows, run_indices) -> dict:
-    """The runs `run_indices`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
+    """Simulate the runs `run_indices` by the compiled loop of a single run.
+
+    Returns the reasons of runs that ended early, by run.
+    """
     reasons, driving = {}, runs.step_inputs(0, runs.steps).series
     for k in map(int, run_indices):
         own, kept, shown = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
@@ -384,7 +413,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         except ComputationError as error:
             batch_states.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[NEXT_OUTPUT]), np.count_nonzero(shown))
-        for x in (found.q, found.v, found.supplied_energy, found.forces):      # in one batch, it may have gone on for longer
+        for x in (found.q, found.v, found.supplied_energy, found.forces):      # the vectorized run may have written more rows
             x[k] = np.nan
         for x, recorded in ((found.q, record.q), (found.v, record.v), (found.supplied_energy, record.supplied_energy)):
             x[k, :count] = recorded[:count]
@@ -394,6 +423,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
 
 
 def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
+    """Return the problem of run k: its robot, initial state, feedback and joint forces."""
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None:

@@ -1,7 +1,8 @@
-"""Events of a rollout: where they happen within steps, and what they do to runs.
+"""Events of a rollout: their location within steps, and their actions on runs.
 
-A line finds that an event happens within a step of a run, and leaves the run before that step (`codegen.batch_step`). Here
-these runs, all together, go to the moment of the event, change, continue to the end of the step, and catch up with the others.
+Generated code detects that an event happens within a step of a run, and leaves the run at the state before that step
+(`codegen.batch_step`). This module advances all such runs together to the time of the event, applies its actions, and continues
+them to the end of the step and of the grid.
 """
 from __future__ import annotations
 
@@ -42,26 +43,26 @@ from liedyn.simulation.segment_problems import EventLedger
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-STOPPED, ZENO, INCONSISTENT_IMPACT = 40, 41, 42          # codes of runs, in addition to those of `compile_batch_step`
+STOPPED, ZENO, INCONSISTENT_IMPACT = 40, 41, 42          # codes of runs, in addition to those of `BatchStep`
 _MAX_EVENTS_PER_STEP = 100              # events of one run within a step
-_STENCIL_WIDTH = 0.1      # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
-                         # power
-_MIN_DURATION_STEPS = 100      # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
-_XTOL = 1e-13                  # of a step: where the search for an event ends
-_JUMP_FACTOR = 1e3             # of that share: what has gone further beyond zero has jumped there
-_PROJECTION_FRACTION = 16.0    # the share of the rounding of a reading that the projection of a mechanism does not move it by
-_STEP_TOLERANCE = 1e-9         # of a step: times that are one
+_STENCIL_WIDTH = 0.1      # of a step: derivatives of event values are from values at half and all of it before and after, to its
+                         # 4th power
+_MIN_DURATION_STEPS = 100      # steps: in such a run, the rounding of the time is 1e-13 of a step, the tolerance of the search
+_XTOL = 1e-13                  # of a step: tolerance of the search for an event
+_JUMP_FACTOR = 1e3             # times _XTOL: an event value that is further beyond zero has jumped over it
+_PROJECTION_FRACTION = 16.0    # projection of a mechanism changes an event value by less than its rounding over this
+_STEP_TOLERANCE = 1e-9         # of a step: times that differ by less are equal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutEvents(Immutable):
     """Events that have happened, in the order of time.
 
-    run               (k,) int, among the runs (flattened)
+    run               (k,) int, index of the run (flattened)
     t                 (k,) [s]
-    name              (k,) of the event
-    q, v              (k, nq), (k, nv) before it
-    q_after, v_after  (k, nq), (k, nv)
+    name              (k,) name of the event
+    q, v              (k, nq), (k, nv) state before it
+    q_after, v_after  (k, nq), (k, nv) state after it
 
     Examples
     --------
@@ -195,6 +196,7 @@ class RolloutEventHandler:
 
     @property
     def found(self) -> RolloutEvents:
+        """The events that have happened, in the order of time."""
         nq, nv = self.runs.model.nq, self.runs.model.nv
         none = np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=str), *(np.zeros((0, n)) for n in (nq, nv, nq, nv))
         columns = [np.concatenate(x) for x in zip(*self._found, strict=True)] if self._found else none
@@ -203,7 +205,10 @@ class RolloutEventHandler:
 
     def apply_timed_events(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
                            step_inputs: StepInputs) -> None:
-        """Events of this time, to the runs that continue; at the start, the side that each is on. `update_signs` must follow."""
+        """Apply the events of this time to the runs that continue; at the start, set the signs of event values.
+
+        `update_signs` must follow.
+        """
         run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last > step))
         if step == 0:
             self.step = float(clock[0])
@@ -223,18 +228,18 @@ class RolloutEventHandler:
         self._changed = within, np.flatnonzero(changed), step, fired, event_values
 
     def update_signs(self, batch_states: BatchStates, values, step_inputs: StepInputs) -> None:
-        """Those of the runs that have changed in `apply_timed_events`, with the joint forces of the next step."""
+        """Update the signs of the runs that `apply_timed_events` has changed, with the joint forces of the next step."""
         within, k, step, fired, event_values = self._changed
         if len(k) and event_values.size:
             within.values = _step_values(values, step_inputs, within.run_indices)
-            if step == 0:                                       # what starts at zero has come from neither side
+            if step == 0:                                       # a value that starts at zero comes from neither side
                 within.signs[~self.armed[within.run_indices] & ~fired] = 0.0
             within.update_after_events(k, fired[k], event_values[k])
             within.write_back(batch_states, np.full(len(within.run_indices), step))
 
     def finish(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
                step_inputs: StepInputs) -> None:
-        """Events at the end of runs: those of this time, and those whose readings are zero but for rounding."""
+        """Apply the events at the end of runs: those of this time, and those whose values are zero to rounding."""
         run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last == step))
         within = self._at(run_indices, engine, batch_states, clock, values, step_inputs)
         within.apply_timed_and_reached(self.events.timed.get(step, ()),
@@ -243,13 +248,13 @@ class RolloutEventHandler:
 
     def _at(self, run_indices, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
             step_inputs: StepInputs) -> _PartialSteps:
-        """Runs at the beginning of a step."""
+        """Return runs at the beginning of a step."""
         return _PartialSteps(self, engine, batch_states, run_indices, np.tile(clock, (len(run_indices), 1)),
                              _step_values(values, step_inputs, run_indices))
 
     def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, found: BatchOutputs, values,
                       step_inputs: StepInputs) -> None:
-        """Runs that stay before a step for an event continue to the end of the grid."""
+        """Advance the runs that an event has left before a step to the end of the grid."""
         while True:
             run_indices = np.flatnonzero((batch_states.ended >= 0) & (batch_states.codes == AT_EVENT))
             if not len(run_indices):
@@ -275,7 +280,7 @@ class RolloutEventHandler:
             batch_states.first_step[run_indices] = 0
 
     def warnings(self, batch_states: BatchStates) -> list[LiedynWarning]:
-        """Events that may be passed twice within a step, which is not found."""
+        """Return warnings about events whose value may pass zero twice within a step, which is not detected."""
         suspected = batch_states.auxiliary[:, 1 + 3 * len(self.events.state_events):]
         out = []
         for column, event in enumerate(self.events.state_events):
@@ -288,18 +293,22 @@ class RolloutEventHandler:
         return out
 
     def record_event(self, event: int, run_indices, t, before, state_after) -> None:
+        """Store an event of the runs `run_indices` with the states before and after it."""
         name = np.full(len(run_indices), self.events.definitions[event].name)
         self._found.append((run_indices, t, name, *before, *state_after))
 
     def is_enabled(self, event: int, run_indices, t) -> np.ndarray:
-        """Whether an event happens that could; the ledger then says so."""
+        """Return whether an event may happen now (n,), and record it in the ledger if so."""
         enabled = self.ledger.may_happen(self.events.definitions[event], t, run_indices)
         self.ledger.record(self.events.definitions[event], t[enabled], run_indices[enabled])
         return enabled
 
 
 class _PartialSteps:
-    """Runs `run_indices` of a rollout in the middle of a step: their states, and t, how far they have come, of clocks (n, 4)."""
+    """State of the runs `run_indices` within a step of clocks (n, 4): q, v, auxiliary, and the time t (n,) of each.
+
+    Arguments k are indices among these runs. Event values are those of the state events, (n, events).
+    """
 
     def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, batch_states: BatchStates, run_indices, clocks,
                  values):
@@ -308,9 +317,9 @@ class _PartialSteps:
         self.q, self.v, self.auxiliary = (x[run_indices].copy() for x in (batch_states.q, batch_states.v, batch_states.auxiliary))
         self.t, self.end, self.length = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0], np.full(len(run_indices), handler.step)
         self.codes = np.full(len(run_indices), RUNNING)
-        # what counts as zero while events happen at one time
+        # tolerance within which event values are zero, while events happen at one time
         self.zero_tolerance = np.zeros((len(run_indices), len(self.events.state_events)))
-        self.has_acted = np.zeros(len(run_indices), dtype=bool)          # whether an event has changed the state at this time
+        self.has_acted = np.zeros(len(run_indices), dtype=bool)          # whether an event changed the state at this time
         self.directions = np.array(self.events.directions)
         self.event_indices = np.array([self.events.definitions.index(event) for event in self.events.state_events],
                                       dtype=np.int64)
@@ -318,23 +327,25 @@ class _PartialSteps:
 
     @property
     def signs(self) -> np.ndarray:
+        """(n, events) signs of the event values, a view."""
         return self.auxiliary[:, 1:1 + len(self.directions)]
 
     def _event_signs(self, k) -> EventSigns:
-        """Of events of the runs k."""
+        """Return the signs of the event values of runs k."""
         run_indices = self.run_indices[k]
         return EventSigns(self.signs[k], self.handler.armed[run_indices], self.handler.bounds[run_indices])
 
     def write_back(self, batch_states: BatchStates, steps) -> None:
+        """Write states and codes to `batch_states`."""
         run_indices, ended = self.run_indices, self.codes != RUNNING
         self.q[ended], self.v[ended], self.auxiliary[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
-        self.auxiliary[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # readings of another motion
+        self.auxiliary[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # values before the events
         for x, y in ((batch_states.q, self.q), (batch_states.v, self.v), (batch_states.auxiliary, self.auxiliary)):
             x[run_indices] = y
         batch_states.ended[run_indices[ended]], batch_states.codes[run_indices[ended]] = steps[ended], self.codes[ended]
 
     def complete_step(self) -> None:
-        """To the end of the step, with the events in it."""
+        """Advance the runs to the end of the step, with the events in it."""
         todo = np.arange(len(self.run_indices))
         for _ in range(_MAX_EVENTS_PER_STEP):
             if not len(todo):
@@ -351,7 +362,7 @@ class _PartialSteps:
         self.codes[todo] = ZENO
 
     def state_after(self, k, length) -> tuple[np.ndarray, ...]:
-        """q, v, work, readings and codes of the runs k a time later, whatever happens in between."""
+        """Return q, v, auxiliary, event values and codes of the runs k after a time `length`, without events."""
         (n, e), line = self.signs[k].shape, self.engine.batch_step.partial_step()
         q, v, auxiliary = (x[k].copy() for x in (self.q, self.v, self.auxiliary))
         t, event_values, codes = self.t[k], np.zeros((n, e)), np.zeros((n, 1))
@@ -361,16 +372,19 @@ class _PartialSteps:
         return q, v, auxiliary, event_values, codes[:, 0].astype(np.int64)
 
     def _has_crossed(self, k, event_values) -> np.ndarray:
-        """(n, events): those that have reached zero, or are beyond it by more than rounding while they are disarmed, in the
-        direction that they wait for."""
+        """Return (n, events): whether a value has reached zero in the expected direction.
+
+        The value of a disarmed event must be beyond zero by more than rounding.
+        """
         return self._distance_to_event(k, event_values) < 0.0
 
     def _distance_to_event(self, k, event_values) -> np.ndarray:
-        """(n, events): how far from happening; negative beyond, infinite where an event is not expected."""
+        """Return the distance of each value from its event (n, events): negative beyond, infinite if it is not expected."""
         sign, armed, bound = self._event_signs(k)
         return np.where(is_expected(sign, self.directions), -violation(sign, event_values, armed, bound), np.inf)
 
     def _set(self, k, t, q, v, auxiliary, event_values) -> None:
+        """Set the state of the runs k at the time t, and update signs and armed events."""
         self.t[k], self.q[k], self.v[k], self.auxiliary[k, 0] = t, q, v, auxiliary[:, 0]
         signs, run_indices = self.signs[k], self.run_indices[k]
         self.handler.armed[run_indices] |= np.abs(event_values) > self.handler.bounds[run_indices]
@@ -378,10 +392,10 @@ class _PartialSteps:
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(stays, signs, np.sign(event_values))
 
     def _advance_to_event(self, k) -> None:
-        """To the first moment at which one is passed, and what it does."""
+        """Advance the runs k to their first event, and apply it."""
         length = self.end[k] - self.t[k]
 
-        def left(share):                                       # until the first event, negative beyond it
+        def left(share):                                       # distance to the first event, negative beyond it
             return self._distance_to_event(k, self.state_after(k, share * length)[3]).min(axis=1)
         share = find_crossings(left, self._rearming_fraction(k, length), _XTOL)
         q, v, auxiliary, event_values, codes = self.state_after(k, share * length)
@@ -390,11 +404,11 @@ class _PartialSteps:
         self.has_acted[k] = False
         self.auxiliary[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
-        passed |= self.is_nearly_zero(k, event_values)                      # equal but for rounding: in the order of the file
+        passed |= self.is_nearly_zero(k, event_values)                      # simultaneous to rounding: in the order of the file
         self.update_after_events(k, self.apply_events(k, passed), event_values)
 
     def is_nearly_zero(self, k, event_values) -> np.ndarray:
-        """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
+        """Return (n, events): whether a value is zero to rounding and moves in the expected direction."""
         signs = self._event_signs(k)
         near = (np.abs(event_values) <= signs.bound) & is_expected(signs.sign, self.directions)
         if not near.any():
@@ -403,8 +417,10 @@ class _PartialSteps:
         return near & is_arriving(signs, rate, curvature, self.length[k][:, None])
 
     def _rearming_fraction(self, k, length) -> np.ndarray:
-        """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none,
-        or another event happens before."""
+        """Return (n,) fractions of the step at which the values of disarmed events exceed their rounding, as in a short flight.
+
+        The events are armed from there. 0: there is none, or another event happens before.
+        """
         found, share, run_indices = np.zeros(len(k)), 1.0, self.run_indices[k]
         while share > _XTOL:
             share *= 0.5
@@ -419,8 +435,11 @@ class _PartialSteps:
         return found
 
     def update_signs(self, k, fired=None, values_before=0.0) -> None:
-        """Sides from now on; fired (n, events): those that have just happened, with readings `values_before` before their
-        actions."""
+        """Update the signs, armed events and bounds of the runs k, and set ZENO for impacts that come to rest.
+
+        fired          (n, events): events that have just happened
+        values_before  event values before their actions
+        """
         run_indices, handler = self.run_indices[k], self.handler
         before = EventSigns(self.signs[k].copy(), handler.armed[run_indices], self._overshoot(run_indices))
         fired = np.zeros(before.sign.shape, dtype=bool) if fired is None else fired
@@ -428,16 +447,16 @@ class _PartialSteps:
         rounding = self._rounding(k)
         bounds = np.maximum(rounding, before.bound)
         found = np.maximum(bounds + _JUMP_FACTOR * _XTOL * self.length[k][:, None] * np.abs(rate), self.zero_tolerance[k])
-        fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= found)      # nor jumped over zero, or since
+        fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= found)      # without those that jumped
         (signs, armed, bounds), _ = signs_after_event(before, value, rate, curvature, rounding, fired, not handler.is_started)
-        signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # what rests at its stop: on this side
+        signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # at rest at a stop: on its free side
         over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
         handler.armed[run_indices], handler.bounds[run_indices] = armed, bounds
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
         duration = max(self.runs.steps, _MIN_DURATION_STEPS) * handler.step
         came, turned = before.sign, before.sign * rate >= 0.0
         rests = comes_to_rest(turned, rate, curvature, bounds, duration)
-        # an impact that changes its own reading, by no more than rounding, although it continues towards zero
+        # an impact that changes its value by no more than rounding, although it continues towards zero
         small = came * (value - values_before) > bounds / _PROJECTION_FRACTION
         small &= ~(turned | is_below_rounding(rate, curvature, bounds))
         ends = fired & self.impacts & (rests | small)
@@ -445,13 +464,15 @@ class _PartialSteps:
         self.codes[k[stuck]] = ZENO
 
     def resting_impacts(self, k) -> np.ndarray:
-        """(n, events): impacts whose readings are zero without having come there by the motion, as at the start and after `set`,
-        and go the way that they wait for. They happen at once."""
+        """Return (n, events): impacts that happen at once, because their values are zero and move in their direction.
+
+        This is possible at the start and after `set`, where the motion did not lead to zero.
+        """
         return ~self.handler.armed[self.run_indices[k]] & self.impacts & (self.directions == self.signs[k]) & (
             self.directions != 0)
 
     def update_after_events(self, k, fired, values_before) -> None:
-        """`update_signs` after events, and what bodies do that these have put onto their stops."""
+        """Update the signs after events, and apply the impacts of bodies that the events moved onto their stops."""
         self.update_signs(k, fired, values_before)
         pressed = self.resting_impacts(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
         rows = np.flatnonzero(pressed.any(axis=1))
@@ -460,16 +481,16 @@ class _PartialSteps:
             self.update_signs(k[rows], self.apply_events(k[rows], pressed[rows]), event_values)
 
     def event_values(self) -> np.ndarray:
-        """(n, events): what events read now."""
+        """Return the present event values (n, events)."""
         return self.state_after(np.arange(len(self.run_indices)),
                                 0.0 * self.length)[3] if self.signs.size else np.zeros(self.signs.shape)
 
     def _overshoot(self, run_indices) -> np.ndarray:
-        """(n, events): how far beyond zero those were found that have not exceeded their rounding since."""
+        """Return (n, events): the distance beyond zero at the event, for values that have not exceeded their rounding since."""
         return np.where(self.handler.armed[run_indices], 0.0, self.handler.bounds[run_indices])
 
     def _value_derivatives(self, k) -> tuple[np.ndarray, ...]:
-        """(n, events): readings and their first two time derivatives, by five-point formulas along the flow."""
+        """Return event values (n, events) and their first two time derivatives, by five-point formulas along the motion."""
         h = 0.5 * _STENCIL_WIDTH * self.length[k]
         far_back, back, here, ahead, far_ahead = (self.state_after(k, n * h)[3] for n in (-2, -1, 0, 1, 2))
         h = h[:, None]
@@ -477,14 +498,17 @@ class _PartialSteps:
         return here, rate, (16.0 * (ahead + back) - far_ahead - far_back - 30.0 * here) / (12.0 * h * h)
 
     def _rounding(self, k) -> np.ndarray:
-        """(events,) bounds of the rounding of readings, of the run that is farthest from zero."""
+        """Return (events,) rounding bounds of the event values, at the run with the maximum coordinate."""
         problem, worst = self.engine.problem, k[np.argmax(np.abs(self.q[k]).max(axis=1))]
         motions = [expression_motion(problem, int(n), float(self.t[worst]), self.q[worst], self.v[worst])
                    for n in problem.schedule.watch]
         return np.array([motion.bound for motion in motions])
 
     def is_turned_back(self, event: Event, k, q, v) -> np.ndarray:
-        """(n,) whether the event's expression is on its way back: an impact by which the state becomes q, v then does nothing."""
+        """Return (n,) whether the value of the event is moving back already.
+
+        Then an impact that leads to the state q, v does nothing.
+        """
         column = self.events.state_events.index(event)
         _, rate, curvature = (x[:, column] for x in self._value_derivatives(k))
         before, (self.q[k], self.v[k]) = (self.q[k], self.v[k]), (q, v)
@@ -494,20 +518,22 @@ class _PartialSteps:
         return is_turned_back(way, rate, curvature, self.handler.bounds[self.run_indices[k], column], rate_after)
 
     def pending_impacts(self, k) -> np.ndarray:
-        """(n, events): impacts whose readings are zero but for rounding, and on their way beyond."""
+        """Return (n, events): impacts whose values are zero to rounding and move beyond it."""
         if not self.impacts.any() or not len(k):
             return np.zeros((len(k), len(self.impacts)), dtype=bool)
         value, rate, curvature = self._value_derivatives(k)
-        bounds = self._rounding(k) + 4.0 * _XTOL * self.length[k][:, None] * np.abs(rate)          # as far as one is found
+        bounds = self._rounding(k) + 4.0 * _XTOL * self.length[k][:, None] * np.abs(rate)          # and the search tolerance
         bounds = self.zero_tolerance[k] = np.maximum(np.maximum(bounds, self._overshoot(self.run_indices[k])),
                                                      self.zero_tolerance[k])
         way = crossing_direction(self.signs[k], self.directions)
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~is_below_rounding(rate, curvature, bounds)
 
-    # what happens ----------------------------------------------------------------------------------------------------
+    # actions ---------------------------------------------------------------------------------------------------------
     def apply_events(self, k, happens) -> np.ndarray:
-        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops.
-        Returns all that have happened."""
+        """Apply the events `happens` (n, events) in the order of the file, and the impacts that they cause.
+
+        These are impacts of bodies that the events drive into their stops. Returns all events that have happened (n, events).
+        """
         waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
         self.zero_tolerance[k] = 0.0
         for _ in range(_MAX_EVENTS_PER_STEP):
@@ -530,8 +556,10 @@ class _PartialSteps:
         return found
 
     def apply_timed_and_reached(self, timed, reached) -> np.ndarray:
-        """Events of known times, and those that runs have reached (n, events), in the order of the file. Returns as
-        `apply_events`."""
+        """Apply events of known times, and those that runs have reached (n, events), in the order of the file.
+
+        Returns the same as `apply_events`.
+        """
         k, waiting, found = np.arange(len(self.run_indices)), reached.copy(), np.zeros(reached.shape, dtype=bool)
         for i in timed:
             before = waiting & (self.event_indices < i)
@@ -540,14 +568,13 @@ class _PartialSteps:
         return found | self.apply_events(k, waiting)
 
     def apply_and_find_impacts(self, i: int, k, enabled) -> np.ndarray:
-        """Event i to those of the runs k that have heard it. Returns (n, events): the impacts of bodies that it drives into their
-        stops."""
+        """Apply event i to the runs k where it is enabled, and return the impacts that it causes (n, events)."""
         before = self.pending_impacts(k)
         self.apply_event(i, k[enabled])
         return self.pending_impacts(k) & ~before
 
     def apply_event(self, i: int, k) -> None:
-        """Event i to the runs k."""
+        """Apply the actions of event i to the runs k."""
         k = k[self.codes[k] == RUNNING]
         if not len(k):
             return
@@ -566,7 +593,7 @@ class _PartialSteps:
 
 @dataclass(frozen=True, eq=False)
 class _RolloutContext:
-    """The `EventContext` of the runs k of a rollout: the state is all that changes."""
+    """The `EventContext` of the runs k of a rollout. Actions change the state only."""
 
     event: Event
     t: np.ndarray
@@ -579,7 +606,7 @@ class _RolloutContext:
         return after
 
     def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
-        """Nothing happens to a coordinate that another impact has turned back."""
+        """Return `after`, or `before` for runs whose coordinate another impact has turned back already."""
         acted = self.steps.has_acted[self.k]
         if not coordinates or not self.event.when or not acted.any():
             return after

@@ -1,4 +1,4 @@
-"""The arguments of a rollout, as rows of runs."""
+"""The arguments of a rollout as arrays with one row for each run."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
 
-# rad or lengths of the loop; of velocities, relative to the largest: states off by more are an error
+# rad or lengths of the loop; of velocities, relative to the largest one: larger errors of initial states raise
 MAX_CLOSURE_ERROR = 1e-6
 
 
@@ -41,8 +41,8 @@ class Feedback(Immutable):
     """State feedback, computed at each stage of a step: tau += -gain [q (-) setpoint_q; v - setpoint_v].
 
     gain          (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
-    setpoint_q    (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) setpoint_q is a tangent
-                  deviation
+    setpoint_q    (…, nq), or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) setpoint_q is a tangent
+                  vector
     setpoint_v    (…, nv) or (…, S, nv); default: zero
 
     Examples
@@ -59,7 +59,7 @@ class Feedback(Immutable):
 
     @classmethod
     def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
-        """tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""
+        """Return the feedback tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""
         kp, kd = np.asarray(kp, dtype=float), np.asarray(kd, dtype=float)
         try:
             kp, kd = np.broadcast_arrays(kp, kd)
@@ -72,20 +72,24 @@ class Feedback(Immutable):
 
 
 class ContactSettings(NamedTuple):
-    """`contacts` of a rollout."""
+    """`contacts` of a rollout, bound to its model."""
 
     contacts: Contacts
     names: tuple[str, ...]
-    key: str               # what they were read from
+    key: str               # text of the argument
 
     @classmethod
     def read(cls, given: Mapping | None, model) -> ContactSettings | None:
+        """Return the contacts of an argument, or None."""
         node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
         return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), text_of(given, "contacts", ScenarioError))
 
 
 def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
-    """An argument that is as a key of a scenario. UsageError for what is no mapping."""
+    """Return the node of an argument with the syntax of a key of a scenario, or None.
+
+    Raises UsageError unless the argument is a mapping.
+    """
     if given is None:
         return None
     if not isinstance(given, Mapping):
@@ -94,7 +98,22 @@ def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
 
 
 class RolloutInputs:
-    """The arguments as rows of runs."""
+    """Checked arguments of a rollout, with one row for each of the N runs.
+
+    lead, count        leading axes of the arguments, and their product N
+    robot              (N,) index of the variant of each run
+    q, v               (N, nq), (N, nv) initial states
+    tau, a             (N, 1 or S, nv) joint forces, and accelerations of prescribed coordinates
+    masks              (1 or S, nv) bool: prescribed coordinates
+    last               (N,) number of steps
+    rows               independent constraint equations by mask (bytes)
+    pattern, gains     mask (nv, 2 nv) of the feedback gains that are not all zero, and these (N, gains)
+    feedback_values    (N, gains + nq + 2 nv) gains, setpoint_q, setpoint_v, and zero joint forces of the setpoint
+    setpoints          series of q and v of a setpoint that changes; None: it is constant
+    rerun_indices      runs that `run_sequentially` has repeated
+    singular_times     times at which these passed a singular configuration, by run
+    warnings           about the initial states
+    """
 
     def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: ContactSettings | None = None,
                  a=None, prescribed=None):
@@ -115,16 +134,16 @@ class RolloutInputs:
         for name, x, _ in setpoints[1:]:
             _check_not_both(name, x, self.lead, steps)
         rows = {name: self._runs(x, n_axes) for name, x, n_axes in named + others}
-        self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))             # of each run, among the variants
+        self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
         coordinates = {"q0": model.q_names, "feedback.setpoint_q": model.q_names, "feedback.gain": ()}
         for name, _, n_axes in named:
             check_finite(name, rows[name], coordinates.get(name, model.v_names), n_axes, "run")
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         check_configuration(model, self.q, "q0", "run")
-        self.warnings: list[LiedynWarning] = []          # about the initial states
+        self.warnings: list[LiedynWarning] = []
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
-        self.rerun_indices = np.zeros(0, dtype=np.int64)                        # runs of `run_sequentially`
-        self.singular_times: dict[int, float] = {}                            # when those passed a singular configuration
+        self.rerun_indices = np.zeros(0, dtype=np.int64)
+        self.singular_times: dict[int, float] = {}
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._check_last(rows["last"])
@@ -133,22 +152,25 @@ class RolloutInputs:
             self._bind_feedback(rows)
 
     def _series(self, name: str, x, read) -> np.ndarray:
-        """Return (…, 1 or S, nv) of what is given for each step or for all, with zeros where `read` (nv,) is False."""
+        """Return x as (…, 1 or S, nv), with zeros where `read` (nv,) is False."""
         x = np.zeros(self.model.nv) if x is None else as_array(to_numpy(x), name, (self.model.nv,))
         return np.where(read, x[None] if x.ndim == 1 else x, 0.0)
 
     def _runs(self, x, n_axes: int) -> np.ndarray:
-        """Return x (…, its last n axes) with one row for each run."""
+        """Return x with one row for each run. n_axes: number of its last axes that are not axes of runs."""
         own = x.shape[x.ndim - n_axes:]
         return np.broadcast_to(x, self.lead + own).reshape(self.count, *own)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
+        """Return the state without the policy, which may not be picklable; a rollout with a policy has no adjoint."""
         return vars(self) | {"policy": None}
 
     def _independent_equations(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
-        """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
-        constraints, UsageError for driven loops and where too much is prescribed."""
+        """Yield each mask and the independent constraint equations under it, at the state of the first run.
+
+        Raises ConfigurationError for states off the constraints, and UsageError for driven loops and for too many prescribed
+        coordinates.
+        """
         driven = next((one.name for one in model.constraints if one.driven), None)
         if driven:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
@@ -180,7 +202,10 @@ class RolloutInputs:
             yield mask, rows
 
     def with_run_robots(self, run_indices=slice(None)):
-        """Within it functions of the model that it gives compute state k with the robot of run k, or of run which[k]."""
+        """Return a context manager for a model with the robot of each run.
+
+        Its functions compute state k with the robot of run k, or of run run_indices[k].
+        """
         if self.variants is None:
             return nullcontext(self.model)
         places, numbers = self.varying
@@ -188,11 +213,12 @@ class RolloutInputs:
 
     @cached_property
     def segments(self) -> list[tuple[int, int, np.ndarray]]:
-        """First step, the one after the last, and the mask (nv,) of what is prescribed."""
+        """First step, step after the last, and mask (nv,) of prescribed coordinates of each segment with one mask."""
         borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
         return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
     def _bind_feedback(self, rows) -> None:
+        """Set pattern, gains, feedback_values and setpoints."""
         gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
         self.pattern = (gain != 0.0).any(axis=0)
         fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
@@ -208,6 +234,7 @@ class RolloutInputs:
             raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
 
     def _check_last(self, last) -> np.ndarray:
+        """Return the number of steps of each run, or raise UsageError."""
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
             numbers = last.size and last.dtype.kind in "iuf"
             found = f"{last.dtype} from {last.min()} to {last.max()}" if numbers else f"{last.dtype}"
@@ -215,8 +242,10 @@ class RolloutInputs:
         return last.astype(np.int64)
 
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
-        """What changes in the steps first … until - 1 of one segment: joint forces, which may be given as (N, 1, nv), or where
-        prescribed accelerations, and what moves of the feedback."""
+        """Return the inputs that change in the steps first … until - 1 of one segment.
+
+        They are joint forces (`tau` (N, 1, nv), if given), accelerations of prescribed coordinates, and setpoints that change.
+        """
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
         driving = _steps_of_series(self.tau, first, until) if tau is None else tau
         if mask.any():
@@ -232,7 +261,7 @@ class RolloutInputs:
 
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
-        """Places in the constants of a model at which the variants differ, and the numbers of each run there (N, places)."""
+        """Indices in the constants of a model at which the variants differ, and the values of each run there (N, indices)."""
         if self.variants is None:
             return (), np.zeros((self.count, 0))
         places, numbers = self.variants.varying
@@ -240,35 +269,35 @@ class RolloutInputs:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Weights of the variants, relative to that of `model`."""
+        """Weights of the variants, relative to that of the first one."""
         if self.variants is None:
             return np.ones(1)
         constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
         weights = np.array([robot_weight(self.model, own) for own in constants])
-        return weights / (weights[0] or 1.0)               # without weight, no stiffness follows from it
+        return weights / (weights[0] or 1.0)               # for a weight of zero, no stiffness is proportional to it
 
     @property
     def first_gain_index(self) -> int:
-        """Place of the feedback's numbers in the values."""
+        """Index of the first feedback gain in `values`."""
         return self.model.nv + (0 if self.contacts is None else self.contacts.contacts.material.size)
 
     def values(self) -> np.ndarray:
-        """(N, k) numbers of each run, to be written to: as in `BatchStep.numbers`."""
+        """Return a new array (N, k) with the values of each run for `BatchStep.numbers`."""
         parts = [self.tau[:, 0]]
         if self.contacts is not None:
             bound = self.contacts.contacts
             parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
-        # of one column each, they are joined by columns
+        # for parts of one column, np.concatenate may return column order
         return np.ascontiguousarray(np.concatenate(parts + ([] if self.pattern is None else [self.feedback_values]), axis=1))
 
 
 def _steps_of_series(x: np.ndarray, first: int, until: int) -> np.ndarray:
-    """Steps first … until - 1 of a series (N, 1 or S, n)."""
+    """Return the steps first … until - 1 of a series (N, 1 or S, n)."""
     return x if x.shape[1] == 1 else x[:, first:until]
 
 
 def _masks(model, prescribed, steps: int) -> np.ndarray:
-    """(1 or S, nv) bool: what is prescribed in each step."""
+    """Return (1 or S, nv) bool: the prescribed coordinates in each step."""
     if prescribed is None:
         return np.zeros((1, model.nv), dtype=bool)
     x = np.asarray(prescribed)
@@ -280,7 +309,7 @@ def _masks(model, prescribed, steps: int) -> np.ndarray:
 
 
 def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
-    """Names and arrays of a feedback, and how many of their last axes are their own."""
+    """Return names and arrays of a feedback, and the number of last axes of each that are not axes of runs."""
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
     gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
@@ -295,17 +324,17 @@ def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
 
 
 def _check_not_both(name: str, x, lead: tuple[int, ...], steps: int) -> None:
-    """ShapeError for states of a feedback that may be one for each run or one for each step."""
+    """Raise ShapeError for setpoints whose axis could be that of runs or that of steps."""
     if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
         raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "
                          f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
 
 
 def to_numpy(x):
-    """What other libraries hold, as NumPy sees it."""
+    """Return an array of another library as a NumPy array, without a copy if possible."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack__"):
         return x
     try:
         return np.from_dlpack(x)
-    except (RuntimeError, BufferError, TypeError):             # on another device, or with gradients: as its own conversion says
+    except (RuntimeError, BufferError, TypeError):             # on another device, or with gradients: asarray may convert it
         return np.asarray(x)

@@ -53,17 +53,18 @@ from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
 from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
 from liedyn.simulation.run_checks import MIN_CREEP_TIME
 
-# Derivatives of a cost through the steps of a rollout: the adjoint of what was computed, step by step -------------------
+# Adjoint of a rollout: derivatives of a cost through its steps ----------------------------------------------------------
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutAdjoint(Immutable):
-    """Derivatives of a cost, by run; NaN for runs that ended early, or passed a singular configuration of the constraints.
+    """Derivatives of the cost of each run; NaN for runs that ended early or passed a singular configuration of the constraints.
 
-    q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
-    tau         (…, S, nv) by the joint forces of each step, zero where prescribed
-    a           (…, S, nv) by the accelerations of each step, zero where not prescribed; None where nothing is
-    gain        (…, nv, 2 nv) by the gains of the feedback, zero where a gain is zero; None without
-    parameters  (…, m) by the parameters that were asked for, in their order
+    q0, v0      (…, nv) with respect to the initial state; that of q0 is tangent: with respect to x of q0 (+) x
+    tau         (…, S, nv) with respect to the joint forces of each step, zero for prescribed coordinates
+    a           (…, S, nv) with respect to the accelerations of each step, zero for coordinates that are not prescribed; None if
+                none are
+    gain        (…, nv, 2 nv) with respect to the gains of the feedback, zero where a gain is zero; None without feedback
+    parameters  (…, m) with respect to the requested parameters, in their order
 
     Examples
     --------
@@ -88,8 +89,13 @@ class RolloutAdjoint(Immutable):
 
 def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                     parameters: tuple[str, ...]) -> RolloutAdjoint:
-    """engines: a `BatchIntegrator` of each segment of the rollout; given: its arguments; out: its states, one for each step. See
-    `Rollout.adjoint`."""
+    """Return the adjoint of a rollout, see `Rollout.adjoint`.
+
+    engines  BatchIntegrator of each segment of the rollout
+    given    its arguments (RolloutInputs)
+    clocks   (S + 1, 4), see `BatchStep`
+    out      its states, one for each step
+    """
     backward = _RolloutBackpropagation(given, out, parameters)
     steps = [_adjoint_step_of(engine, given, mask, method, backward.places)
              for engine, (_, _, mask) in zip(engines, given.segments, strict=True)]
@@ -103,11 +109,14 @@ def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | N
 class _RolloutBackpropagation:
     """Derivatives of a cost, from the states of all steps back to the initial states and to parameters.
 
-    q, v            (N, S + 1, nq), (N, S + 1, nv) states of the rollout; ended (N,): runs without derivatives
-    cost_q, cost_v  of these shapes: derivatives of the cost by the coordinates of each state alone
-    places, rates   constants (l,) that vary or that parameters change, and (m, l) their derivatives by the m parameters
-    by_q, by_v      (N, nq), (N, nv) by the state where the steps that are done begin
-    by_values, by_constants   (N, k), (N, l) by `RolloutInputs.values` and by the constants at `places`
+    q, v            (N, S + 1, nq), (N, S + 1, nv) states of the rollout
+    ended           (N,) bool: runs without derivatives
+    cost_q, cost_v  of the shapes of q, v: derivatives of the cost with respect to the coordinates of each state alone
+    places, rates   indices (l,) of constants that vary or that parameters change, and (m, l) derivatives of these constants with
+                    respect to the m parameters
+    by_q, by_v      (N, nq), (N, nv) derivatives with respect to the state before the steps that are done
+    by_values       (N, k) derivatives with respect to `RolloutInputs.values`
+    by_constants    (N, l) derivatives with respect to the constants at `places`
     """
 
     def __init__(self, given, out, parameters: tuple[str, ...]):
@@ -130,7 +139,7 @@ class _RolloutBackpropagation:
             np.zeros((count, n)) for n in (model.nq, model.nv, self.values.shape[1], len(places)))
 
     def set_cotangents(self, d_q: ArrayLike | None, d_v: ArrayLike | None) -> None:
-        """Derivatives of the cost by tangents of each state, of which those after the end of a run do not count."""
+        """Set the derivatives of the cost from tangent ones (…, S + 1, nv). States after the end of a run are ignored."""
         given, model, steps = self.given, self.given.model, self.given.steps
         tangent, by_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(self.v.shape)
                          for name, x in (("d_q", d_q), ("d_v", d_v)))
@@ -143,10 +152,13 @@ class _RolloutBackpropagation:
         self.cost_v = np.zeros(self.v.shape) if by_v is None else by_v
 
     def backpropagate_segment(self, engine, step, clocks, first: int, until: int) -> np.ndarray:
-        """Go back from step `until` to `first`. Returns (N, steps, nv) by joint forces, or accelerations where prescribed."""
+        """Go back from step `until` to `first`.
+
+        Returns the derivatives (N, steps, nv) with respect to joint forces, or to accelerations of prescribed coordinates.
+        """
         given, rest = self.given, self.given.model.neutral()
         step_inputs = given.step_inputs(first, until)
-        if until < given.steps:                                # what began with the state at its end has counted it
+        if until < given.steps:                                # the next segment has counted the state at its start
             self.cost_q[:, until], self.cost_v[:, until] = 0.0, 0.0
         q, v, cost_q, cost_v = (np.require(x[:, first:until + 1], requirements="CW")
                                 for x in (self.q, self.v, self.cost_q, self.cost_v))
@@ -177,6 +189,7 @@ class _RolloutBackpropagation:
             tangent_gradient(model, self.finite_q[:, 0], self.by_q), self.by_v, tau, a, self._by_gain(), by_parameters)))
 
     def _by_gain(self) -> np.ndarray | None:
+        """Return the derivatives (N, nv, 2 nv) with respect to the gains, or None without feedback."""
         given, nv = self.given, self.given.model.nv
         if given.pattern is None:
             return None
@@ -185,13 +198,16 @@ class _RolloutBackpropagation:
         return gain
 
     def _by_run(self, x: np.ndarray) -> np.ndarray:
+        """Return x (N, …) with the axes of runs, NaN for runs without derivatives."""
         x[self.ended] = np.nan
         return x.reshape(*self.given.lead, *x.shape[1:])
 
 
 def _weight_derivatives(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
-    """(N, m) derivatives of the cost with respect to parameters, through the stiffness of contacts with `sink`, which is
-    proportional to the weight. places, rates (m, places): as of `_constant_tangents`."""
+    """Return the derivatives (N, m) with respect to parameters through the stiffness of contacts with `sink`.
+
+    That stiffness is proportional to the weight. places, rates (m, places): of `_constant_tangents`.
+    """
     bound, model = given.contacts.contacts, given.model
     if not bound.scales_with_weight.any():
         return np.zeros((len(by_values), len(rates)))
@@ -206,6 +222,7 @@ def _weight_derivatives(given, by_values, places, rates, parameters: tuple[str, 
 
 
 def _adjoint_step_of(engine, given, mask, method: str, places):
+    """Return the generated adjoint step of a segment, or raise UsageError."""
     line = compile_adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
@@ -213,7 +230,7 @@ def _adjoint_step_of(engine, given, mask, method: str, places):
 
 
 def _cotangent(name: str, x, shape) -> np.ndarray:
-    """Derivatives of the cost by states (…, S + 1, nv), in memory of their own."""
+    """Return the derivatives of the cost with respect to states as a new array (…, S + 1, nv)."""
     x = as_array(x, name, shape[-1:])
     try:
         return np.array(np.broadcast_to(x, shape))
@@ -222,12 +239,12 @@ def _cotangent(name: str, x, shape) -> np.ndarray:
 
 
 def _constant_tangents(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Places in the constants of a model that the parameters change, and by how much each (parameters, places)."""
+    """Return the indices of the constants of a model that parameters change, and their derivatives (parameters, indices)."""
     n, nv = model.n_bodies, model.nv
     tree, dense = tree_views.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
         found, rates = parameter_tangent(model, name), tree_views.py_func(model.index, dense[row])
-        changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, of what moves joints, of inertias, of coordinates
+        changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, joint frames, inertias and coordinates
         here = found.at < changes.size
         changes[found.at[here]] = found.values[here]
         rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
@@ -251,7 +268,7 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",
            ZENO: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
            INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or what is prescribed"}
-_MAX_REASONS = 3             # that are printed
+_MAX_REASONS = 3             # number of reasons in the representation
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -261,12 +278,11 @@ class Rollout(Immutable):
 
     t          (R,) [s] output times: every `every` steps, and the end
     q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
-    a, tau     (…, R, nv) at the output times, if `forces` was asked for, else None; in the last row of a run with the forces of
-               its last step
-    ended_at   (…,) [s] where a run ended early, NaN where it is complete
-    reasons    of those that ended early, by their index among the runs (flattened)
-    events     what has happened; None without `events`
-    stopped_at (…,) [s] where an event has stopped a run, else NaN
+    a, tau     (…, R, nv) at the output times if `forces`, else None; the last row of a run has the forces of its last step
+    ended_at   (…,) [s] time at which a run ended early, NaN if it is complete
+    reasons    why runs ended early, by the index of the run (flattened)
+    events     events that have happened; None without `events`
+    stopped_at (…,) [s] time at which an event has stopped a run, else NaN
 
     Examples
     --------
@@ -291,28 +307,32 @@ class Rollout(Immutable):
     _compute_warnings: Callable[..., tuple[LiedynWarning, ...]] = field(compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Contacts and warnings are computed; the adjoint compiles its functions again where they are missing."""
+        """Return the state for pickling, with contacts and warnings computed.
+
+        The adjoint compiles its functions again if needed.
+        """
         found = {"contacts": self.contacts, "warnings": self.warnings}
         return vars(self) | found | {"_contact_motion": None,
                                      "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
-        """Derivatives of a cost by initial states, joint forces, gains and parameters: exact for the steps that were computed.
+        """Return derivatives of a cost with respect to initial states, joint forces, gains and parameters.
 
-        Needs ``every=1``.
+        They are exact for the computed steps. Needs ``every=1``.
 
         Parameters
         ----------
         d_q, d_v : (…, S + 1, nv), optional
-            Derivatives of the cost by each state alone, those by q tangent: by x of q (+) x. Default: zero.
+            Derivatives of the cost with respect to each state alone; those for q are tangent: with respect to x of q (+) x.
+            Default: zero.
         parameters : sequence of str, optional
             Names of `parameter_names`: masses, inertias, gravity, armature, damping, friction, springs.
 
         Raises
         ------
         UsageError
-            If states in between were not kept, for a policy, and for robots without generated code.
+            If ``every`` is not 1, for a policy, for events, and for robots without generated code.
         """
         if self._adjoint_error:
             raise UsageError(f"the adjoint {self._adjoint_error}")
@@ -321,20 +341,24 @@ class Rollout(Immutable):
     @cached_property
     def contacts(self) -> ContactMotion | None:
         """Normal forces, depths and slips (…, R, m) of m contacts, centre of pressure (…, R, 3); NaN after the end of a run.
-        Computed from the states when it is asked for. None without `contacts`."""
+
+        Computed from the states on first access. None without `contacts`.
+        """
         return self._contact_motion and self._contact_motion(self.q, self.v)
 
     @cached_property
     def warnings(self) -> tuple[LiedynWarning, ...]:
-        """What is doubtful: events after the end; initial states that are singular; a step too long for stiff
-        forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
-        coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
-        for."""
+        """Warnings about the rollout, computed on first access.
+
+        They are about events after the end, singular initial states, and joints that creep because friction is smoothed about
+        rest. A step that is too long for stiff forces, and singular configurations of mechanisms, are detected in the first run.
+        Coordinates that leave their position limits, which do not act, are detected at outputs 0.05 s apart.
+        """
         return self._compute_warnings(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
     def complete(self) -> Mask:
-        """(…,) bool: that have not ended early."""
+        """(…,) bool: runs that have not ended early."""
         return np.isnan(self.ended_at)
 
     def __repr__(self) -> str:
@@ -346,7 +370,7 @@ class Rollout(Immutable):
 
 
 def _reason_lines(reasons: Mapping[int, str]) -> list[str]:
-    """A line for each reason, the most frequent first."""
+    """Return a line for each reason, the most frequent first."""
     counts = Counter(reasons.values()).most_common()
     lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_MAX_REASONS]]
     rest = counts[_MAX_REASONS:]
@@ -359,7 +383,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
             last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
             contacts: Mapping[str, Any] | None = None, events: Mapping[str, Any] | None = None, forces: bool = False,
             out: tuple[Array, Array] | None = None) -> Rollout:
-    """Simulate many runs at once: as many states to a register as the processor has, on all cores.
+    """Simulate many runs in one batch, vectorized and on all cores.
 
     Parameters
     ----------
@@ -368,63 +392,64 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q0, v0 : (…, nq), (…, nv)
         Initial states; their leading axes, and those of the other arguments, are the runs.
     tau : array or callable, optional
-        Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
-        Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
-        (…, nv). It sees the state after events of that time; if events change the state at t = 0, it is called twice there.
-        Runs that have ended early are at rest in the neutral configuration.
+        Joint forces [N m | N], constant during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
+        Or a policy, called once per step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and
+        returns (…, nv). Its arguments are the states after events of that time; if events change the state at t = 0, it is
+        called twice there. Runs that have ended early are at rest in the neutral configuration.
     dt : float
         Step [s].
     steps : int
     method : {"rk4", "semi_implicit"}
-        Of fourth order; or symplectic Euler, v' = v + dt a(q, v), q' = q (+) dt v', one evaluation a step.
+        Runge-Kutta of fourth order; or symplectic Euler, v' = v + dt a(q, v), q' = q (+) dt v', one evaluation per step.
     every : int
         Steps between two outputs.
     feedback : Feedback, optional
-        Added to tau. Its law is computed at each stage, so that rk4 keeps its order.
+        Added to tau. It is evaluated at each stage, so that rk4 keeps its order.
     passive : bool
         Whether joint springs, damping and friction act.
     last : (…,) int, optional
         Steps of each run, at most `steps`; default: all of them.
     prescribed : (nv,) or (S, nv) bool, optional
-        Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
-        (`forces`).
+        Hybrid dynamics: mask of coordinates whose acceleration is prescribed, in all steps or in each step. Their joint force is
+        computed (`forces`).
     a : (…, S, nv) or (nv,), optional
-        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read; an error without
-        `prescribed`.
+        Accelerations of prescribed coordinates, constant during each step; default: zero. Other entries are ignored. An error
+        without `prescribed`.
     contacts : mapping, optional
-        Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
-        (a larger `friction_speed` and `sink`, a smaller dt), and a warning says if it does not. See `Rollout.contacts`.
+        Contacts of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must
+        resolve it (a larger `friction_speed` and `sink`, a smaller dt). There is a warning if it does not. See
+        `Rollout.contacts`.
     events : mapping, optional
-        As the key `events` of a scenario: when an expression of the state passes a value, located within the step to rounding, or
-        at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value and returns
-        within one step is not seen. See `Rollout.events`.
+        As the key `events` of a scenario. Events happen when an expression of the state passes a value, located within the step
+        to rounding, or at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value
+        and returns within one step is not detected. See `Rollout.events`.
     forces : bool
-        Whether accelerations and joint forces at the outputs are returned, too.
+        Whether to return accelerations and joint forces at the outputs, too.
     out : (q, v), optional
-        Arrays (…, R, nq) and (…, R, nv) that take the result. `Rollout.adjoint` reads them again, so they must still hold it.
+        Arrays (…, R, nq) and (…, R, nv) for the result. `Rollout.adjoint` reads them, so they must not be changed before.
 
     Returns
     -------
     Rollout
-        Runs that cannot continue end there, with time and reason; the others continue.
+        Runs that cannot continue end early, with time and reason; the others continue.
 
     Raises
     ------
     ShapeError, ConfigurationError
-        For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
+        For wrong shapes, numbers that are not finite, quaternions without unit norm, and states off the constraints.
     UsageError
-        For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies, events and
-        feedback about a motion where the robot has no generated code; for events that change more than the state.
+        For driven loops; for prescribed coordinates that depend on each other by constraints; for semi_implicit, policies, events
+        and feedback about a motion if the robot has no generated code; for events that change more than the state.
     ScenarioError
-        For contacts and events that are not as in a scenario.
+        For contacts and events that are invalid in a scenario.
 
     Notes
     -----
     Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in
-    `Rollout.warnings`; velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the
+    `Rollout.warnings`; velocity and effort limits are not checked. The accuracy is not checked: repeat the rollout with half the
     step.
 
-    Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
+    Arrays with ``__dlpack__`` (PyTorch, JAX) are used without a copy if they are float64 in the memory of the CPU.
 
     Examples
     --------
@@ -473,7 +498,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
     alike = checked_runs(runs, problem, dt, method)
-    long = result.t[-1] > MIN_CREEP_TIME                           # a policy or a gradient descent asks for many short rollouts
+    long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
     warnings = result.warnings if not alike else (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if long else ()))
     warn(drop_reported(model, warnings))
     if not alike and all(map(from_states, warnings)):
@@ -482,7 +507,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
 
 
 def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
-    """asked: the last arguments of `compute_adjoint`. What it needs of the rollout is kept with the model, or made again."""
+    """Return the adjoint of a rollout. asked: the last arguments of `compute_adjoint`.
+
+    Problems and generated steps are cached with the model, or compiled again.
+    """
     places, numbers = runs.varying
     engines = [BatchIntegrator(*prepare_problem(runs, mask, passive, method, places, None), numbers) for _, _,
                mask in runs.segments]
@@ -491,11 +519,11 @@ def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *ask
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutDerivatives(Immutable):
-    """Derivatives of the final state of each run; its 2 nv rows are x of q (+) x, tangent, then v.
+    """Derivatives of the final state of each run; the 2 nv rows are x of q (+) x, tangent, then v.
 
-    q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
-    tau      (…, 2 nv, S, nv) by the joint forces of each step, zero where prescribed
-    a        (…, 2 nv, S, nv) by the accelerations where prescribed; None without
+    q0, v0   (…, 2 nv, nv) with respect to the initial state, tangent for q0
+    tau      (…, 2 nv, S, nv) with respect to the joint forces of each step, zero for prescribed coordinates
+    a        (…, 2 nv, S, nv) with respect to the accelerations of prescribed coordinates; None without `prescribed`
 
     Examples
     --------
@@ -517,10 +545,10 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
                         steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
                         prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
                         contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
-    """Exact derivatives of the final state of each run by its initial state and its joint forces, for the steps as they are
-    computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
+    """Return derivatives of the final state of each run with respect to its initial state and its joint forces.
 
-    Each of the 2 nv rows is a separate adjoint.
+    They are exact for the computed steps. For arguments and errors see `rollout`. Each of the 2 nv rows is a separate adjoint;
+    for the derivatives of one cost, `Rollout.adjoint` is cheaper.
 
     Examples
     --------
@@ -544,6 +572,7 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
 
 
 def _check_numbers(method, dt, steps, every) -> None:
+    """Raise UsageError for an invalid method, step or number of steps."""
     if method not in METHODS:
         raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
     if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
@@ -553,10 +582,10 @@ def _check_numbers(method, dt, steps, every) -> None:
             raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")
 
 
-# A rollout as a map of arrays and its adjoint: what derivatives in other libraries are made of --------------------------
+# A rollout as a function of arrays, with its adjoint, for other libraries -----------------------------------------------
 
 class RolloutMap:
-    """(q0, v0, tau) -> (q, v) of NumPy arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv)."""
+    """The function (q0, v0, tau) -> (q, v) of NumPy arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv)."""
 
     def __init__(self, model: Model, **options):
         """options: of `liedyn.rollout`."""
@@ -566,8 +595,10 @@ class RolloutMap:
         return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
 
     def back(self, run: Rollout, q0, d_q, d_v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives of a cost by q0, v0, tau from those by q and v. Those by the numbers of quaternions have no part across the
-        unit sphere."""
+        """Return the derivatives of a cost with respect to q0, v0 and tau from those with respect to q and v.
+
+        Derivatives with respect to quaternions have no component normal to the unit sphere.
+        """
         found = run.adjoint(tangent_gradient(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
         lead = run.ended_at.shape
         q0 = np.broadcast_to(np.asarray(q0, dtype=float), (*lead, self.model.nq))
