@@ -45,8 +45,8 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 
 STOPPED, ZENO, INCONSISTENT_IMPACT = 40, 41, 42          # codes of runs, in addition to those of `BatchStep`
 _MAX_EVENTS_PER_STEP = 100              # events of one run within a step
-_STENCIL_WIDTH = 0.1      # of a step: derivatives of event values are from values at half and all of it before and after, to its
-                         # 4th power
+_STENCIL_WIDTH = 0.1      # of a step: derivatives of event values are from values at half and all of it before and after, with
+                         # errors of its 4th power
 _MIN_DURATION_STEPS = 100      # steps: in such a run, the rounding of the time is 1e-13 of a step, the tolerance of the search
 _XTOL = 1e-13                  # of a step: tolerance of the search for an event
 _JUMP_FACTOR = 1e3             # times _XTOL: an event value that is further beyond zero has jumped over it
@@ -91,8 +91,12 @@ class RolloutEvents(Immutable):
 class Events:
     """The events of a rollout, bound to a robot.
 
-    watched   those with a reading; directions: of these; timed: by the step before which they happen
-    key       what they were read from; warnings: what is doubtful, one line each
+    definitions   all events, in the order of the file
+    state_events  events with an expression of the state
+    directions    of these: 1 rising, -1 falling, 0 both
+    timed         indices of events of known times, by the step before which they happen
+    key           text of the argument
+    warnings      about events after the end
     """
 
     def __init__(self, events: tuple[Event, ...], model, dt: float, steps: int, key: str):
@@ -108,16 +112,20 @@ class Events:
 
     @classmethod
     def read(cls, given: Mapping | None, model, dt: float, steps: int) -> Events | None:
-        """UsageError, ScenarioError for what is not known, or not for rollouts."""
+        """Return the events of an argument, or None.
+
+        Raises UsageError or ScenarioError for invalid events, and for those that a rollout does not support.
+        """
         node = scenario_key("events", given, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
         return node and cls(read_events(node, (), dt * steps), model, dt, steps, text_of(given, "events", ScenarioError))
 
     def add_event_signals(self, table: SignalCompiler) -> np.ndarray:
-        """Signals that pass 0 where events happen: their numbers."""
+        """Add the signals that pass zero when events happen, and return their indices."""
         return np.array([table.add_program(self._event_program(event, table), SignalPurpose(f"event {event.name}"),
                                            event.when.place) for event in self.state_events], dtype=np.int64)
 
     def _event_program(self, event: Event, table: SignalCompiler) -> SignalProgram:
+        """Return the program of the event's expression minus its value."""
         found = table.compile(event.when, SignalPurpose(f"event {event.name}", forces=True))
         words = [] if isinstance(found, float) else [(word & 255, word >> 8) for word in found.code]
         if not any(operation in STATE_OPERATIONS for operation, _ in words):
@@ -129,11 +137,12 @@ class Events:
 
 
 def _not_supported(event: Event, what: str) -> UsageError:
+    """Return the error for an event with an option that rollouts do not support."""
     return UsageError(f"event {event.name}: {what} is not possible in a rollout; use ld.simulate or `liedyn batch`")
 
 
 def _check_event(event: Event, model, events: tuple[Event, ...]) -> None:
-    """Names, and what changes more than the state."""
+    """Raise an error for unknown names, and for actions that change more than the state."""
     if event.touch:
         raise _not_supported(event, "waiting for touch or lift")
     for action in event.actions:
@@ -146,7 +155,7 @@ def _check_event(event: Event, model, events: tuple[Event, ...]) -> None:
 
 
 def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
-    """Steps before which an event of known times happens."""
+    """Return the steps before which an event of known times happens."""
     times = np.array(event.at) if event.at else np.arange(1, int(steps * dt / event.every + _STEP_TOLERANCE) + 1) * event.every \
         if event.every else np.zeros(0)
     numbers = np.round(times / dt)
@@ -158,7 +167,7 @@ def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
 
 
 def unfreeze_switches(signals: Signals) -> Signals:
-    """abs, min, step … of the state as they are, also within a step."""
+    """Return signals whose abs, min, step … of the state are evaluated at each state, also within a step."""
     code = signals.code.copy()
     held = np.isin(code & 255, SWITCH_OPERATIONS)
     code[held] &= 255
@@ -166,23 +175,24 @@ def unfreeze_switches(signals: Signals) -> Signals:
 
 
 def _select_runs(series: np.ndarray, run_indices) -> np.ndarray:
-    """Of runs `run_indices`, of a series (1 or N, …)."""
+    """Return the rows of runs `run_indices` of a series (1 or N, …)."""
     return series[np.minimum(run_indices, len(series) - 1)]
 
 
 def _step_values(values: np.ndarray, step_inputs: StepInputs, run_indices, steps=0) -> np.ndarray:
-    """Numbers of runs `run_indices` in their steps `steps` of what drives them."""
+    """Return the values of runs `run_indices` with the step inputs of their steps `steps`."""
     own, series = values[run_indices], _select_runs(step_inputs.series, run_indices)
     own[:, step_inputs.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
     return own
 
 
 class RolloutEventHandler:
-    """What the events of a rollout do to its runs.
+    """Locates the events of a rollout within steps, and applies their actions.
 
-    stopped_at     (N,) [s] where `stop` has ended a run, else NaN
-    ledger         when each event of each run happened last
-    armed, bounds  (N, watched events) whether reaching zero counts, and the rounding of readings: see `zero_crossings`
+    stopped_at     (N,) [s] time at which `stop` has ended a run, else NaN
+    ledger         last time of each event of each run
+    armed, bounds  (N, state events) whether an event happens when its value reaches zero, and the rounding bound of that value:
+                   see `zero_crossings`
     """
 
     def __init__(self, events: Events, runs: RolloutInputs):
@@ -191,7 +201,7 @@ class RolloutEventHandler:
         self.ledger = EventLedger(events.definitions, runs.count)
         self.armed = np.ones((runs.count, len(events.state_events)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.state_events)))
-        self.step, self.is_started = 0.0, False                     # [s], whole
+        self.step, self.is_started = 0.0, False                     # length of a step [s]
         self._found: list[tuple] = []
 
     @property

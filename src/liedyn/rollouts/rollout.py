@@ -588,10 +588,11 @@ class RolloutMap:
     """The function (q0, v0, tau) -> (q, v) of NumPy arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv)."""
 
     def __init__(self, model: Model, **options):
-        """options: of `liedyn.rollout`."""
+        """Set the model and the options of `liedyn.rollout`."""
         self.model, self.steps, self.options = model, options["steps"], options
 
     def run(self, q0, v0, tau) -> Rollout:
+        """Return the rollout of the initial states and joint forces."""
         return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
 
     def back(self, run: Rollout, q0, d_q, d_v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

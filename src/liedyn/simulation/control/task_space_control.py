@@ -46,7 +46,7 @@ class Tracking(Immutable):
 
     @property
     def error(self) -> Array:
-        """(N, n)"""
+        """(N, n) link minus reference."""
         return self.link - self.reference
 
     @property
