@@ -32,8 +32,8 @@ from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measur
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
-_MIN_ALIGNMENT = 0.5      # minimum |product of cosines| between the equations at two outputs for which its sign is significant
-STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
+_MIN_ALIGNMENT = 0.5      # minimum |product of cosines| between the equations at two outputs at which its sign is significant
+STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # of the step multiplied by the fastest rate
 
 
 @dataclass(frozen=True)

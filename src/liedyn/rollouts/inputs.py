@@ -32,7 +32,7 @@ from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
 
-# rad or lengths of the loop; of velocities, relative to the largest one: larger errors of initial states raise
+# rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
 MAX_CLOSURE_ERROR = 1e-6
 
 

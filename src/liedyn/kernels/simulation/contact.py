@@ -265,7 +265,7 @@ def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
     """Add to out (nv, 2 nv) the derivative of the generalized force of all contacts with respect to [q; v].
 
     The part that the change of J^T contributes, with each wrench constant in the frame of its link, is left out. C, E: (6 nv,)
-    scratch. Numbers are float64.
+    workspace. Numbers are float64.
     """
     tree = tree_views(index, constants)
     for j in range(contacts.link.size):

@@ -67,7 +67,7 @@ SWITCH_CROSSED, AT_BREAK_POINT, AT_EVENT = 30, 31, 33
 
 
 class MotionWorkspace(NamedTuple):
-    """State, forces and scratch of one evaluation of the right-hand side."""
+    """State, forces and workspace of one evaluation of the right-hand side."""
 
     q: np.ndarray        # (nq,) configuration of the last evaluation
     v: np.ndarray        # (nv,)
@@ -75,9 +75,9 @@ class MotionWorkspace(NamedTuple):
     tau: np.ndarray      # (nv,)
     F: np.ndarray        # (6n,) external wrenches on bodies, or empty
     wrench: np.ndarray   # (6 slots,) external wrenches on the links that have some, link frames
-    stack: np.ndarray    # scratch of the signals
+    stack: np.ndarray    # workspace of the signals
     flag: np.ndarray     # (2,) the signal that is not finite; -1: none
-    memory: np.ndarray   # scratch of hybrid dynamics
+    memory: np.ndarray   # workspace of hybrid dynamics
     z: np.ndarray        # (2m,) integrals of pid laws, then their rates
 
 

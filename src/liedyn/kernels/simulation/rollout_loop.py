@@ -37,7 +37,7 @@ def run_rollouts(step, rows, simd_width, n_extra, row, clocks, curves, step_inpu
     codes        (N,) code of that end
     out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R) work; rows after the end of a run are not written
     rest_q       (nq,) configuration of runs that have ended or not yet started, while others of their block are advanced
-    memory       scratch: RUNS_PER_BLOCK (nq + nv + 1 + 4 events + k + l + n_extra + 1) for the runs of a block, then that of
+    memory       workspace: RUNS_PER_BLOCK (nq + nv + 1 + 4 events + k + l + n_extra + 1) for the runs of a block, then that of
                  generated code
     """
     steps, m, nq, nv, nw = row.size - 1, step_inputs.size, q.shape[1], v.shape[1], auxiliary.shape[1]
@@ -173,7 +173,7 @@ def backpropagate_rollouts(step, simd_width, clocks, curves, step_inputs, series
     by_series      (N, S, m): derivatives with respect to the series
     by_values      (N, k), by_varying (N, l): derivatives are added
     rest_q         (nq,) configuration of runs that have ended before step s
-    memory         scratch: RUNS_PER_BLOCK (2 (nq + nv + k + l) + 2) as in `run_rollouts`, then that of generated code
+    memory         workspace: RUNS_PER_BLOCK (2 (nq + nv + k + l) + 2) as in `run_rollouts`, then that of generated code
     """
     steps, m, k, l = clocks.shape[0] - 1, step_inputs.size, values.shape[1], varying.shape[1]
     nq, nv = q.shape[2], v.shape[2]

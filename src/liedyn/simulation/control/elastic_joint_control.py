@@ -26,7 +26,7 @@ from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
 
 _AXIS_TOLERANCE = 1e-9   # rad, and lengths of the robot: axes that differ by less are equal but for the digits of the file
-_JUMP = 1e-6             # of the largest value of a derivative in the motion: smaller jumps are ignored
+_JUMP = 1e-6             # of the maximum of a derivative in the motion: smaller jumps are ignored
 _JUMP_ROUNDING = 1e-13   # of the motion, over powers of the length of its shortest piece: rounding of the pieces
 
 
@@ -195,7 +195,7 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
 
 
 def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
-    """Return (4,) the smallest jumps of the motion and its first three derivatives that count.
+    """Return (4,) the minimum jumps that count of the motion and its first three derivatives.
 
     They exceed the rounding of the pieces, which is that of the motion divided by powers of their length.
     """

@@ -137,9 +137,9 @@ def program_jet(signals, words, values: dict[int, float], value_rates, time_rate
 # Exact Jacobians of the control laws of joints with respect to the state, except task space -----------------------------
 
 def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
-    """Return the derivative (nv, 2 nv) of joint forces with the joint laws added to `out`, that of the schedule's forces.
+    """Return `out` (nv, 2 nv), the derivative of the schedule's joint forces, plus that of the joint laws.
 
-    For a force at its limit, it is the derivative of the limit. Raises ComputationError if the scenario cannot be evaluated.
+    Rows of forces at their limits are derivatives of the limit. Raises ComputationError if the scenario cannot be evaluated.
 
     integral: (nv,) integrals of pid laws, None: zero.
     """
@@ -218,7 +218,7 @@ def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
 def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarray:
     """Return the derivative (driven, 2 nv) of joint forces of `elastic_joint_law` or `task_space_law`.
 
-    Extrapolated differences are accurate to ten digits.
+    It is computed by extrapolated differences, which are accurate to ten digits.
     """
     nv, rhs = problem.model.nv, RightHandSide(problem, problem.signals)
 

@@ -16,7 +16,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
 
-# of the largest force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
+# of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
 
 

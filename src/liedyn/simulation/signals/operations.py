@@ -22,7 +22,7 @@ from liedyn.kernels.simulation import signals as code
 
 _ULPS = 4             # maximum error of a library function, in spacings of floats
 _SLACK = 1e-9         # of a period: this close to a turning point or a pole, bounds include it
-_MAX_ANGLE = 1e6      # rad: beyond, an angle is known to 1e-10 of a period only, and periodic functions have no useful bounds
+_MAX_ANGLE = 1e6      # rad: a larger angle is accurate to 1e-10 of a period only, and periodic functions get their full range
 
 
 class Interval(NamedTuple):
