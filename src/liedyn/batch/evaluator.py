@@ -1,4 +1,4 @@
-"""A chunk of runs as rows of the table: what all kinds of runs have in common."""
+"""Base class of the evaluators that compute the runs of a sweep, chunk by chunk."""
 from __future__ import annotations
 
 import hashlib
@@ -27,9 +27,13 @@ _WORK = 4e6                                       # steps times coordinates in a
 
 @dataclass
 class SampleTable:
-    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
-    hashes, and what is kept of trajectories: columns by title, of some runs each. Outputs of runs that are not complete are
-    NaN."""
+    """Results of N runs; outputs of runs that are not complete are NaN.
+
+    values   values of each varied parameter, (N,) arrays or lists
+    outputs  (N, outputs)
+    status   COMPLETE, FAILED or another status of each run; reason: its explanation, or a warning
+    kept     stored trajectories of some runs each: columns by title
+    """
 
     number: np.ndarray
     values: list
@@ -43,7 +47,7 @@ class SampleTable:
 
     @property
     def trajectories(self) -> dict[str, np.ndarray]:
-        """All that is kept, in the order of numbers; columns that a run does not have are NaN. Empty where nothing is."""
+        """Stored trajectories of all runs, sorted by run number. Missing columns are NaN; empty if no trajectory is stored."""
         titles = dict.fromkeys(title for one in self.kept for title in one)
         columns = {title: np.concatenate([one.get(title, np.full(len(one["number"]), math.nan)) for one in self.kept])
                    for title in titles}
@@ -52,11 +56,15 @@ class SampleTable:
 
 
 class SweepEvaluator:
-    """What computes runs of a sweep. threads: for runs in one batch; fewest: such runs in a chunk."""
+    """Base class: computes the runs of a sweep.
+
+    threads  maximum number of threads for vectorized runs; default: all cores
+    fewest   minimum number of vectorized runs in a chunk
+    """
 
     fewest = 64
 
-    identity = ""                                              # of the batch, which hashes of its runs begin with
+    identity = ""                                              # hash of all that the runs of the batch share
 
     def __init__(self, sweep: Sweep, threads: int | None = None):
         self.sweep, self.threads = sweep, threads
@@ -64,7 +72,7 @@ class SweepEvaluator:
         self.outputs = [compile_output(one) for one in sweep.outputs]
         self._check_columns()
 
-    # of kinds of runs ---------------------------------------------------------------------------------------------------
+    # overridden by subclasses -------------------------------------------------------------------------------------------
     def _bound(self) -> SweepBinding:
         raise NotImplementedError
 
@@ -75,53 +83,59 @@ class SweepEvaluator:
 
     @property
     def mapped(self) -> bool:
-        """Of runs in one batch: whether none has to be bound individually."""
+        """Whether vectorized runs are computed without binding each run individually."""
         raise NotImplementedError
 
     def known_columns(self) -> dict[str, str]:
-        """Columns that every run has, and their units."""
+        """Return the columns that every run has, with their units."""
         raise NotImplementedError
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
-        """What is doubtful about all runs."""
+        """Warnings that concern all runs."""
         return ()
 
     def events(self) -> list[str]:
-        """That runs may have."""
+        """Return the names of the events that can happen in the runs."""
         return []
 
     def common(self) -> tuple:
-        """Plain values of all that the runs have in common, in addition to what the sweep says."""
+        """Return plain values of all that the runs share, in addition to the settings of the sweep.
+
+        They enter the identity of the batch.
+        """
         raise NotImplementedError
 
     def rows(self) -> int:
-        """Of a run."""
+        """Return the number of rows (output times) of a run."""
         raise NotImplementedError
 
     def steps(self) -> int | None:
-        """Of the first run, where they are fixed."""
+        """Return the number of steps of the first run, or None if the step size is not fixed."""
         return None
 
     def numbers(self) -> tuple[int, float]:
-        """How many of a row are in memory where runs are computed in one batch, and the work of a run where they do not."""
+        """Return the count of numbers per row that a vectorized run keeps in memory, and the work of a sequential run.
+
+        The work is the number of steps times coordinates.
+        """
         raise NotImplementedError
 
     def _check_others(self, others) -> None:
-        """Columns that not every run has, with what asks for them."""
+        """Raise ScenarioError for columns that no run has. others: (column, output or setting that uses it) pairs."""
         raise NotImplementedError
 
     def _together(self, table: SampleTable, progress) -> list[int]:
-        """Compute runs in one batch; the rows of those that are left."""
+        """Compute runs as one batch, and return the rows of `table` that must be computed individually."""
         raise NotImplementedError
 
     def _alone(self, table: SampleTable, i: int, run) -> None:
-        """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
+        """Compute one bound run and write row i of `table`. Raises LiedynError if the run fails."""
         raise NotImplementedError
 
     @property
     def way(self) -> str:
-        """How runs go, in words."""
+        """Description of how the runs are computed."""
         if not self.side_by_side:
             return "sequential"
         return "vectorized" if self.mapped else "vectorized, each run bound individually"
@@ -151,24 +165,24 @@ class SweepEvaluator:
             self._check_others(others)
 
     def kept_names(self, names) -> list[str]:
-        """Of these columns, those that are kept of trajectories."""
+        """Return those of the column names whose trajectories are stored."""
         kept = {name for pattern in self.sweep.trajectories.columns for name in matching_names(pattern, names)}
         return [name for name in names if name in kept]
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def chunk_size(self, count: int) -> int:
-        """Runs to a chunk, of so many."""
+        """Return the number of runs per chunk for a sweep of `count` runs."""
         numbers, work = self.numbers()
         if self.side_by_side:
             return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
         return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
 
     def chunk(self, first: int, until: int, progress=lambda runs: None) -> SampleTable:
-        """Of runs first … until - 1."""
+        """Compute the runs first … until - 1."""
         return self.computed(first, self.binding.values(first, until), progress)
 
     def computed(self, first: int, values: list, progress=lambda runs: None) -> SampleTable:
-        """Of runs with these values, by what varies; their numbers begin with `first`."""
+        """Compute the runs with these values of each varied parameter; their numbers start at `first`."""
         n = len(values[0])
         table = SampleTable(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan),
                             [""] * n,
@@ -185,7 +199,7 @@ class SweepEvaluator:
         return table
 
     def _fill(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
-        """Of runs that are complete."""
+        """Write the outputs of complete runs to `rows` of the table."""
         for k, x in enumerate([output.value(motion) for output in self.outputs]):
             table.outputs[rows, k] = x
         for i in rows:
@@ -193,7 +207,7 @@ class SweepEvaluator:
         self._keep(table, rows, motion)
 
     def _keep(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
-        """Trajectories, where they are wanted."""
+        """Append the trajectories of the runs to the table if the sweep stores trajectories."""
         if self.sweep.trajectories:
             shape = len(rows), len(motion.t)
             which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
@@ -208,7 +222,7 @@ def _power_of_two(x: float) -> int:
 
 
 def hashes(identity: str, first: int, values: list) -> list[str]:
-    """Of what each run is made of."""
+    """Return a hash of each run: of the identity of the batch, the number of the run and its values."""
     start, found = hashlib.sha256(identity.encode()), []
     numbers = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
     others = [x for x in values if not isinstance(x, np.ndarray)]
@@ -223,8 +237,10 @@ def hashes(identity: str, first: int, values: list) -> list[str]:
 
 @contextmanager
 def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
-    """Compiled loops for a run whose robot is not that of the others: generated code, in which its constants would be
-    written, takes longer to make than one run takes."""
+    """Use the generic kernels within this context if the constants of `robot` differ from those of `base`.
+
+    Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
+    """
     before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
     if wanted:
         os.environ["LIEDYN_CODE"] = "generic"

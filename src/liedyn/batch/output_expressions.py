@@ -1,8 +1,9 @@
-"""Outputs of a sweep: text -> a checked tree (`io.expression_parser`) -> numbers of many runs.
+"""Outputs of a sweep: parse the text of an expression and evaluate it for many runs.
 
-There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
+An expression contains numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
 `energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral`, `at(time, …)`, and `at(event, …)` and
-`before(event, …)` of an event of the scenario make numbers of them; operators and functions take both. An output is a number.
+`before(event, …)` of an event of the scenario reduce a series to a number. Operators and functions accept both. An output must
+be a number.
 """
 from __future__ import annotations
 
@@ -36,16 +37,18 @@ _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
 
 
 def as_written(column: str) -> str:
-    """The name of a column as an expression has it: that of a derivative, dtau.elbow/dq.elbow, is d(tau.elbow, q.elbow)."""
+    """Return the name of a column as it is written in an expression: dtau.elbow/dq.elbow becomes d(tau.elbow, q.elbow)."""
     found = re.fullmatch("d(.+)/d(.+)", column)
     return f"d({found[1]}, {found[2]})" if found else column
 
 
 @dataclass(frozen=True)
 class CompiledOutput:
-    """An output: `value(motion)` gives (N,) numbers of the N runs of a `output_expressions.BatchMotion`, or (1,) for all.
+    """A parsed output: `value(motion)` returns its (N,) values for the N runs of a `BatchMotion`, or (1,) if all are equal.
 
-    columns   of trajectories that it reads; links: points of links that it reads; events: whose times it reads
+    columns  columns of the trajectory that the output reads
+    links    links whose points it reads
+    events   events whose times it reads
     """
 
     value: Callable
@@ -56,14 +59,14 @@ class CompiledOutput:
 
 @dataclass(frozen=True)
 class _OutputPart:
-    """Of an expression: value(motion) is (N or 1, R) of a series, (N or 1, 1) of a number."""
+    """Part of an expression: value(motion) returns (N or 1, R) values of a series, or (N or 1, 1) of a number."""
 
     series: bool
     value: Callable
 
 
 def compile_output(output: Output) -> CompiledOutput:
-    """ScenarioError, with the place of the output, for whatever is not allowed."""
+    """Parse an output. Raises ScenarioError with the location of the output if the expression is not valid."""
     reader = _OutputParser(output)
     part = reader.read()
     if part.series:
@@ -74,7 +77,7 @@ def compile_output(output: Output) -> CompiledOutput:
 
 
 class _OutputParser(ExpressionParser):
-    """Values are parts."""
+    """Parser of outputs; the values of its nodes are `_OutputPart`s."""
 
     def __init__(self, output: Output):
         super().__init__(output.text, output.place)
@@ -158,7 +161,7 @@ class _OutputParser(ExpressionParser):
                           expected=f"one of {', '.join(dict.fromkeys((*REDUCTIONS, *OF_EVENTS, *_FUNCTIONS, *_OF_TWO)))}")
 
     def _event(self, node: ast.expr) -> str | None:
-        """The event that is named: by a word that is nothing else, or as event(name)."""
+        """Return the name of the event in an argument: a plain name that has no other meaning, or event(name). None otherwise."""
         if not isinstance(node, ast.Name) or node.id in ("t", "drift", *CONSTANTS):
             return None
         name, kind, _ = self.words.get(node.id, (node.id, "event", ()))
@@ -196,7 +199,7 @@ def _constant(x: float) -> _OutputPart:
 
 
 def _number_of(value: Callable) -> _OutputPart:
-    """value(motion): (N,) or (1,)."""
+    """Return the part of a number; value(motion) returns (N,) or (1,)."""
     return _OutputPart(False, lambda motion: value(motion)[:, None])
 
 
@@ -217,8 +220,10 @@ def _mean(t, x):
 
 
 def _at(t, when, x, side="right"):
-    """At a time of each run, or one for all: between two rows, by a line; NaN outside. Of two rows with this time the last, with
-    `left` the first."""
+    """Return series x at a time of each run, or at one time for all: linear between rows, NaN outside of t.
+
+    Of several rows with this time the last is used, with side `left` the first.
+    """
     first, last = np.searchsorted(t, when), np.searchsorted(t, when, "right") - 1          # first > last between rows
     a, b = (last, np.maximum(first, last)) if side == "right" else (np.minimum(first, last), first)
     a, b, runs = np.clip(a, 0, len(t) - 1), np.clip(b, 0, len(t) - 1), np.arange(len(x))
@@ -231,19 +236,19 @@ _REDUCE = {"final": lambda t, x: x[:, -1], "initial": lambda t, x: x[:, 0], "min
            "max": lambda t, x: x.max(axis=1), "mean": _mean, "integral": _integral}
 
 
-# What outputs read of runs: columns and points of links over time, of one run or of many in one batch -------------------
+# Motion of one run or of many vectorized runs, as outputs read it -------------------------------------------------------
 
-_FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses of all links take much room
+_FEW, MANY = 2048, 1 << 18          # states per block, which limits the memory for the poses of all links
 _TURNING = COMPONENTS.index("wx")
 
 
 class BatchMotion:
     """N runs with the same R times t [s].
 
-    columns    (name, unit, (N or 1, R) array) of each
-    q, v       (N, R, nq), (N, R, nv) where points of links are read
-    variants   robots of the runs; None where all have `model`
-    events     what happened in the one run
+    columns   (name, unit, (N or 1, R) array) of each column
+    q, v      (N, R, nq), (N, R, nv); required for points of links
+    variants  robots of the runs; None if all runs use `model`
+    events    events of the run, if there is only one
     """
 
     def __init__(self, model: Model, t: np.ndarray, columns: Iterable[tuple[str, str, np.ndarray]], q=None, v=None,
@@ -259,25 +264,27 @@ class BatchMotion:
         return self.columns[name]
 
     def times_of(self, event: str) -> list[float]:
-        """At which it happened, in order."""
+        """Return the times [s] at which an event happened, sorted."""
         return [one.t for one in self.events if matches_event(one.name, event)]
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
-        """(N, R) a component of COMPONENTS of a point of a link, in world axes."""
+        """Return a component (N, R) from COMPONENTS of a point of a link, in world axes."""
         return evaluate_in_blocks(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v,
                                   self.variants,
                        _FEW)
 
 
 def motion_of_run(result: Result) -> BatchMotion:
-    """One run."""
+    """Return the motion of one run as a `BatchMotion`."""
     columns = ((name, unit, x[None]) for name, unit, x in result.columns)
     return BatchMotion(result.model, result.t, columns, result.q[None], result.v[None], events=result.events)
 
 
 def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> AbstractContextManager[Model]:
-    """Within it functions that are called with the model that it gives and states (N, rows, …) compute those of run k with its
-    robot."""
+    """Return a context whose model represents the robots of all runs.
+
+    Functions of this model and of states (N, rows, …) use the robot of run k for row k of the states.
+    """
     if variants is None:
         return nullcontext(model)
     places, numbers = variants.varying
@@ -286,8 +293,10 @@ def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> Abstra
 
 def evaluate_in_blocks(function: Callable, model: Model, q: np.ndarray, v: np.ndarray, variants: Variants | None,
                        states: int) -> np.ndarray:
-    """(…, N, R) function(model, q, v) of states (N, R, …), of robots that are variants of `model`; some rows after the other, of
-    so many states."""
+    """Return (…, N, R) values function(model, q, v) at states (N, R, …), evaluated in blocks of at most `states` states.
+
+    variants  robots of the runs; None if all runs use `model`
+    """
     found, some = [], max(1, states // max(1, len(q)))
     for first in range(0, q.shape[1], some):
         here = [np.ascontiguousarray(x[:, first:first + some]) for x in (q, v)]

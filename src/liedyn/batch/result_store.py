@@ -1,9 +1,9 @@
-"""The folder of a batch: chunks, each written whole, and the table that is made of them.
+"""The folder of a batch: chunks, each written atomically, and the table that is assembled from them.
 
-    batch.json                 the sweep and what was found before the first run
-    chunks/<name>.parquet      rows of the table; the name is a hash of what the runs are made of
+    batch.json                 the sweep and the results of the checks before the first run
+    chunks/<name>.parquet      rows of the table; the name is a hash of the inputs of the runs
     trajectories/<name>.parquet
-    runs.parquet               the table, when all chunks are there
+    runs.parquet               the table, written when all chunks are complete
 """
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:                       # plots of a batch need no dynamics
     from liedyn.batch.evaluator import SampleTable
 
 MARK, RUNS, TEXT, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "runs.csv", "chunks", "trajectories"
-_GROUP = 65536           # rows of the table that are written together
-_NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.]*(e[-+]?\d+)?")                # in which reasons of one kind differ
+_GROUP = 65536           # rows of the table per row group
+_NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.]*(e[-+]?\d+)?")                # numbers, in which reasons of one kind differ
 
 
 def _texts(x) -> bool:
     return isinstance(x, list) and all(isinstance(one, str) for one in x)
 
 
-# what batch.json says that is read again
+# keys of batch.json that are read: (check, description of valid values)
 _TOLD = {
     "runs_in_a_chunk": (lambda x: type(x) is int and x >= 1, "a whole number from 1 on"),
     "identity": (lambda x: isinstance(x, str), "text"), "overrides": (_texts, "a list of text"),
@@ -46,14 +46,16 @@ _TOLD = {
 
 
 class ResultStore:
-    """trajectories: whether they are kept."""
+    """The folder of a batch. trajectories: whether trajectories are stored."""
 
     def __init__(self, folder: str | os.PathLike, trajectories: bool = False):
         self.folder, self.trajectories = Path(folder), trajectories
 
     def begin(self, force: bool, resume: bool) -> dict | None:
-        """What the folder says of the batch before, None where there is none. UsageError for a folder that is not to be
-        touched."""
+        """Return the content of batch.json of an earlier batch in the folder, or None.
+
+        Raises UsageError if it must not be changed.
+        """
         check_folder(self.folder, mark=MARK, force=True)
         if not (self.folder / MARK).exists():
             return None
@@ -67,14 +69,14 @@ class ResultStore:
         return None
 
     def read(self, columns: list[str] | None = None):
-        """The table, or these columns of it. UsageError where there is none yet."""
+        """Return the table, or some of its columns. Raises UsageError if there is no table yet."""
         from pyarrow import parquet
         if not (self.folder / RUNS).is_file():
             raise UsageError(f"{self.folder} has no table yet: `liedyn batch … --resume` computes what is missing")
         return parquet.read_table(self.folder / RUNS, columns=columns)
 
     def about(self) -> dict | None:
-        """What the folder says of its batch; None where it says nothing. UsageError where that is not what was written."""
+        """Return the content of batch.json, or None if it does not exist. Raises UsageError if it is not valid."""
         try:
             found = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
         except OSError:
@@ -89,7 +91,7 @@ class ResultStore:
         return found
 
     def tell(self, about: dict) -> None:
-        """Make the folder, whole with what says that it is ours, or write this anew."""
+        """Write batch.json, and create the folder if it does not exist."""
         text = json.dumps(about, indent=2) + "\n"
         if self.about() is None:
             try:
@@ -107,11 +109,11 @@ class ResultStore:
 
     @property
     def has_csv(self) -> bool:
-        """Whether the table was written as runs.csv, too: it is written again with the table."""
+        """Whether the table also exists as runs.csv, which is then rewritten with the table."""
         return (self.folder / TEXT).is_file()
 
     def remove_tables(self) -> None:
-        """Those of another sweep, while chunks of this one are missing."""
+        """Remove the tables of another sweep while chunks of this one are missing."""
         for name in (RUNS, TEXT):
             remove(self.folder / name)
 
@@ -119,7 +121,7 @@ class ResultStore:
         return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
     def write(self, name: str, sweep: Sweep, table: SampleTable) -> None:
-        """Trajectories first: a chunk is there when its rows of the table are."""
+        """Write a chunk. Trajectories are written first: a chunk counts as complete when its rows of the table exist."""
         from pyarrow import parquet
         file, trajectories = f"{name}.parquet", table.trajectories
         with translate_os_errors(self.folder), scratch_folder(self.folder) as part:
@@ -130,10 +132,11 @@ class ResultStore:
             os.replace(part / "runs", self.folder / CHUNKS / file)
 
     def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int, tuple[int, str]]:
-        """Make the table of the chunks with these names, and remove those of other sweeps. csv: as runs.csv, too.
-        Returns how many runs have each
-        status, how many are complete but have a reason to doubt them, and of those that are not complete the most frequent
-        reason, apart from its numbers: how many runs have it, and its text in the first of them."""
+        """Assemble the table from the chunks with these names, and remove the chunks of other sweeps. csv: write runs.csv, too.
+
+        Returns the number of runs with each status; the number of complete runs with a warning; and the most frequent reason of
+        the runs that are not complete, apart from its numbers: how many runs have it, and its text in the first of them.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
         from pyarrow import parquet
@@ -171,7 +174,10 @@ class ResultStore:
         return counts, doubtful, (frequent, texts.get(kind, ""))
 
     def _give_all_columns(self, names: list[str], part: Path) -> None:
-        """To each file of trajectories, null where its runs have none: readers of the folder go by its first file."""
+        """Add missing columns to each file of trajectories, filled with null.
+
+        Readers of a folder use the schema of its first file.
+        """
         import pyarrow as pa
         from pyarrow import parquet
         files = [path for path in (self.folder / TRAJECTORIES / f"{name}.parquet" for name in names)
@@ -186,7 +192,10 @@ class ResultStore:
 
 
 def runs_table(sweep: Sweep, table: SampleTable):
-    """Rows of the index: a column for what varies and for each output; outputs of runs that are not complete are null."""
+    """Return the rows of a table: one column per varied parameter and per output.
+
+    Outputs of runs that are not complete are null.
+    """
     import pyarrow as pa
     columns = {"number": pa.array(table.number, pa.int64())}
     for one, x in zip(sweep.parameters, table.values, strict=True):

@@ -1,4 +1,4 @@
-"""A sweep and its folder: which chunks there are, which are missing, and who computes them."""
+"""Run a sweep and store its results in a folder: find the missing chunks and compute them."""
 from __future__ import annotations
 
 import hashlib
@@ -30,16 +30,16 @@ from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
 from liedyn.simulation.preparation import free_disk
 from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
 
-# Who computes chunks: this process, processes of this machine, or a dask cluster. Each writes its chunks itself ---------
+# Workers: this process, processes of this machine, or a dask cluster. Each worker writes the chunks that it computes ----
 
-_AHEAD = 4               # chunks that wait for each worker,
-_AT_SCHEDULER = 1000     # and for those of a cluster
-_TRIES = 5               # times that workers may end without a chunk between
+_AHEAD = 4               # submitted chunks per worker
+_AT_SCHEDULER = 1000     # submitted chunks of a cluster
+_TRIES = 5               # consecutive failures of workers without a finished chunk
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is told of a batch."""
+    """Description of a batch that is sent to workers."""
 
     sweep: Sweep
     folder: str
@@ -51,7 +51,7 @@ def compute(bench: SweepEvaluator, store: ResultStore, name: str, first: int, un
 
 
 def work(job: Job, name: str, first: int, until: int) -> int:
-    """In a worker: a chunk, unless it is there already. The number of its runs."""
+    """Compute a chunk in a worker unless its file exists. Return the number of its runs."""
     store = ResultStore(job.folder, job.sweep.trajectories is not None)
     if not store.has(name):
         compute(_bench(job), store, name, first, until)
@@ -68,7 +68,10 @@ def _bench(job: Job) -> SweepEvaluator:
 
 
 def run_on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
-    """By processes of this machine. One that is killed costs its chunk, which another computes."""
+    """Compute chunks in processes of this machine, and yield the number of runs of each.
+
+    The chunk of a killed process is repeated.
+    """
     @contextmanager
     def pool():
         others = set(active_children())
@@ -86,7 +89,7 @@ def run_on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
 
 
 def run_on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
-    """By the workers of a dask cluster, which see the same folder."""
+    """Compute chunks with the workers of a dask cluster, which share the folder, and yield the number of runs of each."""
     try:
         import distributed
     except ImportError:
@@ -107,7 +110,10 @@ def run_on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
 
 
 def _by(opened, job: Job, todo: list, ahead: int, lost: tuple) -> Iterator[int]:
-    """Chunks by an executor; where it breaks, those that are left by another one."""
+    """Compute chunks with an executor, and yield the number of runs of each.
+
+    A new executor continues after an exception of `lost`.
+    """
     left, tries = {name: (first, until) for name, first, until in todo}, 0
     while left:
         try:
@@ -138,7 +144,7 @@ def _finished(executor: Executor, job: Job, left: dict, ahead: int) -> Iterator[
 
 
 def _begin() -> None:
-    """In a process of the pool: one thread; Ctrl-C is the client's; and the end of the client is its end."""
+    """Initialize a process of the pool: one thread, no reaction to Ctrl-C, and exit when the parent process ends."""
     os.environ["LIEDYN_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     client = parent_process()
@@ -152,14 +158,18 @@ def _begin() -> None:
 # run batch --------------------------------------------------------------------------------------------------------------
 
 _FORMAT = 1
-_SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
+_SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: processes are not started for shorter computations
 
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """What became of a batch. computed, reused: runs; counts: of each status, where the table is written; doubtful: how many of
-    those that are complete have a reason to doubt them; failure: how many of the others have the most frequent reason, and its
-    text in one of them."""
+    """Summary of a batch.
+
+    computed, reused  numbers of runs
+    counts            number of runs with each status, if the table is complete
+    doubtful          number of complete runs with a warning
+    failure           number of runs with the most frequent reason of failure, and its text in one of them
+    """
 
     count: int
     computed: int
@@ -172,7 +182,7 @@ class SweepOutcome:
 
 
 class PreparedSweep:
-    """A sweep that was checked. size: runs to a chunk, None: as fits."""
+    """A checked sweep. size: runs per chunk; None: chosen by the evaluator."""
 
     def __init__(self, sweep: Sweep, size: int | None = None, threads: int | None = None):
         sweep = _with_absolute_paths(sweep)
@@ -184,7 +194,7 @@ class PreparedSweep:
 
     @property
     def size(self) -> int:
-        """Runs to a chunk."""
+        """Number of runs per chunk."""
         if self._size is None:
             self._size = self.bench.chunk_size(self.count)
         return self._size
@@ -197,14 +207,17 @@ class PreparedSweep:
         return chunk * self.size, min((chunk + 1) * self.size, self.count)
 
     def name(self, chunk: int) -> str:
-        """Of the files of a chunk: by what its runs are made of."""
+        """Return the name of the files of a chunk: a hash of the inputs of its runs."""
         first, until = self.span(chunk)
         hashed = hashlib.sha256(f"{self.identity} {first} {until} ".encode())
         hashed.update(self._recipe(first, until))
         return f"{first:09d}-{hashed.hexdigest()[:16]}"
 
     def _recipe(self, first: int, until: int) -> bytes:
-        """What the values of these runs depend on; with samples at random it is less work than the values."""
+        """Return the data that determine the values of these runs.
+
+        For random samples this is faster than computing the values.
+        """
         if self.sweep.combine == "sample":
             return self._drawn_from
         values = self.binding.values(first, until)
@@ -218,7 +231,7 @@ class PreparedSweep:
         return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
 
     def _identity(self) -> str:
-        """A hash of all that the runs have in common."""
+        """Return a hash of all that the runs share."""
         sweep = self.sweep
         about = (_FORMAT, __version__, *self.bench.common(),
                  [(one.key, one.name) for one in sweep.parameters], [(one.name, one.text) for one in sweep.outputs],
@@ -227,7 +240,7 @@ class PreparedSweep:
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
-        """What is doubtful."""
+        """Warnings that concern the sweep."""
         if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
             return (*self.bench.warnings,
                     LiedynWarning("sample-count",
@@ -237,7 +250,7 @@ class PreparedSweep:
 
     # before ---------------------------------------------------------------------------------------------------------
     def bytes_on_disk(self) -> float:
-        """About what the folder will hold."""
+        """Return the approximate size of the folder in bytes."""
         columns = len(self.sweep.parameters) + len(self.sweep.outputs) + 3
         found = self.count * 2.0 * (8 * columns + 60)
         kept = self.sweep.trajectories
@@ -247,14 +260,17 @@ class PreparedSweep:
         return found
 
     def check_disk(self, folder) -> None:
-        """ComputationError where the disk does not hold it."""
+        """Raise ComputationError if the disk has not enough free space for the folder."""
         needed, free, place = self.bytes_on_disk(), *free_disk(folder)
         if needed > free:
             raise ComputationError(f"{self.count} runs need about {needed / 1e9:.3g} GB of disk in {place}; {free / 1e9:.3g} GB "
                                    "are free (keep fewer columns or rows of trajectories, or give another folder with -o)")
 
     def report(self, folder) -> dict:
-        """What would be done, as plain values. No time: runs of a batch differ in it, and a few do not tell of the others."""
+        """Return a description of the planned computation as plain values.
+
+        It has no time estimate, since the times of runs differ.
+        """
         return {"scenario": self.sweep.begins_with, "job": self.sweep.job.kind if self.sweep.job else SIMULATE,
                 "robot": self.binding.model.name, "runs": self.count, "way": self.bench.way,
                 "parameters": {one.name: one.key for one in self.sweep.parameters},
@@ -267,9 +283,12 @@ class PreparedSweep:
     def run(self, folder, *, shard: tuple[int, int] = (1, 1), force: bool = False, resume: bool = False, jobs: int | None = None,
             scheduler: str | None = None, csv: bool = False,
             progress: Callable[[int, int], None] = lambda done, count: None) -> SweepOutcome:
-        """Compute what is missing into the folder. shard: part i of N of the chunks, from 1; progress(runs done, runs in all).
+        """Compute the missing chunks and write them to the folder.
 
-        Raises UsageError for a folder that is not to be touched, ComputationError where workers end again and again.
+        shard     (i, N): compute part i of N of the chunks, from 1
+        progress  called with the number of finished runs and of all runs
+
+        Raises UsageError if the folder must not be changed, ComputationError if workers fail repeatedly.
         """
         began, (part, parts) = time.perf_counter(), shard
         self.check_disk(folder)
@@ -299,7 +318,11 @@ class PreparedSweep:
 
     def _compute(self, store: ResultStore, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
                  advance: Callable[[int], None]) -> None:
-        """Chunks: the name of each, its first run and the one behind its last. advance(runs): so many more are done."""
+        """Compute chunks.
+
+        todo     name of each chunk, its first run and the end of its runs (exclusive)
+        advance  called with the number of runs that were finished
+        """
         job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
         if scheduler is not None:
             for runs in run_on_scheduler(job, todo, scheduler):
@@ -326,7 +349,7 @@ class PreparedSweep:
 
 
 def _with_absolute_paths(sweep: Sweep) -> Sweep:
-    """Workers may be in another folder."""
+    """Return the sweep with absolute paths: workers can have another working directory."""
     if sweep.job is None:
         return replace(sweep, scenario=os.path.abspath(sweep.scenario))
     job, parameters = sweep.job, sweep.parameters
@@ -338,14 +361,18 @@ def _with_absolute_paths(sweep: Sweep) -> Sweep:
 
 # rerun ------------------------------------------------------------------------------------------------------------------
 
-# Some runs of a batch again, from its folder: those with given numbers, or with the smallest or largest value of an output.
+# Repeat runs of a batch from its folder: those with given numbers, or with the minimum or maximum of an output.
 
 _LEAST, _LARGEST, _FEW = "min:", "max:", 4
 
 
 @dataclass(frozen=True, eq=False)
 class Rerun:
-    """varied: what varied, each with its value, for people; result: of a run that diverged, the rows before that."""
+    """A repeated run.
+
+    varied  description of each varied parameter and its value
+    result  result of the run; of a diverged run, the rows before the failure
+    """
 
     number: int
     varied: tuple[str, ...]
@@ -353,8 +380,12 @@ class Rerun:
 
 
 def chosen_runs(folder: str | os.PathLike, wanted: Sequence[str]) -> list[int]:
-    """Numbers of runs of a batch. wanted: numbers such as "7", ranges "0-3", `min:OUTPUT`, `max:OUTPUT`; none: a few, evenly
-    spread. Raises UsageError for what the table does not have."""
+    """Return the numbers of selected runs of a batch.
+
+    wanted  numbers such as "7", ranges "0-3", `min:OUTPUT`, `max:OUTPUT`; empty: a few evenly spaced runs
+
+    Raises UsageError for numbers or outputs that the table does not have.
+    """
     table = ResultStore(folder).read()
     count, numbers = len(table), []
     if not wanted:
@@ -375,9 +406,9 @@ def chosen_runs(folder: str | os.PathLike, wanted: Sequence[str]) -> list[int]:
 
 def rerun(folder: str | os.PathLike, numbers: Iterable[int],
           progress: Callable[[float], None] = lambda share: None) -> list[Rerun]:
-    """Simulate runs of a batch again; they are what they were, for they are made of the same numbers.
+    """Simulate runs of a batch again, with the same numbers and therefore the same results.
 
-    Raises UsageError where the files of the batch have changed since, or a run failed before it began.
+    Raises UsageError if files of the batch have changed since, or if a run failed before its simulation.
     """
     store, numbers = ResultStore(folder), list(numbers)
     about, table = store.about() or {}, store.read()

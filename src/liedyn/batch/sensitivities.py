@@ -1,8 +1,8 @@
-"""Derivatives of the outputs of a sweep by what varies, at one place of it.
+"""Derivatives of the outputs of a sweep with respect to the varied parameters, at one point.
 
-Of runs that are computed in one batch they are exact for the steps as these are computed (`rates_of_simulation`), of jobs along a
-trajectory by the derivatives of the dynamics by parameters; outputs are differentiated as they are evaluated (`rates`). Else:
-central differences.
+For vectorized simulations they are the exact derivatives of the computed steps (`rates_of_simulation`). For jobs along a
+trajectory they use the derivatives of the dynamics with respect to parameters. Outputs are differentiated while they are
+evaluated (`Dual`). Otherwise central differences are used.
 """
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
 
 # rates ------------------------------------------------------------------------------------------------------------------
 
-# Numbers with their derivatives along K directions, through the functions that outputs are made of (forward accumulation:
+# Numbers with their derivatives along K directions, for the functions that outputs use (forward accumulation:
 # Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
 
 class NotDifferentiableError(ComputationError):
-    """No exact derivative is known of this; the text says of what."""
+    """Raised where no exact derivative is available; the text names the reason."""
 
 
 class Dual(NDArrayOperatorsMixin):
-    """x, of any shape, and dx (K, *shape). NumPy's functions of it are of the same kind; comparisons are those of x."""
+    """Values x of any shape and their derivatives dx (K, *shape). NumPy functions return Duals; comparisons use x."""
 
     def __init__(self, x, dx):
         self.x, self.dx = np.asarray(x, dtype=float), np.asarray(dx, dtype=float)
@@ -92,7 +92,7 @@ def _of_power(a, b):
     return b * a**(b - 1.0), np.where(a > 0.0, a**b * np.log(np.where(a > 0.0, a, 1.0)), np.nan)
 
 
-# the slopes of a function by its operands
+# the derivatives of a function with respect to its operands
 _RULES = {
     np.add: lambda a, b: (1.0, 1.0), np.subtract: lambda a, b: (1.0, -1.0), np.multiply: lambda a, b: (b, a),
     np.true_divide: lambda a, b: (1.0 / b, -a / b**2), np.power: _of_power, np.negative: lambda a: (-1.0,),
@@ -106,15 +106,20 @@ _RULES = {
 }
 
 
-# Exact derivatives of a simulation by what varies, for the steps as they are computed -----------------------------------
+# Exact derivatives of the computed steps of a simulation with respect to the varied parameters --------------------------
 
-# The step is a line with the rates of its results along a direction (`trace_step_tangent` of `codegen.steps`): what varies
-# gives a direction each, and the run goes along all of them in one batch.
+# The generated step also computes the derivatives of its results along a direction (`trace_step_tangent` of `codegen.steps`).
+# Each varied parameter is one direction, and all directions are computed in one batch.
 
 def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: Callable) -> tuple[BatchMotion, BatchMotion]:
-    """The run with these values; and its rates by what varies as runs in one batch, of q by its numbers.
+    """Return the run with these values, and its derivatives with respect to each varied parameter as runs of one batch.
 
-    differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotDifferentiableError."""
+    The derivatives of q are those of its nq entries.
+
+    differences  function: (K, n) differences of numbers(rows of values) with respect to the varied parameters
+
+    Raises NotDifferentiableError.
+    """
     if not bench.side_by_side:
         raise NotDifferentiableError("runs that are computed sequentially")
     run = bench.binding.bind(centre)
@@ -162,16 +167,20 @@ def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: C
 
 # sensitivities ----------------------------------------------------------------------------------------------------------
 
-RUNS = 4                         # for central differences, by what varies
+RUNS = 4                         # per varied parameter, for central differences
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
-_FINE, _STEP = 1e-3, 0.02        # of the spread: differences of numbers that a run is made of, and of runs
+_FINE, _STEP = 1e-3, 0.02        # of the spread: steps of differences of input numbers, and of runs
 _MOVING = ("origin", "screw", "pitch")          # parameters that displace links
 
 
 @dataclass(frozen=True)
 class Sensitivities:
-    """base (outputs,): where all is at the centre; slopes (outputs, m): by what varies, NaN where it is no number, or runs next
-    to the centre fail; ways: of each output, EXACT or DIFFERENCES."""
+    """Derivatives of outputs at a point.
+
+    base    (outputs,) outputs at the point
+    slopes  (outputs, m) derivatives with respect to the varied parameters; NaN where a parameter is no number, or a run fails
+    ways    EXACT or DIFFERENCES of each output
+    """
 
     base: np.ndarray
     slopes: np.ndarray
@@ -179,9 +188,13 @@ class Sensitivities:
 
 
 def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> Sensitivities:
-    """centre: values of what varies; spreads (m,): how far each varies, 0 for what is no number or does not vary.
+    """Return the derivatives of the outputs at a point.
 
-    Raises ComputationError where the run at the centre is not complete."""
+    centre   values of the varied parameters
+    spreads  (m,) range of variation of each, 0 if it is no number or does not vary
+
+    Raises ComputationError if the run at the centre is not complete.
+    """
     which = np.flatnonzero(spreads > 0.0)
     n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
     if np.isnan(base).all() and n:
@@ -206,15 +219,17 @@ def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> S
 
 
 def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
-    """(which, results) central differences of evaluate(rows of values) with steps of a share of the spread and half of it,
-    extrapolated to order 4."""
+    """Return (which, results) central differences of evaluate(rows of values), extrapolated to order 4.
+
+    The steps are a share of the spread and half of it.
+    """
     return np.array([numerical_derivative(
         lambda steps, k=k: evaluate([[*centre[:k], centre[k] + float(step), *centre[k + 1:]] for step in steps]),
         share * spreads[k], levels=2) for k in which])
 
 
 def _outputs_at(bench: SweepEvaluator, rows: list[list]) -> np.ndarray:
-    """(rows, outputs) of runs with these values, NaN where they are not complete."""
+    """Return the (rows, outputs) outputs of runs with these values, NaN where runs are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
     return bench.computed(0, columns).outputs
 
@@ -229,8 +244,11 @@ def _motion(bench: SweepEvaluator, centre: list, spreads, which) -> _DualMotion:
 
 
 class _DualMotion:
-    """A run, and the rates of what outputs read of it. rates: by what varies as runs in one batch, of q by its numbers; still:
-    whether links stay where they are on their bodies."""
+    """A run, and the derivatives of the columns and points that outputs read.
+
+    rates  one run per varied parameter, whose values are derivatives; q holds those of the nq entries of q
+    still  whether the poses of links on their bodies do not depend on the varied parameters
+    """
 
     def __init__(self, base: BatchMotion, rates: BatchMotion, still: bool):
         self.base, self.t, self.rates, self.still = base, base.t, rates, still
@@ -246,7 +264,7 @@ class _DualMotion:
         raise NotDifferentiableError("events")
 
     def point(self, kind: str, link: str, at) -> Dual:
-        """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""
+        """Return a point of a link: p = p_link + R at. With the twist V in world axes, dV = J dv + (dJ along dq) v."""
         if not self.still:
             raise NotDifferentiableError(f"{kind}({link})")
         model, (q, v), found = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v)), []
@@ -266,7 +284,7 @@ class _DualMotion:
 # along a trajectory -----------------------------------------------------------------------------------------------------
 
 def _along(bench: TrajectoryEvaluator, centre: list, which) -> _DualMotion:
-    """The motion is given; what comes out has derivatives by parameters."""
+    """Return a job along a trajectory with the derivatives of its results with respect to parameters. The motion is given."""
     job, binding = bench.sweep.job, bench.binding
     names = [binding.parameters[k] for k in which]
     if not bench.side_by_side or job.kind == "derivatives" or not all(names):

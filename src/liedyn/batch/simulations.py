@@ -41,11 +41,11 @@ from liedyn.simulation.run_checks import (
 from liedyn.simulation.run_recorder import identity
 from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
 
-_REASONS = ("friction-creep", "beyond-limits")     # codes of warnings about single runs that are in the column reason
+_REASONS = ("friction-creep", "beyond-limits")     # codes of warnings about single runs, written to the column reason
 
 
 class SimulationEvaluator(SweepEvaluator):
-    """lineup: None where they run sequentially."""
+    """Evaluator of simulations. lineup: the vectorized runs; None if runs are computed sequentially."""
 
     def _bound(self) -> ScenarioBinding:
         return ScenarioBinding(self.sweep)
@@ -83,7 +83,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     # columns ------------------------------------------------------------------------------------------------------------
     def known_columns(self) -> dict[str, str]:
-        """Columns that every run has, and their units; of runs in one batch they are all."""
+        """Return the columns that every run has, with their units; vectorized runs have no others."""
         q, v = (np.zeros((1, n)) for n in (self.binding.model.nq, self.binding.model.nv))
         columns = [*motion_columns(self.binding.model, q=q, v=v, a=v, tau=v), *energy_columns(v, v, v)]
         return {name: unit for name, unit, _ in columns}
@@ -93,7 +93,7 @@ class SimulationEvaluator(SweepEvaluator):
         return [*(event.name for event in scenario.events), *stop_event_names(limit_stops(scenario, self.binding.model))]
 
     def _check_others(self, others) -> None:
-        """Columns that some runs have: against a run of one row."""
+        """Check columns that only some runs have against a run of one row."""
         scenario = self.binding.prepared.scenario
         step = min(scenario.output_step, scenario.duration)
         short = replace(scenario, duration=step, output_step=step)
@@ -108,7 +108,7 @@ class SimulationEvaluator(SweepEvaluator):
                                     hint=nearest(name, names))
 
     def _readable_side_by_side(self) -> bool:
-        """Whether no other columns are asked for than those of runs in one batch."""
+        """Return whether all required columns are available from vectorized runs."""
         prepared, known = self.binding.prepared, self.known_columns()
         scenario = prepared.scenario
         others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
@@ -120,7 +120,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     @property
     def _reads_forces(self) -> bool:
-        """Whether accelerations or joint forces of runs in one batch are read, also to compare them with limits."""
+        """Return whether accelerations or joint forces of vectorized runs are required, also for the check of limits."""
         if np.isfinite(velocity_and_force_limits(self.binding.model)[1]).any():
             return True
         names = [name for output in self.outputs for name in output.columns]
@@ -129,7 +129,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def _together(self, table: SampleTable, progress) -> list[int]:
-        """Left are what cannot go with the others, and what went astray, which is told individually."""
+        """Compute runs as one batch, and return the rows that must be computed individually: other runs, and runs that failed."""
         began, lineup = time.perf_counter(), self.lineup
         numbers, alone = lineup.rows(table.values)
         model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces
@@ -161,7 +161,7 @@ class SimulationEvaluator(SweepEvaluator):
         return [int(i) for i in np.flatnonzero(~done)]
 
     def _report_creep(self, table: SampleTable, rows: np.ndarray, numbers: RunParameters, q: np.ndarray) -> None:
-        """Why runs are doubtful whose joints rest by smoothed friction. rows: of the table, whose motions are q (n, R, nq)."""
+        """Write a reason for runs whose joints creep under smoothed friction. q (n, R, nq): motions of the runs of `rows`."""
         problem, times = self.lineup.first.problem, self.lineup.times
         if times[-1] <= MIN_CREEP_TIME or not len(rows):
             return
@@ -173,7 +173,7 @@ class SimulationEvaluator(SweepEvaluator):
             self._add_reasons(table, rows[k], found.select_run(k).warnings())
 
     def _report_limits(self, table: SampleTable, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
-        """Which limits runs exceed, as `_report_creep`."""
+        """Write the limits that runs exceed as reasons. q, v, tau (n, R, …): motions of the runs of `rows`."""
         model, times, schedule = self.lineup.first.model, self.lineup.times, self.lineup.first.problem.schedule
         fixed = [model.v_names[k] for k in np.flatnonzero(schedule.level != TORQUE)]
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):

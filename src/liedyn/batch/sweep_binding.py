@@ -1,4 +1,4 @@
-"""One run of a sweep, from the values of what varies: a scenario and its robot, ready to start, or a robot and a trajectory."""
+"""Bind the values of a sweep: return one run as a prepared scenario with its robot, or as a robot and a trajectory."""
 from __future__ import annotations
 
 import hashlib
@@ -26,18 +26,18 @@ from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 
-# The values of each run of a sweep, from its number alone ---------------------------------------------------------------
+# Values of each run of a sweep, as a function of its number -------------------------------------------------------------
 
 _BITS = 2.0**-53
 
 
 class Design:
-    """Of a sweep. Runs have the numbers 0 … count - 1.
+    """Values of the runs of a sweep, which have the numbers 0 … count - 1.
 
-    Of `sample` the values of run k are made of numbers in (0, 1), one for each parameter. With `random` sampling each parameter
-    has its own stream, by seed and name; other samplings assign their dimensions in the order of the names. So the order of the
-    entries of `parameters` does not matter. More samples leave those before as they are, but with a Latin hypercube, which is
-    another one for each count.
+    With `sample`, the values of run k follow from numbers in (0, 1), one per parameter. With `random` sampling each parameter has
+    its own stream, which depends on the seed and its name. Other samplings assign their dimensions in the order of the names. So
+    the order of the entries of `parameters` has no effect. Increasing the count keeps the samples of smaller counts, except for
+    Latin hypercubes, which depend on the count.
     """
 
     def __init__(self, sweep: Sweep):
@@ -53,8 +53,10 @@ class Design:
         return self.counts[0] if self.sweep.combine == "zip" else math.prod(self.counts)
 
     def values(self, first: int, until: int) -> list[np.ndarray | list]:
-        """Of runs first … until - 1, by what varies: arrays of numbers; lists where values are others. Factors are not yet
-        multiplied."""
+        """Return the values of runs first … until - 1 of each parameter: arrays of numbers, or lists.
+
+        Factors are not yet multiplied.
+        """
         runs = np.arange(first, until)
         if self.sweep.combine == "sample":
             u = self._uniforms(first, until)
@@ -65,7 +67,7 @@ class Design:
         return [_picked(listed, at) for listed, at in zip(self.listed, places, strict=True)]
 
     def _uniforms(self, first: int, until: int) -> np.ndarray:
-        """(runs, d) in (0, 1)."""
+        """Return (runs, d) numbers in (0, 1)."""
         if self.sweep.sampling != "random":
             return self._whole[first:until]
         return np.stack([_stream(self.sweep.seed, one.key, first, until) for one in self.parameters], axis=1)
@@ -82,14 +84,14 @@ class Design:
 
 
 def _stream(seed: int, key: str, first: int, until: int) -> np.ndarray:
-    """Numbers first … until - 1 in (0, 1) of the stream of a parameter, by seed and name."""
+    """Return the numbers first … until - 1 in (0, 1) of the stream of a parameter, which depends on the seed and its name."""
     name = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "little")
     numbers = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(name & 0xFFFFFFFF, name >> 32 & 0xFFFFFFFF)))
     return ((numbers.advance(first).random_raw(until - first) >> np.uint64(11)) + 0.5) * _BITS
 
 
 def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
-    """Where the distribution function has the values u."""
+    """Return the quantiles of a distribution: where its distribution function has the values u."""
     if x.kind == "uniform":
         return x.low + (x.high - x.low) * u
     if x.kind == "log_uniform":
@@ -108,7 +110,7 @@ def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
 
 
 def _numbers(values: tuple) -> np.ndarray | tuple:
-    """An array where they are numbers."""
+    """Return an array if all values are numbers, otherwise `values`."""
     return np.array(values) if all(isinstance(x, float) for x in values) else values
 
 
@@ -122,14 +124,14 @@ def _picked(values: np.ndarray | tuple | Range, places: np.ndarray) -> np.ndarra
 
 LOOKED_AT, _SOME = 4096, 6          # runs
 _KEPT = 8                           # trajectories in memory
-_OF_ROBOT = ("robot", "base", "gravity", "loops", "armatures")          # comments that tell the robot of a trajectory
+_OF_ROBOT = ("robot", "base", "gravity", "loops", "armatures")          # comments that describe the robot of a trajectory
 
 
 class SweepBinding:
-    """Of the runs of a sweep: what varies, bound to names of the robot and to keys. Kinds of runs derive from it.
+    """Base class: binds the varied parameters of a sweep to parameters of the robot and keys of the scenario.
 
-    model      the robot of the runs, as its file has it
-    nominal    what relative values are multiplied with, by what varies; 1 for absolute ones
+    model    the robot as it is in its file
+    nominal  factor of each varied parameter with relative values; 1 for absolute ones
     """
 
     def __init__(self, sweep: Sweep):
@@ -141,53 +143,58 @@ class SweepBinding:
             self._check_key(one, name, known)
         self.nominal = [self._nominal(one, name) for one, name in zip(sweep.parameters, self.parameters, strict=True)]
 
-    # of kinds of runs
+    # overridden by subclasses
     def _begin(self) -> Model:
-        """The robot, after what all runs begin with is read."""
+        """Read the inputs that all runs share, and return the robot."""
         raise NotImplementedError
 
     def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]):
-        """A run with these values of the sweep's keys, edits of the robot file ("key=value"), and parameters of the robot."""
+        """Return a run.
+
+        own         values of the keys of the scenario or job
+        edits       changes of the robot file ("key=value")
+        parameters  values of parameters of the robot
+        """
         raise NotImplementedError
 
     def _own_value(self, key: str):
-        """Value of a key of the sweep where nothing varies."""
+        """Return the value of a key if nothing varies."""
         raise NotImplementedError
 
     @property
     def of_robot(self) -> bool:
-        """Whether the robot differs from run to run."""
+        """Whether the robot differs between runs."""
         return any(one.of_robot for one in self.sweep.parameters)
 
     def values(self, first: int, until: int) -> list[np.ndarray | list]:
-        """Of runs first … until - 1, by what varies, with factors multiplied."""
+        """Return the values of runs first … until - 1 of each parameter, multiplied by the nominal values."""
         found = self.design.values(first, until)
         return [x * factor if one.scale == "relative" else x
                 for one, x, factor in zip(self.sweep.parameters, found, self.nominal, strict=True)]
 
     def values_of(self, number: int) -> list:
-        """Of one run."""
+        """Return the values of one run."""
         return [x[0] for x in self.values(number, number + 1)]
 
     @property
     def looked_at(self) -> list[np.ndarray | list]:
-        """Values of the first runs, which maps of values are found by."""
+        """Values of the first runs, from which affine maps are determined."""
         return self.values(0, min(self.design.count, LOOKED_AT))
 
     @property
     def some(self) -> list[list]:
-        """Values of a few runs from all over the sweep."""
+        """Values of a few runs from all parts of the sweep."""
         return [self.values_of(int(k)) for k in np.unique(np.linspace(0, self.design.count - 1, _SOME).astype(int))]
 
     def run(self, number: int):
         return self.bind(self.values_of(number))
 
     def bind(self, values):
-        """The run where what varies has these values."""
+        """Return the run with these values of the varied parameters."""
         return self._bound(zip(self.sweep.parameters, self.parameters, values, strict=True))
 
     def _bound(self, given: Iterable[tuple[SweepParameter, str | None, object]]):
-        """What varies, its parameter of the robot, and its value: the others stay as they are."""
+        """Return a run with some parameters changed. given: (varied parameter, its parameter of the robot, value) of each."""
         own, parameters, edits = {}, {}, []
         for one, name, x in given:
             if name is not None:
@@ -199,7 +206,7 @@ class SweepBinding:
         return self._made(own, tuple(edits), parameters)
 
     def first_checked(self):
-        """The first run; where it cannot be prepared, the error names what is at fault."""
+        """Return the first run. If it cannot be prepared, the error names the parameter that causes it."""
         values = self.values_of(0)
         try:
             return self.bind(values)
@@ -244,7 +251,7 @@ class SweepBinding:
 
 
 class ScenarioBinding(SweepBinding):
-    """Of simulations. prepared: the run of the scenario itself."""
+    """Binding of simulations. prepared: the run of the scenario without variation."""
 
     def _begin(self) -> Model:
         self._load = cache(read_model)
@@ -254,7 +261,7 @@ class ScenarioBinding(SweepBinding):
         return model
 
     def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> PreparedRun:
-        """Raises what `run_scenario` does."""
+        """Return a prepared run. Raises the same errors as `run_scenario`."""
         overrides = (f"{key}={json.dumps(x)}" for key, x in own.items())
         scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
         model = self._model(scenario, edits)
@@ -274,14 +281,18 @@ class ScenarioBinding(SweepBinding):
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryRun:
-    """Of a job along a trajectory."""
+    """A run of a job along a trajectory."""
 
     model: Model
     trajectory: Trajectory
 
 
 class TrajectoryBinding(SweepBinding):
-    """Of jobs along a trajectory. warnings: about the robot of the trajectory; trajectory(path): as it is read."""
+    """Binding of jobs along a trajectory.
+
+    warnings    warnings about the robot of the trajectory
+    trajectory  function of a path: returns the trajectory
+    """
 
     def _begin(self) -> Model:
         self.job = self.sweep.job
@@ -291,7 +302,7 @@ class TrajectoryBinding(SweepBinding):
         return model
 
     def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
-        """Of a trajectory, with warnings; the same one where its comments say the same."""
+        """Return the robot of a trajectory and warnings; trajectories with equal comments share a robot."""
         key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
         if edits:
             return robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)
@@ -305,7 +316,7 @@ class TrajectoryBinding(SweepBinding):
         return TrajectoryRun(build(with_parameters(model, parameters)) if parameters else model, trajectory)
 
     def path(self, values) -> str:
-        """Of the trajectory of a run with these values."""
+        """Return the path of the trajectory of the run with these values."""
         return next((x for one, x in zip(self.sweep.parameters, values, strict=True) if one.key == "trajectory"),
                     self.job.trajectory)
 
@@ -320,7 +331,7 @@ class TrajectoryBinding(SweepBinding):
 
 
 def _at_path(tree, path: str):
-    """The value at a path of keys of plain values, as overrides have them. None where there is none."""
+    """Return the value at a dotted path of keys in plain values, as in overrides. None if it does not exist."""
     for part in path_parts(path):
         if isinstance(tree, list):
             tree = tree[int(part)] if part.isdecimal() and int(part) < len(tree) else None

@@ -1,7 +1,7 @@
 """Jobs along a trajectory: inverse, forward and hybrid dynamics and derivatives for many robots.
 
 The rows of all runs of a chunk are one batch, in which each state has its own robot (`dynamics.variants`). Robots with loops,
-time derivatives, smoothing, transmitted wrenches and derivatives by parameters go one run after the other.
+time derivatives, smoothing, transmitted wrenches and derivatives with respect to parameters are computed sequentially.
 """
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, Scenar
 from liedyn.io.sweep_file import TrajectoryJob
 from liedyn.model.model import Model
 
-_KEPT = 16                                   # trajectories whose runs go together
+_KEPT = 16                                   # trajectories with cached vectorized runs
 
 
 def along(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
-    """What the command does."""
+    """Run a job along the trajectory of `run`, as the command of the same name does."""
     model, trajectory = run.model, run.trajectory
     if job.kind == "derivatives":
         return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
@@ -39,7 +39,11 @@ def along(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
 
 
 class TrajectoryEvaluator(SweepEvaluator):
-    """first: what the command gives where nothing varies; together_along(path): runs along one trajectory."""
+    """Evaluator of jobs along a trajectory.
+
+    first           result of the job without variation
+    together_along  function of a path: returns the vectorized runs along this trajectory
+    """
 
     fewest = 1
 
@@ -106,7 +110,7 @@ class TrajectoryEvaluator(SweepEvaluator):
         for path, rows in paths.items():
             try:
                 runs = self.together_along(path)
-            except LiedynError:                                # of the trajectory: each of its runs says so
+            except LiedynError:                                # of the trajectory: reported by each of its runs
                 left += rows
                 continue
             constants, alone = runs.numbers.rows([x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows]
@@ -120,7 +124,7 @@ class TrajectoryEvaluator(SweepEvaluator):
             try:
                 with limit_threads(self.threads):
                     motion = runs.motion(constants)
-            except LiedynError:                                # of some run: halves, until it is by itself
+            except LiedynError:                                # of some run: bisect until it is the only one
                 left += rows.tolist() if half == 0 else []
                 todo += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
                 continue
@@ -139,10 +143,11 @@ class TrajectoryEvaluator(SweepEvaluator):
 
 
 class VectorizedTrajectory:
-    """Runs of a job along one trajectory, whose robots differ in numbers alone.
+    """Runs of a job along one trajectory, whose robots differ only in constants.
 
-    numbers   constants of the robots
-    setting   what is computed along the trajectory; asked: by what it is differentiated, None where it is not
+    numbers  map from the values of the sweep to the constants of the robots
+    setting  settings of the computation along the trajectory
+    asked    quantities of the requested derivatives; None if the job computes no derivatives
     """
 
     def __init__(self, binding: TrajectoryBinding, path: str):
@@ -161,11 +166,11 @@ class VectorizedTrajectory:
         self.setting = setting_of(self.model, self.trajectory, kind, job.prescribed)
 
     def _here(self, values: list) -> list:
-        """With this trajectory."""
+        """Return the values with this trajectory in place of varied trajectories."""
         return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.parameters, values, strict=True)]
 
     def _constants_of(self, values) -> np.ndarray | None:
-        """Of the robot of a run; None where it cannot go with the others."""
+        """Return the constants of the robot of a run; None if it cannot be vectorized with the others."""
         try:
             model = self.binding.bind(values).model
         except LiedynError:
@@ -174,7 +179,7 @@ class VectorizedTrajectory:
         return model.constants if index is not None and np.array_equal(index, self.model.index) else None
 
     def motion(self, constants: np.ndarray) -> BatchMotion:
-        """Of robots with these constants; one for all where they are the same."""
+        """Compute the motion of robots with these constants; one motion for all if the constants are equal."""
         state, t, variants = self.setting.motion, self.trajectory.t, None
         n, rows = len(constants) if len(self.places) else 1, len(t)
         if len(self.places):
@@ -185,7 +190,7 @@ class VectorizedTrajectory:
         return BatchMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
     def _columns(self, robots: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
-        """Of the motion of the trajectory, or of its rows many times over."""
+        """Return the columns of the motion of the trajectory, or of its rows repeated for each robot."""
         if self.asked is None:
             return columns_of_motion(robots, completed(replace(self.setting, model=robots), motion))
         table = jacobian(robots, self.asked, motion)
@@ -195,7 +200,7 @@ class VectorizedTrajectory:
 
 
 def _hash_of(path: str) -> str:
-    """Of a file's content; "" where it cannot be read, which its runs say."""
+    """Return a hash of the content of a file, or "" if it cannot be read: the error is reported by its runs."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:

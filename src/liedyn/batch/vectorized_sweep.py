@@ -1,8 +1,7 @@
-"""How the values of a sweep enter the arrays of runs in one batch, so that no run has to be bound by itself.
+"""Map the values of a sweep to the arrays of vectorized runs, without binding each run individually.
 
-A run that is computed in one batch with others differs from them in numbers alone: its initial state, the `values` of its
-scenario and constants of its robot (`codegen.batch_step`). Where these are not affine in the values of the sweep, every run is
-bound.
+Runs that are computed as one batch differ only in numbers: the initial state, the `values` of the scenario and constants of
+the robot (`codegen.batch_step`). Where these are not affine in the values of the sweep, every run is bound.
 """
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, integrate
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import PreparedRun, output_times
 
-# What each run has of an array of numbers, as a map of the values of a sweep, so that no run has to be bound by itself ---
+# Affine map from the values of a sweep to the numbers of a run ----------------------------------------------------------
 
-# Most numbers are a value of the sweep itself, others, as inertias by a mass, are affine in it. What is found so is checked
-# against runs that are bound in full; where it does not hold, there is no map.
+# Most numbers are equal to a value of the sweep. Others are affine in it, such as inertias in a mass. The map is checked against
+# runs that are bound completely. If they differ, the map is not used.
 
-_ROUNDING = 1e-13        # relative: an affine map against a run that is bound in full
-_OF_FLOORS = 0.5         # the same for pivots below which all is rounding, of which the size matters
+_ROUNDING = 1e-13        # relative tolerance of the affine map
+_OF_FLOORS = 0.5         # the same for the minimum pivots, of which only the order of magnitude matters
 
 
 class _Column(NamedTuple):
-    """What follows one value: places that are the value itself; other places, and their slopes."""
+    """Numbers that depend on one value: indices of numbers equal to it; indices of others, and their slopes."""
 
     same: np.ndarray
     moved: np.ndarray
@@ -39,19 +38,21 @@ _NOTHING = _Column(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
 
 
 def origin_of(looked: list) -> list:
-    """Values of a run: of what varies the first value that is not zero, since a zero may be left out of a line."""
+    """Return the values of a run: the first nonzero value of each parameter. Generated code can omit terms that are zero."""
     return [x[np.flatnonzero(x)[0]] if isinstance(x, np.ndarray) and x.any() else x[0] for x in looked]
 
 
 class AffineParameterMap:
-    """Of the runs of a sweep.
+    """Map from the values of a sweep to the numbers of its runs.
 
-    bound(values)   numbers of a run; None where it cannot go with the others
-    looked, some    values of the first runs, by what varies; of runs from all over the sweep, run by run
-    base            numbers of the run with the values `origin_of(looked)`. The last are the constants of its robot, so many, of
-                    which the last are floors of pivots, so many
-    affine          whether there is a map: numbers = base + sum of slope (value - that of the origin)
-    places          at which constants of the robots differ
+    bound      bound(values) returns the numbers of a run; None if it cannot be vectorized with the others
+    looked     values of the first runs, parameter by parameter
+    some       values of runs from all parts of the sweep, run by run
+    base       numbers of the run with the values `origin_of(looked)`
+    constants  how many of the last numbers are constants of the robot
+    floors     how many of the last constants are minimum pivots
+    affine     whether the map holds: numbers = base + sum of slope (value - value at the origin)
+    places     indices of the constants of the robots that differ
     """
 
     def __init__(self, bound: Callable[[list], np.ndarray | None], looked: list, some: list[list], base: np.ndarray,
@@ -67,7 +68,7 @@ class AffineParameterMap:
         self.places = np.flatnonzero(np.any([self._constants_differ(row) for row in self._seen] or [False], axis=0))
 
     def rows(self, values: list) -> tuple[np.ndarray, np.ndarray]:
-        """(N, n) of runs with these values; and which of them (N,) cannot go with the others."""
+        """Return the (N, n) numbers of runs with these values, and a mask (N,) of those that cannot be vectorized."""
         alone = np.zeros(len(values[0]), dtype=bool)
         if self.affine:
             for i in self._beyond(values):
@@ -92,7 +93,7 @@ class AffineParameterMap:
         return rows
 
     def _beyond(self, values: list) -> np.ndarray:
-        """Runs with a value that is not between those that the map was found by: they may not be valid."""
+        """Return the runs with a value outside the range from which the map was determined: they can be invalid."""
         far = np.zeros(len(values[0]), dtype=bool)
         for x, span in zip(values, self._spans, strict=True):
             if span is not None:
@@ -102,7 +103,7 @@ class AffineParameterMap:
     def _constants_differ(self, row: np.ndarray) -> np.ndarray:
         return (row != self.base)[len(row) - self._constants:]
 
-    # what the map is found by -------------------------------------------------------------------------------------------
+    # determination of the map -------------------------------------------------------------------------------------------
     def _bound_and_seen(self, values: list) -> np.ndarray | None:
         row = self._bound(values)
         if row is not None:
@@ -110,7 +111,7 @@ class AffineParameterMap:
         return row
 
     def _column(self, k: int, values) -> _Column | None:
-        """What follows the k-th value; None where that is not affine."""
+        """Return the numbers that depend on the k-th value; None if the dependence is not affine."""
         if not isinstance(values, np.ndarray):
             return _NOTHING if all(x == values[0] for x in values) else None
         origin, base, x0 = self._origin, self.base, self._origin[k]
@@ -121,7 +122,7 @@ class AffineParameterMap:
         rows = [self._bound_and_seen([*origin[:k], x, *origin[k + 1:]]) for x in probes]
         found = [(x, row) for x, row in zip(probes, rows, strict=True) if row is not None]
         if not found or any(row is None and x != 0.0 for x, row in zip(probes, rows, strict=True)):
-            return None                                        # a zero may be left out of a line
+            return None                                        # generated code can omit terms that are zero
         moved = np.flatnonzero(np.any([row != base for _, row in found], axis=0))
         is_value = (base[moved] == x0) & np.all([row[moved] == x for x, row in found], axis=0)
         same, rest = moved[is_value], moved[~is_value]
@@ -131,7 +132,10 @@ class AffineParameterMap:
         return None if np.any(off) else _Column(same, rest, slope)
 
     def _agrees(self, values: list, row: np.ndarray | None) -> bool:
-        """Of the map with a run bound in full: of one with zeros that cannot go with the others, without these."""
+        """Return whether the map agrees with a bound run.
+
+        If row is None, the zeros among its values are replaced and the run is bound.
+        """
         if row is None:
             values = [x0 if isinstance(x, float) and x == 0.0 else x for x, x0 in zip(values, self._origin, strict=True)]
             row = self._bound_and_seen(values)
@@ -144,7 +148,7 @@ class AffineParameterMap:
 # lineup -----------------------------------------------------------------------------------------------------------------
 
 class RunParameters(NamedTuple):
-    """Of runs: states (N, nq), (N, nv), values (N, k), and constants of their robots (N, m)."""
+    """Numbers of runs: states q (N, nq), v (N, nv), values of the scenario (N, k), constants of the robots (N, m)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -153,19 +157,21 @@ class RunParameters(NamedTuple):
 
 
 def parted(model: Model, rows: np.ndarray) -> RunParameters:
-    """Of rows as `numbers_of` gives them."""
+    """Split rows that contain the numbers of `numbers_of`."""
     ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
     *parts, constants = np.split(rows, ends, axis=1)
     return RunParameters(*map(np.ascontiguousarray, parts), constants)
 
 
 class VectorizedSweep:
-    """Runs of a sweep that are computed in one batch.
+    """Runs of a sweep that are computed as one batch.
 
-    first                a run, whose problem and times all share
-    grid, times, engine  the steps, the times of rows, and what runs are moved on by
-    places               of constants of robots that differ
-    affine               whether rows are found without binding each run
+    first   a run, whose problem and output times are shared by all
+    grid    steps of the runs
+    times   output times [s]
+    engine  integrator of the batch
+    places  indices of the constants of the robots that differ
+    affine  whether the numbers of runs are computed without binding each run
     """
 
     def __init__(self, first: PreparedRun, numbers: AffineParameterMap, engine: BatchIntegrator):
@@ -175,7 +181,7 @@ class VectorizedSweep:
         self.grid: Grid = make_grid(first.problem.schedule, self.times, first.scenario.integrator.step)
 
     def rows(self, values: list) -> tuple[RunParameters, np.ndarray]:
-        """Of runs with these values; and which of them cannot be computed in one batch."""
+        """Return the numbers of runs with these values, and a mask of those that cannot be vectorized."""
         rows, alone = self._numbers.rows(values)
         return parted(self.first.model, rows), alone
 
@@ -184,14 +190,17 @@ class VectorizedSweep:
                                np.ascontiguousarray(numbers.constants[:, self.places]))
 
     def variants(self, numbers: RunParameters, rows=slice(None)) -> Variants | None:
-        """The robots of these runs; None where all have the same."""
+        """Return the robots of these runs; None if all have the same robot."""
         places = self.places
         return Variants.of_numbers(self.first.model, places, numbers.constants[:, places][rows]) if len(places) else None
 
 
 def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
-    """None where runs cannot be computed in one batch: other integrators than rk4, events, samples, loops, switches of the state,
-    robots and control laws without generated code."""
+    """Return the vectorized runs of a sweep; None if they are not supported.
+
+    Not supported are integrators other than rk4, events, sampled controllers, loops, switches of the state, and robots and
+    control laws without generated code.
+    """
     looked = binding.looked_at
     try:
         first = binding.bind(origin_of(looked))
@@ -215,7 +224,7 @@ def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
 
 
 def signature(run: PreparedRun) -> tuple | None:
-    """What runs that are computed in one batch have in common; None for one that goes with no other."""
+    """Return the properties that vectorized runs must share; None for a run that cannot be vectorized."""
     problem, scenario = run.problem, run.scenario
     if run.hybrid_simulation is not None or problem.constraints is not None or problem.sampled is not None:
         return None
@@ -228,6 +237,6 @@ def signature(run: PreparedRun) -> tuple | None:
 
 
 def numbers_of(run: PreparedRun) -> np.ndarray:
-    """q, v, values of the scenario, constants of the robot, consecutively."""
+    """Return the concatenated numbers of a run: q, v, values of the scenario, constants of the robot."""
     problem = run.problem
     return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])
