@@ -1,5 +1,8 @@
-"""What the actions of events do: each is one function, for one run and for many (`event_action`). Velocities jump by impulses
-(`impacts`); other phases, locked joints and attached bodies make another problem (`segment_problems`)."""
+"""Actions of events.
+
+Each action is one function for single runs and for batches of runs (`event_action`). Impulses change velocities (`impacts`).
+Actions that change the phase, locked joints or attached bodies replace the initial value problem (`segment_problems`).
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -43,15 +46,20 @@ from liedyn.simulation.name_binding import bind_joints, find_index, normalize_qu
 from liedyn.simulation.prescribed_poses import PrescribedPose, prescribed_motions, prescribed_state
 from liedyn.simulation.segment_problems import SegmentProblems
 
-# Prescribed motions that begin or jump in the middle of a run -----------------------------------------------------------
+# Prescribed motions that begin or jump during a run ---------------------------------------------------------------------
 
-# relative, as `PrescribedPose.mismatch` says: a prescribed motion that begins where the joint is; people round
+# relative difference (`PrescribedPose.mismatch`) of a joint from its prescribed motion where that begins: users round numbers
 _MOTION_TOLERANCE = 1e-6
 
 
 def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bool, description: str, place: Place) -> EventState:
-    """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed. who: begins
-    them, for messages. Raises ScenarioError."""
+    """Return the state with the prescribed coordinates on their motion at time t.
+
+    impulsive     whether the velocities may jump there
+    description   the cause, for messages
+
+    Raises ScenarioError where a coordinate is away from its motion.
+    """
     here, there, targets = (state.q, state.v), prescribed_state(problem, t, state.q, state.v), {}
     for one in prescribed_motions(problem):
         off, jump = one.mismatch(here, there)
@@ -77,7 +85,7 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
 
 
 def jump_warnings(segments) -> list[LiedynWarning]:
-    """A warning on the first jump of each prescribed motion within the parts of a run (`Part`). Only expressions can jump."""
+    """Return a warning for each prescribed motion about its first jump within a segment. Only expressions can jump."""
     warnings: dict[str, LiedynWarning] = {}
     for segment in segments:
         problem, times = segment.problem, segment.record.t
@@ -117,10 +125,10 @@ def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> Liedyn
 
 @dataclass(frozen=True)
 class ActionFunction:
-    """What an action does to states of one run, or of many.
+    """The implementation of an action, for states of one run or of many.
 
-    apply         (run, states, action) -> the states after it; run: an `EventContext`
-    in_rollouts   whether it only changes the state, so that rollouts can do it, too
+    apply         (run, states, action) -> the states after it; run is an `EventContext`
+    in_rollouts   whether the action only changes the state, so that rollouts support it
     check         (action, model, events of the run): raises an error before the run
     """
 
@@ -133,7 +141,7 @@ _FUNCTIONS: dict[type[Action], ActionFunction] = {}
 
 
 def event_action(kind: type[Action], *, in_rollouts: bool = False, check=lambda action, model, events: None):
-    """A decorator of the function that does actions of this kind, see `ActionFunction`."""
+    """Return a decorator that registers a function as the implementation of this kind of action (`ActionFunction`)."""
     def declare(apply):
         _FUNCTIONS[kind] = ActionFunction(apply, in_rollouts, check)
         return apply
@@ -145,11 +153,12 @@ def action_function(action: Action) -> ActionFunction:
 
 
 class EventContext(Protocol):
-    """What happens to the states of one run, or of many, where an event acts.
+    """One run, or many, at the time of an event.
 
-    event, t        of the runs [s]
-    problem         in which no coordinate rests at a stop
-    resting_stops   stops that coordinates of one run rest at
+    event           the event
+    t               its time, of each run if there are many [s]
+    problem         the problem in which no coordinate rests at a stop
+    resting_stops   stops at which coordinates of one run rest
     """
 
     event: Event
@@ -158,13 +167,17 @@ class EventContext(Protocol):
     resting_stops: Sequence[JointStop]
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
-        """The states after an action that has set numbers of them."""
+        """Return the states after an action that has set coordinates."""
 
     def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
-        """The states after an impact along a row of the velocity, of these coordinates: coordinates may come to rest."""
+        """Return the states after an impact along a row of the velocity, in which coordinates may come to rest.
+
+        row           the velocity of the impact as a row that multiplies v
+        coordinates   the coordinate of the impact, empty for an impact of a link
+        """
 
 
-# of single runs and rollouts --------------------------------------------------------------------------------------------
+# actions of single runs and rollouts ------------------------------------------------------------------------------------
 
 def _check_set(action: Set, model: Model, events: tuple[Event, ...]) -> None:
     if model.nc:
@@ -180,7 +193,7 @@ def _set_state(run: EventContext, state: EventState, action: Set) -> EventState:
 
 
 def _values_to_set(action: Set, model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities, NaN where none is given."""
+    """Return the positions and velocities to set, NaN where none is given."""
     q, v = np.full(model.nq, np.nan), np.full(model.nv, np.nan)
     normalize_quaternions(q, write_values(q, action.q, model, model.q_index), model)
     write_values(v, action.v, model, model.v_index)
@@ -205,7 +218,7 @@ def _impact(run: EventContext, state: EventState, action: Impact) -> EventState:
 
 
 def _impact_row(state: EventState, action: Impact) -> tuple[np.ndarray, tuple[int, ...]]:
-    """(…, nv): the velocity away from what is hit, and which coordinate it is of."""
+    """Return the (…, nv) row of the velocity away from the obstacle, and the coordinate of the impact, empty for a link."""
     if action.coordinate is None:
         tree = state.model.spanning_tree()
         return normal_velocity_rows(tree, state.q, action.link, action.point, action.normal), ()
@@ -223,7 +236,7 @@ def _end_run(run: EventContext, state: EventState, action: EndRun) -> EventState
     return replace(state, stopped=np.ones(state.q.shape[:-1], dtype=bool))
 
 
-# of single runs: they change the problem --------------------------------------------------------------------------------
+# actions of single runs, which change the problem -----------------------------------------------------------------------
 
 @event_action(EnterPhase)
 def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventState:
@@ -237,7 +250,7 @@ def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventSt
 
 
 def _close_loops(run: Actions, state: EventState, formerly_open, phase) -> EventState:
-    """Loops that act from now on: they must be closed, and their velocities vanish at once."""
+    """Return the state after loops have become active: they must be closed, and an impulse cancels their velocities."""
     rows = [one.rows for one in state.model.constraints if one.name in formerly_open]
     if not rows:
         return state
@@ -269,7 +282,7 @@ def _lock(run: Actions, state: EventState, action: Lock) -> EventState:
         held = np.concatenate([np.arange(model.nv)[model.v_index(name)] for name in names])
         state = after_collision(state, run.problem, np.eye(model.nv)[held], np.zeros(len(held)), set(held))
         v = state.v.copy()
-        v[held] = 0.0                                          # also of rounding: it is held
+        v[held] = 0.0                                          # removes rounding
         state = replace(state, v=v)
         problems.change(locked=tuple(sorted({*problems.hybrid_state.locked, *names})))
         return state
@@ -298,7 +311,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     found = velocity_jump(model, state.q, free, rows,
                           b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
     after = replace(state, model=model, v=found.v, impulse=state.impulse + found.impulse)
-    driven = float(found.impulse @ found.v)                    # the work of what moves prescribed joints
+    driven = float(found.impulse @ found.v)                    # work of the drives of prescribed joints
     lost = before @ state.v / 2 - after.energies[0] + driven
     return replace(after.with_work_since(state), lost=state.lost + lost)
 
@@ -322,15 +335,15 @@ def _detach(run: Actions, state: EventState, action: Detach) -> EventState:
 
 # a single run -----------------------------------------------------------------------------------------------------------
 
-_CLOSURE_TOLERANCE = 1e-6     # rad | lengths of the loop: what may be missing where a loop closes
+_CLOSURE_TOLERANCE = 1e-6     # rad | lengths of the loop: maximum residual where a loop closes
 
 
 class Actions:
     """The `EventContext` of a single run.
 
-    closed_stops      stops at which coordinates rest from now on, since their impacts have accumulated
+    closed_stops      stops at which coordinates rest from now on, because their impacts have accumulated
     stopped           whether an action has ended the run
-    without_rebound   whether impacts do not rebound, since too many have happened at this time
+    without_rebound   whether impacts do not rebound, because too many have occurred at this time
     """
 
     def __init__(self, problems: SegmentProblems, hard: HardStops, events):
@@ -342,7 +355,7 @@ class Actions:
                 action_function(action).check(action, self.model, events)
 
     def state_dict(self) -> dict:
-        """While a segment is computed; what an event needs is there while its actions are done."""
+        """Return the state for a checkpoint within a segment; everything else only exists while actions are applied."""
         return {"stopped": self.stopped}
 
     def load_state_dict(self, state: dict) -> None:
@@ -358,9 +371,13 @@ class Actions:
 
     def apply_actions(self, state: EventState, event: Event, t: float, expression=None, sign: float = 0.0, left_zero: bool = True,
                       former_stops=()) -> EventState:
-        """expression(state, problem): the motion of the event's expression; None: it has none. sign: the side that it came from.
-        left_zero: whether it has exceeded its rounding since the event happened before. former_stops: stops at which coordinates
-        rested until now."""
+        """Return the state after the actions of an event.
+
+        expression     (state, problem) -> the motion of the event's expression; None if the event has none
+        sign           the side from which the expression came
+        left_zero      whether the expression has exceeded its rounding since the event occurred last
+        former_stops   stops at which coordinates rested until now
+        """
         struck = {action.coordinate for action in event.actions if isinstance(action, Impact)}
         self.left_zero, self.former_stops, self._other_stops = left_zero, former_stops, [stop for stop in former_stops
                                                                                          if stop.name not in struck]
@@ -375,7 +392,10 @@ class Actions:
         return state
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
-        """With the work that has changed the energy. What is locked or prescribed must agree."""
+        """Return the state after an action, with the work that changed the energy.
+
+        Raises ScenarioError where a locked joint would move or a prescribed one would leave its motion.
+        """
         moving = [name for name in self.problems.hybrid_state.locked if after.v[self.model.v_index(name)].any()]
         if moving:
             raise ScenarioError(f"event {self.event.name} at t = {self.t:.9g} s: joint {moving[0]} is locked, its velocity "
@@ -384,7 +404,7 @@ class Actions:
         return start_prescribed_motions(after, self.problem, self.t, False, f"event {self.event.name}", place)
 
     def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
-        """Coordinates come to rest where impacts have accumulated, or do not rebound."""
+        """Return the state after an impact; a coordinate comes to rest if its impacts have accumulated or do not rebound."""
         if not coordinates:
             is_struck = bool(row @ before.v < 0.0)
             if self._accumulates(before, after, row) if is_struck else self._is_pressed(before):
@@ -402,11 +422,11 @@ class Actions:
         return self._close_contact(after_impact(before, self.problem, row, 0.0, {k}, self.resting_stops), k, came)
 
     def _problem_with_supports(self, state: EventState) -> InitialValueProblem:
-        """The problem, with coordinates at rest where other stops than those of the event hold them."""
+        """Return the problem in which coordinates rest at stops that support them, except the stops of the event."""
         return self.problems.problem_with_stops(self._hard_stops.supporting_stops(self._other_stops, state, self.t, self.problem))
 
     def count_short_flights(self, event: Event, since: float, before: EventState) -> None:
-        """Whether the event has come at once after the one before, `since` seconds ago."""
+        """Update the number of consecutive impacts of the event that followed at once, the last one after `since` seconds."""
         names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
         q_of_v = v_to_q_indices(self.model)
         struck = [(k, q_of_v[k]) for k in map(self.model.v_names.index, names) if q_of_v[k] >= 0]
@@ -420,7 +440,7 @@ class Actions:
         return closed_stops
 
     def _is_returning(self, before: EventState, after: EventState) -> bool:
-        """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
+        """Return whether another impact has already turned back the event's expression, on which this impact acts."""
         motion = self.expression and self.expression(before)
         if not motion or not self.way * motion.rate < 0.0:
             return False
@@ -428,18 +448,18 @@ class Actions:
         return bool(is_turned_back(self.way, motion.rate, motion.curvature, motion.bound, rate_after))
 
     def _arrives_at_rest(self, state: EventState) -> bool:
-        """Whether the event's expression arrives at zero as slowly as what rests there."""
+        """Return whether the rate of the event's expression is zero within rounding on arrival."""
         motion = self.expression and self.expression(state)
         return bool(motion and is_below_rounding(motion.rate, motion.curvature, motion.bound))
 
     def _is_pressed(self, state: EventState) -> bool:
-        """Whether the event's expression rests at zero and is on its way beyond."""
+        """Return whether the event's expression rests at zero and accelerates beyond it."""
         motion = self.expression and self.expression(state)
         return bool(motion and self.event.direction * motion.curvature > 0.0
                     and is_below_rounding(motion.rate, motion.curvature, motion.bound))
 
     def _affects_expression(self, state: EventState, row, exempt) -> bool:
-        """Whether an impact along a row of the velocity changes the rate of the event's expression."""
+        """Return whether an impact along a row of the velocity changes the rate of the event's expression."""
         onward = inverse_mass_of_free_motions(state, self.problem, exempt) @ row
         speed = np.abs(state.v).max(initial=0.0) or 1.0
         struck = replace(state, v=state.v + speed * onward / (np.abs(onward).max() or 1.0))
@@ -447,8 +467,7 @@ class Actions:
         return bool(abs(there - here) > RATE_TOLERANCE * max(abs(here), abs(there)))
 
     def _accumulates(self, before: EventState, after: EventState, row, exempt=()) -> bool:
-        """Whether the impact along a row of the velocity reverses the event's expression, and it comes back within what can be
-        resolved."""
+        """Return whether the impact reverses the event's expression, and it returns sooner than can be resolved."""
         if self.expression is None:
             return False
         came, leaves = self.expression(before), self.expression(after)
@@ -456,16 +475,16 @@ class Actions:
             return not self.left_zero or self.problems.ledger.n_short_flights(self.event) >= IMPACTS_BEFORE_REST
         if abs(came.rate - leaves.rate) <= RATE_TOLERANCE * max(abs(came.rate), abs(leaves.rate)) and (
                 (after.v != before.v).any() or not self._affects_expression(before, row, exempt)):
-            return False                                       # the condition is elsewhere
+            return False                                       # the impact does not act on the expression
         found = came if before is self.initial else self.expression(self.initial)
         duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(found.value))
         if abs(leaves.value) > bound:
-            return False                                       # another action has set it elsewhere
+            return False                                       # another action has changed the expression
         turned = came.rate * leaves.rate <= 0.0 or is_below_rounding(came.rate, leaves.curvature, bound)
         return bool(comes_to_rest(turned, leaves.rate, leaves.curvature, bound, duration))
 
     def _warn_stop_passed(self, before: EventState, after: EventState) -> None:
-        """An impact that changes the rate of its expression, but not its sign: a stop that moves passes the joint."""
+        """Warn where an impact changes the rate of the expression but not its sign: a moving stop passes the joint."""
         if self.expression is None:
             return
         came, leaves = self.expression(before).rate, self.expression(after).rate
@@ -477,11 +496,13 @@ class Actions:
                 "to a stop that moves)", cause=f"{self.event.name} passes")
 
     def _close_contact(self, state: EventState, k: int, came: float) -> EventState:
-        """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the
-        stop has ended, 0: the stop is where the force presses."""
+        """Return the state in which coordinate k rests at a stop at its position, while its force presses it against the stop.
+
+        came   the sign of the velocity that the stop has ended; 0: the force decides the side of the stop
+        """
         place, name = int(v_to_q_indices(self.model)[k]), self.model.v_names[k]
         v = state.v.copy()
-        v[k] = 0.0                                             # also of rounding
+        v[k] = 0.0
         if place < 0:
             raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: a coordinate of a "
                                    "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
@@ -494,7 +515,7 @@ class Actions:
         return replace(state, v=v)
 
     def warn_impacts_ended(self, closed_stops, event: Event, t: float) -> None:
-        """Of stops that impacts have left coordinates at."""
+        """Warn about the stops at which coordinates rest because their impacts have accumulated."""
         for stop in closed_stops:
             self.problems.warnings.add(
                 "impacts-ended",

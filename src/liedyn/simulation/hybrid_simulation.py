@@ -1,8 +1,8 @@
-"""A run with phases and events: segments of smooth motion, and what happens between them.
+"""A run with phases and events: segments of smooth motion, and the jumps between them.
 
-A segment ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
-computed in the order of its actions (`event_actions`), then the impacts at limits (`impacts`). The state before and the state
-after are two rows of the result with the same time.
+A segment ends at a time that is known, where the integrator finds an event, or at the end of the run. The actions of an event
+are applied in their order (`event_actions`), then the impacts at limits (`impacts`). The states before and after are two rows of
+the result with the same time.
 """
 from __future__ import annotations
 
@@ -57,22 +57,24 @@ from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
 from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
-# Events that read joint forces, which jump where another event locks or frees joints: what is jumped over has happened ---
+# Events that read joint forces. These jump where another event locks or frees joints: an event jumped over has occurred ---
 
 def reads_forces(problem, k: int) -> bool:
-    """Whether signal k reads joint forces."""
+    """Return whether signal k reads joint forces."""
     words = signal_instructions(problem.signals, k)
     return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
 
 
 def events_reading_forces(problem) -> list[int]:
-    """Which of the events that schedule.watch looks for read joint forces."""
+    """Return the indices in schedule.watch of the events that read joint forces."""
     return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(problem, k)]       # -1: a contact
 
 
 def event_signs(problem, start, events, controller=None) -> np.ndarray:
-    """The sign of each event's expression less its value at the state `start`, a `SegmentStart`. controller: whose torques act;
-    or None."""
+    """Return the sign of expression minus threshold of each event at the state `start`, a `SegmentStart`.
+
+    controller   its torques act on the robot; may be None
+    """
     if not events:
         return np.zeros(0)
     run = RightHandSide(problem, problem.signals)
@@ -85,29 +87,29 @@ def event_signs(problem, start, events, controller=None) -> np.ndarray:
 
 
 def triggered_events(before: np.ndarray, after: np.ndarray, events, directions) -> tuple[int, ...]:
-    """Events whose sides have changed in the direction that they wait for."""
+    """Return the events whose sign has changed in the direction of the event."""
     return tuple(event for event, one, other in zip(events, before, after, strict=True)
                  if other and crossed(one, other, directions[event]))
 
 
 # segments --------------------------------------------------------------------------------------------------------------
 
-_ERROR_FACTOR = 10.0           # of the tolerances of a multistep method: what it makes of an expression in a step
-# so many events within this share of the run never end; so many at one time rebound no more
+_ERROR_FACTOR = 10.0           # error of an expression in a step of a multistep method, relative to its tolerances
+# so many events within this fraction of the run are an error; after so many at one time, impacts do not rebound
 _MAX_EVENTS, _MAX_EVENTS_SPAN = 200, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class OccurredEvent(Immutable):
-    """An event that happened.
+    """An event that occurred.
 
     t         [s]
     name      of the event
-    phase     after it; "" without phases
+    phase     phase after the event; "" without phases
     dv        (nv,) jump of the velocity
-    impulse   (nv,) of joints, along the coordinates [N m s | N s]
-    lost      [J] where joints lock, bodies attach or hit: kinetic energy that is gone, 1/2 dv^T M dv where nothing rebounds
-    change    of the energy, kinetic and potential [J]
+    impulse   (nv,) generalized impulse of the event [N m s | N s]
+    lost      kinetic energy dissipated where joints lock, bodies attach or collide: 1/2 dv^T M dv without rebound [J]
+    change    change of kinetic and potential energy [J]
     """
 
     t: float
@@ -120,7 +122,7 @@ class OccurredEvent(Immutable):
 
 
 class HybridSimulation:
-    """Of one run. first: the problem of the scenario as it begins, which the first segment takes."""
+    """The segments and events of one run. first: the problem at the start of the scenario, for the first segment."""
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
         self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first)
@@ -132,18 +134,18 @@ class HybridSimulation:
         self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
         self._directions = np.array([event.direction for event in self.state_events])
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
-        self.visited_states: list[HybridState] = []                   # of the segments that have ended
+        self.visited_states: list[HybridState] = []                   # of completed segments
         self.total_statistics = Statistics(warnings=())
-        self._segment_start: SegmentStart | None = None                # of the present segment
-        self._omits_first_row = False                                  # whether it has no row at its start
+        self._segment_start: SegmentStart | None = None                # start of the current segment
+        self._omits_first_row = False                                  # whether it records no row at its start
         self.final_state: SegmentStart | None = None                 # the state after the last event
         self._segment_ends: deque[float] = deque(maxlen=_MAX_EVENTS)      # ends of segments
         self.occurred_events: list[OccurredEvent] = []
-        self._disabled_until: dict[str, float] = {}      # until when events that came too soon after the last are not heard
-        self._driven_into_stop = False      # whether a limit drives a body into the stop of the last event
-        self._zero_values: dict[int, float] = {}                   # expressions of events that happen, before their actions
-        self._cached_state, self._cached_values = (), {}      # where expressions were evaluated last, and their values there
-        self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
+        self._disabled_until: dict[str, float] = {}      # time until which events that recur too soon are disabled
+        self._driven_into_stop = False      # whether an impact at a limit drives a body into the stop of the last event
+        self._zero_values: dict[int, float] = {}                   # values of expressions at events, before their actions
+        self._cached_state, self._cached_values = (), {}      # state of the last evaluated expressions, and their values
+        self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors can hide short flights
 
     @property
     def warnings(self) -> WarningLog:
@@ -154,7 +156,7 @@ class HybridSimulation:
         return self.problems.ledger
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
-        """Hands its segments to `rows`, and fills `occurred_events`."""
+        """Run all segments and events, pass the segments to `rows`, and fill `occurred_events`. Return the statistics."""
         problem = self.problems.current
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
@@ -164,10 +166,10 @@ class HybridSimulation:
         if self._segment_start is None:
             start, silent = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0), False
             timed = [*((0.0, event) for event in self._impacts_at_start(start)), *timed]
-        else:                                                  # in the middle of a segment
+        else:                                                  # resumed within a segment
             start, silent = self._segment_start, self._omits_first_row
             timed = timed[len(_due_events(timed, start.t + slack)):]
-        shown = 0                                              # events whose states before and after are rows
+        shown = 0                                              # number of events whose states before and after are recorded
         while not self.actions.stopped:
             due = _due_events(timed, start.t + slack)
             if due:
@@ -213,8 +215,10 @@ class HybridSimulation:
         return self.total_statistics
 
     def _missed_events(self) -> list[str]:
-        """Of those with `when`, those that could: the run has its full duration, and phases in which they happen were entered.
-        An event that stops the run may guard it: such an event counts where nothing happened."""
+        """Return the events with `when` that could have occurred but did not, in a complete run whose phases were entered.
+
+        An event that stops the run may be a guard. It is included only if no event occurred.
+        """
         if self.actions.stopped:
             return []
         visited_states, happened = {hybrid_state.phase for hybrid_state in self.visited_states}, self.ledger.times_by_name()
@@ -234,14 +238,14 @@ class HybridSimulation:
         return segment
 
     def _take_sample(self, problem: InitialValueProblem, start: SegmentStart) -> None:
-        """If one is due: the sides of expressions follow from its torque, and the segment begins with it."""
+        """Take a sample if one is due, so that the signs of expressions and the segment use its torque."""
         if self.controller is not None:
             y, nv = np.zeros(problem.size), len(start.v)
             y[nv:2 * nv], y[-1] = start.v, start.supplied_energy
             self.controller.update(problem, start.t, start.q, y)
 
     def _with_signs(self, start: SegmentStart) -> SegmentStart:
-        """With the sign of each event's expression from here on, see `zero_crossings.signs_after_event`."""
+        """Return `start` with the sign of each event's expression from now on, see `zero_crossings.signs_after_event`."""
         count = len(self.state_events)
         if not count:
             return replace(start, signs=None, armed=None, bounds=None)
@@ -251,14 +255,14 @@ class HybridSimulation:
             before = EventSigns(start.signs[:count], start.armed[:count], bounds)
         happened, jumped = (np.isin(np.arange(count), found) for found in (start.fired, start.jump_events))
         value, rate, curvature, rounding, contacts = self._expression_motions(start, before.bound, happened, jumped)
-        with np.errstate(invalid="ignore"):                    # times since what has not happened are infinite
+        with np.errstate(invalid="ignore"):                    # times since events that have not occurred are infinite
             fired = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
         after, leaves = signs_after_event(before, value, rate, curvature, rounding, fired, start.signs is None)
         at_rest = -np.where(self._has_impact, crossing_direction(before.sign, self._directions), before.sign)
-        unknown = np.isnan(rate) | (np.isnan(curvature) & ~self._has_impact)             # the integrator looks ahead
+        unknown = np.isnan(rate) | (np.isnan(curvature) & ~self._has_impact)             # the integrator determines the sign
         signs = np.where(leaves & (after.sign == 0.0), at_rest, after.sign)
         signs = np.where(leaves & unknown, STAYS_AT_ZERO * np.where(happened, -before.sign, np.nan), signs)
-        if start.switch_signs is not None:                     # to the former side, by a projection
+        if start.switch_signs is not None:                     # a projection has returned it to the former side
             signs = np.where(jumped & (np.abs(value) > after.bound), -before.sign, signs)
         # a contact has begun or ended
         signs = np.where(contacts, np.where(happened, -before.sign, before.sign), signs)
@@ -266,8 +270,10 @@ class HybridSimulation:
         return replace(start, signs=signs, armed=armed, bounds=bounds)
 
     def _expression_motions(self, start: SegmentStart, bounds, happened, jumped):
-        """Of each event's expression the value, rate, curvature (both NaN where the value is beyond its bound), and rounding; and
-        which events wait for contacts instead."""
+        """Return value, rate, curvature and rounding of each event's expression, and which events detect contacts instead.
+
+        Rate and curvature are NaN where the value is beyond its bound.
+        """
         problem, count = self.problems.current, len(self.state_events)
         value, rounding, (rate, curvature) = np.zeros(count), np.zeros(count), np.full((2, count), np.nan)
         signals, factor = problem.schedule.watch[:count], START_FACTOR if start.signs is None else 1.0
@@ -276,7 +282,7 @@ class HybridSimulation:
                 rounding[e] = rounding_bound(np.abs(link_poses(problem.model.spanning_tree(),
                                                                start.q)[..., :3, 3]).max(initial=1.0))
                 continue
-            # beyond the jump
+            # evaluate after the jump
             state = replace(start, t=float(np.nextafter(start.t, np.inf))) if jumped[e] else start
             motion = self._signal_motion(int(k), state, derivatives=False)
             value[e], rounding[e] = motion.value, motion.bound
@@ -286,14 +292,20 @@ class HybridSimulation:
         return value, rate, curvature, rounding, np.asarray(signals) < 0
 
     def _overshoot(self, e: int, start: SegmentStart) -> float:
-        """How far beyond zero an event was found that has not exceeded its rounding since; and the rounding of one that has
-        reached zero at a break, where its terms may be as small."""
+        """Return how far beyond zero event e was found if its expression has not exceeded its rounding since then, otherwise 0.
+
+        At a discontinuity that ended at zero, it is the rounding of the expression there, where its terms may be as small.
+        """
         return 0.0 if start.bounds is None or (start.armed[e] and e not in start.jump_events) else float(start.bounds[e])
 
     def _add_reached_events(self, start: SegmentStart, known: np.ndarray | None, armed: np.ndarray | None,
                             elapsed: float) -> SegmentStart:
-        """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
-        rounding, and those whose last step ended just before. elapsed: since the segment began [s]."""
+        """Return `start` with the other events whose expressions are also zero where the segment ends.
+
+        Their signs or times differ by rounding only, or their last step ended just before.
+
+        elapsed   time since the start of the segment [s]
+        """
         if known is None or not len(self.state_events):
             return start
         found, jumped, self._zero_values = set(start.fired), set(start.jump_events), {}
@@ -315,7 +327,7 @@ class HybridSimulation:
         return replace(start, fired=tuple(sorted(found)))
 
     def _impacts_at_start(self, start: SegmentStart) -> list[Event]:
-        """Events with impacts whose expressions are zero at the beginning and go the way that they wait for."""
+        """Return the events with impacts whose expressions are zero at the start and move in the direction of the event."""
         signed, found = self._with_signs(replace(start, signs=None)), []
         for e, (event, k) in enumerate(zip(self.state_events, self.problems.current.schedule.watch, strict=False)):
             if k < 0 or signed.armed[e] or not event.has_impact:
@@ -354,8 +366,10 @@ class HybridSimulation:
         return found._replace(bound=max(found.bound, _ERROR_FACTOR * (atol + rtol * found.size)))
 
     def _enabled_events(self, problem: InitialValueProblem, start: SegmentStart) -> InitialValueProblem:
-        """Without events that are over for good, of other phases, or too soon: a locked joint may stand at the value of one, to
-        and fro by rounding, and a force that chatters jumps over it."""
+        """Return the problem without events that are over, belong to other phases or recur too soon.
+
+        A locked joint may be at the threshold of an event within rounding, and a chattering force may jump over it.
+        """
         over = [self._is_over(event) or start.t < self._disabled_until.get(event.name, -math.inf) for event in self.state_events]
         if not any(over):
             return problem
@@ -363,11 +377,11 @@ class HybridSimulation:
         return problem.with_same_code(directions=(*directions, *problem.directions[len(over):]))
 
     def partial_statistics(self, partial: Statistics) -> Statistics:
-        """What it took, with a segment that was cut."""
+        """Return the statistics of the run with those of an incomplete segment."""
         return self.total_statistics.plus(partial)
 
     def _renumber_singular_row(self, model, statistics: Statistics) -> Statistics:
-        """The row that they name is one of all constraints."""
+        """Return the statistics with the index of their singular row among the rows of all constraints."""
         loops = statistics.loops
         if loops is not None and loops.singular_row >= 0:
             row = self.model.constraint_equation_names.index(model.constraint_equation_names[loops.singular_row])
@@ -376,7 +390,7 @@ class HybridSimulation:
 
     # checkpoints --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict:
-        """All that the rest of the run depends on but the state of its segment."""
+        """Return the state that determines the rest of the run, except the state of the segment."""
         events = {field.name: [getattr(one, field.name) for one in self.occurred_events] for field in fields(OccurredEvent)}
         jumps = {name: np.array(events[name]).reshape(-1, self.model.nv) for name in ("dv", "impulse")}
         return {"problems": self.problems.state_dict(), "hard_stops": self._hard_stops.state_dict(),
@@ -404,7 +418,7 @@ class HybridSimulation:
         self._disabled_until = dict(state["disabled_until"])
 
     def problems_of_segments(self) -> list[InitialValueProblem]:
-        """Of the segments that have ended."""
+        """Return the problems of the completed segments."""
         present, problems = self.problems.hybrid_state, []
         for hybrid_state in self.visited_states:
             self.problems.enter(hybrid_state)
@@ -414,7 +428,7 @@ class HybridSimulation:
 
     # events -------------------------------------------------------------------------------------------------------------
     def _apply_events(self, start: SegmentStart, events: list[Event]) -> SegmentStart:
-        """These, in the order of the file, and those whose forces jump over their value by what others do."""
+        """Return the start after these events in the order of the file, and those whose forces jump over their threshold."""
         waiting, first = deque(sorted(events, key=self.scenario.events.index)), len(self.occurred_events)
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
@@ -427,7 +441,7 @@ class HybridSimulation:
             start = self._apply_event(start, event)
             passed = [self.state_events[k]
                       for k in (*self._triggered_events(before, start), *_driven_events(pressed, self._pending_impacts(start)))]
-            again = [event] if self._driven_into_stop else []       # by an impact at a limit
+            again = [event] if self._driven_into_stop else []
             waiting.extend(one for one in (*(one for one in passed if one is not event), *again) if one not in waiting)
             if len(self.occurred_events) - first > 2 * _MAX_EVENTS:
                 raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {event.name} "
@@ -436,8 +450,10 @@ class HybridSimulation:
         return start
 
     def _pending_impacts(self, start: SegmentStart) -> dict[int, float]:
-        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest, and how fast: an
-        impact elsewhere may drive a body into its stop again, and a body may be released where it lies."""
+        """Return the speeds of the events with impacts whose expressions are zero and cross it, or are pressed there at rest.
+
+        An impact elsewhere may drive a body into its stop again, and a body may be released where it lies.
+        """
         found = {}
         for e, (event, k) in enumerate(zip(self.state_events, self.problems.current.schedule.watch, strict=False)):
             if k < 0 or self._is_over(event) or not event.has_impact:
@@ -456,15 +472,15 @@ class HybridSimulation:
         return event_signs(self.problems.current, start, self._force_events, self.controller)
 
     def _triggered_events(self, before: np.ndarray, start: SegmentStart) -> tuple[int, ...]:
-        """Events that read forces and were on these sides."""
+        """Return the events that read forces and whose signs have changed from `before`."""
         return triggered_events(before, self._force_signs(start), self._force_events, self.problems.current.directions)
 
     def _event_index(self, event: Event) -> int:
-        """Among those with an expression; -1: it has none."""
+        """Return the index among the events with an expression; -1 for other events."""
         return next((e for e, one in enumerate(self.state_events) if one is event), -1)
 
     def _is_over(self, event: Event) -> bool:
-        """For good, or in this phase."""
+        """Return whether the event cannot occur again in this phase or at all."""
         return bool(self.ledger.is_over(event, phase=self.problems.hybrid_state.phase))
 
     def _apply_event(self, start: SegmentStart, event: Event) -> SegmentStart:
@@ -483,11 +499,11 @@ class HybridSimulation:
         aimed = self._coordinates_set_into_stops(event, start, state)
         staying = (stop for stop in former_stops if state.q[stop.q] == before.q[stop.q] and (
             stop in self._hard_stops.stops or stop.name not in aimed))
-        made = state                                          # by the event itself; then, from nothing, at limits
+        made = state                                          # impulses of the event; those at limits are summed separately
         try:
             state = self._after_limit_impacts(replace(made, impulse=np.zeros(len(start.v)), work=0.0, lost=0.0), start.t,
                                               (*staying, *closed_stops), speed=np.abs(before.v).max(initial=0.0))
-        except ScenarioError as problem:                       # a coordinate is beyond its hard stop now
+        except ScenarioError as problem:                       # the event has set a coordinate beyond its hard stop
             raise ScenarioError(f"event {event.name}: {problem.message}", place=event.place,
                                 expected=problem.expected) from None
         struck = [stop for stop in self._pushed_stops(state) if stop not in former_stops]
@@ -496,13 +512,13 @@ class HybridSimulation:
         if self._starts_at_rest(event, before, state):
             return replace(start, q=state.q, v=state.v)
         self.actions.warn_impacts_ended([stop for stop in closed_stops if stop in problems.hybrid_state.resting], event, start.t)
-        if struck:                                             # impacts at limits, which the event makes or which meet it
+        if struck:                                             # impacts at limits that the event causes or that coincide with it
             return self._record_event(impact_name(struck), self._record_event(event.name, start, before, made), made, state)
         return self._record_event(event.name, start, before, replace(
             state, impulse=made.impulse + state.impulse, work=made.work + state.work, lost=made.lost + state.lost))
 
     def _coordinates_set_into_stops(self, event: Event, start: SegmentStart, state: EventState) -> set[str]:
-        """Coordinates that this event has set into the stop of another, which has an impact then."""
+        """Return the coordinates that this event has set into the stop of another event, which then has an impact."""
         if not any(isinstance(action, Set) for action in event.actions):
             return set()
         pressed = self._pending_impacts(replace(start, q=state.q, v=state.v))
@@ -513,19 +529,22 @@ class HybridSimulation:
         return replace(start, fired=tuple(sorted({*start.fired, *events})))
 
     def _pushed_stops(self, state: EventState) -> list:
-        """Hard stops at limits that the impulses of this moment push against. Impulses of constraints act elsewhere, too."""
+        """Return the hard stops against which the impulses of the state push. Impulses of constraints act elsewhere, too."""
         return [stop for stop in self._hard_stops.stops if stop.side * state.impulse[stop.coordinate] < 0.0
                 and self._hard_stops.is_at(stop, state.q)]
 
     def _starts_at_rest(self, event: Event, before: EventState, after: EventState) -> bool:
-        """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
+        """Return whether a run starts at rest at the stop of an impact, so that the event has no effect, as at hard stops."""
         impacts = event.when and all(isinstance(action, Impact) for action in event.actions)
         return bool(impacts and not self.visited_states and np.abs(after.v - before.v).max() <= SPEED_TOLERANCE *
                     np.abs(before.v).max())
 
     def _expression_function(self, event: Event, start: SegmentStart):
-        """A function of a state and a problem: the motion of the event's expression there; None where it has none. The side that
-        it came from, 0: not known. And whether it has exceeded its rounding since the event happened before."""
+        """Return the motion of the event's expression as a function, the side from which it came, and whether it has left zero.
+
+        The function takes a state and a problem; it is None for an event without expression. A side of 0 is unknown. The last
+        value is whether the expression has exceeded its rounding since the event occurred last.
+        """
         e = self._event_index(event)
         if e < 0 or self.problems.current.schedule.watch[e] < 0:
             return None, 0.0, True
@@ -546,7 +565,10 @@ class HybridSimulation:
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _apply_limits(self, start: SegmentStart, problem: InitialValueProblem | None = None) -> SegmentStart:
-        """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
+        """Return the start after impacts and releases at hard stops.
+
+        problem   the problem whose events have occurred; None at the start of the run
+        """
         if not self._hard_stops.stops and not self.problems.hybrid_state.resting:
             return start
         problems, before, resting, forces = self.problems, self._event_state(
@@ -567,7 +589,7 @@ class HybridSimulation:
         if hits or after.impulse.any():
             pushed = self._pushed_stops(after)
             moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
-            pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
+            pushed = [*hits, *moving] if hits else pushed      # also those that arrive simultaneously within rounding
             start = self._record_event(impact_name(pushed), start, before, after)
             return self._with_fired(start,
                                     (*_driven_events(pressed, self._pending_impacts(start)),
@@ -575,8 +597,10 @@ class HybridSimulation:
         return replace(start, q=after.q, v=after.v)
 
     def _after_limit_impacts(self, state: EventState, t: float, former_stops, hits=(), speed: float | None = None) -> EventState:
-        """After the impacts at limits; the mode is that of the coordinates that rest. speed: the largest before, if it has
-        changed."""
+        """Return the state after the impacts at limits, and change to the problem in which the coordinates rest.
+
+        speed   the maximum speed before the event, if it has changed
+        """
         if self._hard_stops.stops or former_stops:
             state, resting = self._hard_stops.resolve_impacts(state, t, self.problems.current, former_stops, hits, speed)
             self.problems.change(resting=resting)
@@ -584,17 +608,17 @@ class HybridSimulation:
 
 
 def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[int]:
-    """Events that are pressed now and were not, or not as fast."""
+    """Return the events that are now pressed, and were not before or with lower speed."""
     return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + SPEED_TOLERANCE)]
 
 
 def _due_events(timed, until: float) -> list[Event]:
-    """The first of those that are known, up to this time."""
+    """Return the first of the events with known times, up to the time `until`."""
     return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
 def _timed_events(events, duration: float) -> list[tuple[float, Event]]:
-    """Times that are known, in order; of several at one time, in the order of the file."""
+    """Return the known times of events, sorted; events at the same time are in the order of the file."""
     found = [(t, event) for event in events for t in event.at if t <= duration]
     for event in events:
         if event.every:

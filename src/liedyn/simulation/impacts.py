@@ -1,6 +1,6 @@
-"""Jumps of the velocity: what an impulse along given rows does to a robot.
+"""Velocity jumps: the effect of impulses and impacts on a robot.
 
-Rows G of a velocity v take given values b at once. Forces that are not along them are finite and do nothing in no time, so that
+Rows G of the velocity v take given values b instantaneously. Other forces are finite and have no impulse, so that
 
     M (v+ - v-) = G^T p,      G v+ = b:      p = (G M^-1 G^T)^-1 (b - G v-)
 
@@ -28,11 +28,11 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.simulation.joint_stops import JointStop
 
-RATE_TOLERANCE = 1e-9            # of the rate of an expression: an impact that changes less does not act on it
-_ENTRY_TOLERANCE = 1e-12         # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
-_CONTRADICTION_TOLERANCE = 1e-8  # relative to what is asked for: what rows may miss
-_VELOCITY_TOLERANCE = 1e-12      # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
-IMPACTS_BEFORE_REST = 3          # impacts of a joint that come at once: it rests
+RATE_TOLERANCE = 1e-9            # of the rate of an expression: an impact that changes it by less does not act on it
+_ENTRY_TOLERANCE = 1e-12         # relative to the terms of an entry of a row: smaller entries are rounding
+_CONTRADICTION_TOLERANCE = 1e-8  # maximum error of G v+ relative to b
+_VELOCITY_TOLERANCE = 1e-12      # of the velocity, or of 1 rad/s: error of G v+ by rounding
+IMPACTS_BEFORE_REST = 3          # consecutive impacts of a joint that follow at once, after which it rests
 # of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.is_resolvable`
 _SHORTEST_FLIGHT = 5e-13
 _POSITION_SPACINGS = 16        # spacings of the position: the way there and back is less
@@ -40,8 +40,13 @@ _POSITION_SPACINGS = 16        # spacings of the position: the way there and bac
 
 @dataclass(frozen=True, eq=False)
 class Jump:
-    """v (…, nv) after; impulse (…, nv) G^T p [N m s | N s]; work (…, k) that the impulse of each row does [J]: p (G v+ + G v-) /
-    2; contradicted (…): rows contradict each other, or the constraints of the robot, so that v is not what is asked for."""
+    """The result of an impulse.
+
+    v              (…, nv) velocities after the impulse
+    impulse        (…, nv) G^T p [N m s | N s]
+    work           (…, k) work of the impulse of each row [J]: p (G v+ + G v-) / 2
+    contradicted   (…) whether rows contradict each other or the constraints of the robot, so that G v+ differs from b
+    """
 
     v: np.ndarray
     impulse: np.ndarray
@@ -50,7 +55,10 @@ class Jump:
 
 
 def velocity_jump(model, q, v, rows, b) -> Jump:
-    """Velocity after rows (k, nv) of it have become b (k,). Raises ComputationError where rows contradict each other."""
+    """Return the jump by which rows (k, nv) of the velocity become b (k,).
+
+    Raises ComputationError where rows contradict each other.
+    """
     found = velocity_jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
     if found.contradicted:
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
@@ -58,7 +66,7 @@ def velocity_jump(model, q, v, rows, b) -> Jump:
 
 
 def velocity_jumps(model, q, v, rows, b) -> Jump:
-    """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
+    """Return the jumps of states (…, nq), (…, nv) by which rows (…, k, nv) of the velocities become b (…, k)."""
     M = mass_matrix(model.spanning_tree(), q)
     size = equation_scales(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
@@ -67,34 +75,39 @@ def velocity_jumps(model, q, v, rows, b) -> Jump:
     inverse = np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True)
     miss = b - matvec(G, v)
     p = matvec(inverse, miss)
-    p += matvec(inverse, miss - matvec(response, p))           # once more: it takes rounding away
+    p += matvec(inverse, miss - matvec(response, p))           # one step of iterative refinement
     impulse = matvec(np.swapaxes(G, -1, -2), p)
     after = v + matvec(M_inv_rows, p)
     scale = np.maximum(_max_abs(miss), _max_abs(b))
     missed = _max_abs(matvec(G, after) - b)
-    energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
+    energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # the scale of G v: G M^-1 G^T has ones on its diagonal
     unit_energy = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * coordinate_scales(model)**2).max(axis=-1))
     contradicted = missed > _CONTRADICTION_TOLERANCE * scale + _VELOCITY_TOLERANCE * np.maximum(energy, unit_energy)
     return Jump(after, impulse, p * matvec(G, after + v) / 2, contradicted)
 
 
 def normal_velocity_rows(model, q, link: str, point, normal) -> np.ndarray:
-    """(…, nv): the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree; zero where a
-    coordinate moves the point across the normal but for rounding."""
+    """Return the (…, nv) rows of the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree.
+
+    An entry is zero where the coordinate moves the point perpendicular to the normal within rounding.
+    """
     J = jacobian(model, q, link, frame="local_world_aligned")
     T = link_poses(model, q)[..., model.link_names.index(link), :, :]
     x, n = (T[..., :3, :3] @ np.asarray(point, dtype=float)), np.asarray(normal, dtype=float)
     wrench = np.concatenate([np.cross(x, n), np.broadcast_to(n, x.shape)], axis=-1)[..., None, :]
     rows, sizes = (wrench @ J)[..., 0, :], (np.abs(wrench) @ np.abs(J))[..., 0, :]
-    place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are differences of these
+    place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are their differences
     sizes = sizes + np.linalg.norm(n) * place[..., None] * np.linalg.norm(J[..., :3, :], axis=-2)
     return np.where(np.abs(rows) <= _ENTRY_TOLERANCE * sizes, 0.0, rows)
 
 
 def equation_scales(M_inv_rows, rows):
-    """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
+    """Return the (…, k) divisors of the rows for which G M^-1 G^T has ones on its diagonal; 1 for a row of zeros.
 
-    Rows are not rounding throughout: those of constraints are then zero (`rank.clear_rounding`)."""
+    M_inv_rows   (…, nv, k) M^-1 rows^T
+
+    No row may consist of rounding only: `rank.clear_rounding` sets such rows of constraints to zero.
+    """
     square = np.einsum("...ki,...ik->...k", rows, M_inv_rows)
     return np.sqrt(np.where(square > 0.0, square, 1.0))
 
@@ -104,31 +117,37 @@ def _max_abs(x):
 
 
 def follows_at_once(since, speed, position, duration):
-    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in the time of a run of this
-    duration, or in position."""
-    with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
+    """Return whether an impact follows the previous one, `since` seconds ago, sooner than time or position can resolve.
+
+    duration   of the run [s]; it determines the resolution of time
+    """
+    with np.errstate(invalid="ignore"):                        # since is infinite before the first event
         near = np.abs(speed) * since <= _POSITION_SPACINGS * np.spacing(np.abs(position))
     return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
 def is_turned_back(way, rate, curvature, bound, rate_after):
-    """Whether an expression that has crossed zero in the direction `way` is on its way back already, so that an impact which acts
-    on it, so as to give it the rate `rate_after`, does nothing."""
+    """Return whether an expression that crossed zero in the direction `way` is already returning: the impact has no effect.
+
+    rate_after   the rate that the impact would produce
+    """
     is_back = (way * rate < 0.0) & ~is_below_rounding(rate, curvature, bound)
     return is_back & (np.abs(rate - rate_after) > RATE_TOLERANCE * np.abs(rate))
 
 
-# The state at the moment of an event, and how impulses change it (`velocity_jumps`) -------------------------------------
+# The state at an event, and its changes by impulses (`velocity_jumps`) --------------------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class EventState:
     """The states of one run, or of runs (…), while an event acts.
 
-    model          whose parameters differ from run to run where those of the runs do
+    model          has different parameters for each run if those of the runs differ
     q, v           (…, nq), (…, nv)
-    impulse        (…, nv) so far; work, lost: (…) supplied and lost energy so far
+    impulse        (…, nv) sum of impulses so far
+    work, lost     (…) supplied and dissipated energy so far [J]
     passive        whether springs act
-    contradicted   (…) whether impulses contradict each other; stopped: whether the run ends
+    contradicted   (…) whether impulses contradict each other
+    stopped        (…) whether the run ends
     """
 
     model: Model
@@ -143,17 +162,19 @@ class EventState:
 
     @property
     def energies(self) -> tuple[np.ndarray, np.ndarray]:
-        """Kinetic and potential."""
+        """Kinetic and potential energies."""
         return energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
 
     def with_work_since(self, before: EventState) -> EventState:
-        """With the work that has changed the energy."""
+        """Return the state with the change of energy since `before` added to the work."""
         return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
 def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (…, k, nv) of the velocity that stay, and their values (…, k): what `problem` prescribes but for the coordinates
-    `exempt`, and constraints but for those rows that are `closing`."""
+    """Return the rows (…, k, nv) of the velocity that impulses preserve, and their values (…, k).
+
+    They are the coordinates that `problem` prescribes except `exempt`, and the constraints except the rows `closing`.
+    """
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in exempt]
     rows = np.eye(state.v.shape[-1])[prescribed]
     rows = np.broadcast_to(rows, (*state.v.shape[:-1], *rows.shape))
@@ -164,8 +185,11 @@ def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> t
 
 
 def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float | np.ndarray]:
-    """After impulses by which rows (…, k, nv) of the velocity become b (…, k), while `preserved_velocities` stay; and the work of
-    those along the rows. Where they contradict each other, raises ComputationError for one state, and marks those of many."""
+    """Return the state after impulses by which rows (…, k, nv) of the velocity become b (…, k), and the work of these impulses.
+
+    The `preserved_velocities` do not change. Where rows contradict each other, raises ComputationError for a single state, and
+    sets `contradicted` for many.
+    """
     others, values = preserved_velocities(state, problem, exempt, closing)
     jump = velocity_jump if state.v.ndim == 1 else velocity_jumps
     found = jump(state.model, state.q, state.v, np.concatenate([rows, others], axis=-2), np.concatenate([b, values], axis=-1))
@@ -175,14 +199,16 @@ def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -
 
 
 def after_collision(state: EventState, problem, rows, b, exempt=(), closing=()) -> EventState:
-    """The same where what the impulses along the rows take is lost."""
+    """Return the state of `after_impulses`, with the energy that the impulses along the rows take counted as lost."""
     after, work = after_impulses(state, problem, rows, b, exempt, closing)
     return replace(after, lost=after.lost - work)
 
 
 def after_impact(state: EventState, problem, row, restitution: float, exempt=(), pressed=()) -> EventState:
-    """After an impact by which a row (…, nv) of the velocity that is less than zero becomes -restitution times what it was. Of
-    one state, together with the impacts that keep coordinates outside of the stops `pressed`."""
+    """Return the state after an impact by which a negative row (…, nv) of the velocity is multiplied by -restitution.
+
+    pressed   stops whose coordinates must not be driven beyond them, so that they take part in the impact; for a single state
+    """
     approach = (row * state.v).sum(axis=-1)
     struck = approach < 0.0
     if not struck.any():
@@ -195,17 +221,17 @@ def after_impact(state: EventState, problem, row, restitution: float, exempt=(),
 
 
 def where_states(mask, one: EventState, other: EventState) -> EventState:
-    """One state where the mask (n,) holds, else the other."""
+    """Return one state where the mask (n,) holds, and the other elsewhere."""
     def choose(name: str) -> np.ndarray:
         x, y = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
         return np.where(mask[:, None] if max(x.ndim, y.ndim) > 1 else mask, x, y)
     return replace(one, **{name: choose(name) for name in ("q", "v", "impulse", "work", "lost", "contradicted", "stopped")})
 
 
-# Hard stops at limits of joints: impacts, rest, release -----------------------------------------------------------------
+# Hard stops at joint limits: impacts, rest, release ---------------------------------------------------------------------
 
-# At a limit n v is the speed away from it. An impact takes Newton's law for all coordinates that come to their limits or rest
-# there at once (Moreau), and then again for those that it has driven back:
+# At a limit n v is the speed away from it. Newton's impact law applies simultaneously to all coordinates that reach their limits
+# or rest at them (Moreau), and is repeated for those that it has driven back:
 #
 #     M (v+ - v-) = N^T p,      0 <= p  complementary to  n (v+ + e v-) >= 0
 #
@@ -213,34 +239,33 @@ def where_states(mask, one: EventState, other: EventState) -> EventState:
 #
 #     M (a - a_free) = N^T f,   0 <= f  complementary to  n a >= 0
 #
-# and is prescribed with zero acceleration, until f passes zero (`kernels.simulation.joint_laws`). Prescribed joints and
-# constraints keep their velocities and accelerations: M^-1 is that of what they leave free. Both are linear complementarity
-# problems with a positive semidefinite matrix, solved as least squares with bounds.
+# and is prescribed with zero acceleration until f crosses zero (`kernels.simulation.joint_laws`). Prescribed joints and
+# constraints keep their velocities and accelerations: M^-1 is the inverse mass matrix of the remaining motions. Both are linear
+# complementarity problems with a positive semidefinite matrix, solved as bounded least squares.
 
-_LIMIT_TOLERANCE = 1e-12          # of the limit, and of 1 rad or the characteristic length: a coordinate at its limit
-_BEYOND_TOLERANCE = 1e-9          # of the same: no longer at it
-SPEED_TOLERANCE = 1e-12           # of the largest speed: no speed
-_ACCELERATION_TOLERANCE = 1e-12   # of the largest acceleration: no acceleration away from a stop
-# of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
+_LIMIT_TOLERANCE = 1e-12          # of the limit, and of 1 rad or the characteristic length: distance of a coordinate at its limit
+_BEYOND_TOLERANCE = 1e-9          # relative to the same: a coordinate is beyond its limit
+SPEED_TOLERANCE = 1e-12           # of the maximum speed: a smaller speed is zero
+_ACCELERATION_TOLERANCE = 1e-12   # of the maximum acceleration: a smaller acceleration away from a stop is zero
+# relative to scaled entries of size 1: square roots of eigenvalues below it are rounding
 _EIGENVALUE_TOLERANCE = 1e-7
-_MAX_IMPACTS, _MAX_IMPACTS_SPAN = 100, 5e-10     # so does one with so many impacts within this share of the run
-_DRIVEN_BACK, _DRIVEN_BACK_WITHIN = 100, 1e-4        # so often within this share of the run: it does not end
-_MAX_ROUNDS = 100             # of impacts at one time, before those that are left have no rebound
+_MAX_IMPACTS, _MAX_IMPACTS_SPAN = 100, 5e-10     # a coordinate rests after so many impacts within this fraction of the run
+_DRIVEN_BACK, _DRIVEN_BACK_WITHIN = 100, 1e-4        # so many returns within this fraction of the run are an error
+_MAX_ROUNDS = 100             # of impacts at one time, after which the remaining ones do not rebound
 
 
 class HardStops:
-    """Of one run."""
+    """Hard stops at joint limits of one run."""
 
     def __init__(self, stops: tuple[JointStop, ...], model, duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._velocity_rounding = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MAX_IMPACTS) for stop in self.stops}                # of impacts
-        self._leaving: tuple[str, ...] = ()                    # coordinates that the last impact has left at rest, and not held
-        self._left: deque[float] = deque(maxlen=_DRIVEN_BACK)  # times since when it is these
+        self._leaving: tuple[str, ...] = ()                    # coordinates at rest after the last impact, not held
+        self._left: deque[float] = deque(maxlen=_DRIVEN_BACK)  # times of impacts that left them
 
     def _note_leaving(self, stops, t: float) -> None:
-        """ComputationError where coordinates leave their stops from rest and are driven back at once, again and again, and
-        nothing else happens."""
+        """Raise ComputationError where coordinates repeatedly leave their stops from rest and are driven back at once."""
         leaving = tuple(stop.name for stop in stops)
         if leaving != self._leaving:
             self._leaving = leaving
@@ -263,20 +288,22 @@ class HardStops:
         self._left.extend(state["times_leaving"])
 
     def check_start(self, problem) -> None:
-        """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
+        """Raise an error where a coordinate starts beyond a stop. problem: the problem at the start of the scenario."""
         self._check_within_limits([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
     def resolve_impacts(self, state: EventState, t: float, problem: InitialValueProblem, resting, hits, speed: float | None):
-        """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
+        """Return the state after the impacts of coordinates at limits, and the stops at which coordinates rest.
 
-        problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
-        speed     the largest of a coordinate before what has happened; None: that of the moment
+        problem   the problem in which no coordinate rests
+        resting   stops at which coordinates rested
+        hits      stops that are reached now
+        speed     the maximum speed of a coordinate before the event; None: that of the state
         """
         speed = np.abs(state.v).max(initial=0.0) if speed is None else speed
-        known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
+        known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # also stops of impact events
         resting = [stop for stop in resting if self.is_at(stop, state.q, _BEYOND_TOLERANCE)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
-        held = tuple(stop for stop in resting if stop not in acting)                           # until it is released
+        held = tuple(stop for stop in resting if stop not in acting)                           # until released
         at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, state.q)]
         self._check_within_limits([stop for stop in acting if stop in self.stops and stop not in at], state.q, t)
         if not at:
@@ -291,13 +318,13 @@ class HardStops:
                 ends.add(stop)
         state = replace(state, q=q)
         away, mobility, before = _separation_speeds(at, came), inverse_mass_of_free_motions(state, problem), state
-        for _ in range(len(at) + 1):                           # impacts that accumulate together end together
+        for _ in range(len(at) + 1):                           # impacts that accumulate simultaneously end simultaneously
             state = _after_repeated_impacts(before, problem, at, ends, mobility, zero_speeds)
             short = set(self._short_flights(at, state, t, problem, mobility, zero_speeds))
             if short <= ends:
                 break
             ends |= short
-        grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
+        grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # crossed by rounding only
         rest = [stop for stop, u in zip(at, _separation_speeds(at, state.v), strict=True) if stop in ends
                 and (u <= 0.0 or stop in short)]
         state = _clear_rounding(state, at, [*grazing, *rest], zero_speeds)
@@ -307,14 +334,14 @@ class HardStops:
         return state, (*pushing, *held)
 
     def supporting_stops(self, stops, state: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
-        """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
+        """Return those of the stops at which coordinates rest and that must push. problem: in which no coordinate rests."""
         zero_speeds = self._zero_speeds(np.abs(state.v).max(initial=0.0))
         still = [stop for stop in stops if self.is_at(stop, state.q, _BEYOND_TOLERANCE)
                  and not problem.prescribed[stop.coordinate] and abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]]
         return self._pushing_stops(state, t, problem, still, inverse_mass_of_free_motions(state, problem)) if still else ()
 
     def _zero_speeds(self, speed: float) -> np.ndarray:
-        """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
+        """Return the (nv,) speeds below which velocities are rounding, where the maximum is `speed`."""
         return np.maximum(self._velocity_rounding, SPEED_TOLERANCE * speed)
 
     def is_at(self, stop: JointStop, q, tolerance: float = _LIMIT_TOLERANCE) -> bool:
@@ -329,15 +356,17 @@ class HardStops:
                                     expected="a position within its limits, or mode: compliant")
 
     def _is_last_impact(self, stop: JointStop, v, t: float) -> bool:
-        """Whether the impacts of a coordinate end with this one."""
+        """Return whether the impacts of a coordinate end with this one."""
         times = self._times[stop]
         times.append(t)
         many = len(times) == _MAX_IMPACTS and t - times[0] <= _MAX_IMPACTS_SPAN * self.duration
         return many or stop.side * v[stop.coordinate] <= 0.0
 
     def _short_flights(self, at, state: EventState, t: float, problem, mobility, zero_speeds) -> list[JointStop]:
-        """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
-        still at others are held by them."""
+        """Return the stops from which coordinates rebound and return within rounding of position or time.
+
+        Coordinates at rest at other stops are held by them.
+        """
         away = _separation_speeds(at, state.v)
         if not (away > 0.0).any():
             return []
@@ -349,7 +378,7 @@ class HardStops:
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
     def _pushing_stops(self, state, t: float, problem, still, mobility) -> tuple[JointStop, ...]:
-        """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
+        """Return the stops that must push where coordinates are at rest, and the stops where they neither push nor are left."""
         if not still:
             return ()
         G, free = limit_normals(still, len(state.v)), evaluate_state(problem, t, state.q, state.v).a
@@ -361,7 +390,10 @@ class HardStops:
 
 
 def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, stops, ends, mobility, zero_speeds) -> EventState:
-    """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
+    """Return the state after repeated impacts at stops; a coordinate that leaves its stop takes part once others drive it back.
+
+    ends   stops without rebound
+    """
     G, e = limit_normals(stops, len(state.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
     bounds = zero_speeds[[stop.coordinate for stop in stops]]
     for turn in range(_MAX_ROUNDS):
@@ -374,15 +406,17 @@ def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, sto
 
 
 def after_impacts(state: EventState, problem: InitialValueProblem, G, e, mobility=None, exempt=()) -> EventState:
-    """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `exempt` may be
-    prescribed."""
+    """Return the state after simultaneous impacts along rows G (m, nv) with restitutions e (m,), whose impulses only push.
+
+    exempt   coordinates that may be prescribed
+    """
     mobility, away = inverse_mass_of_free_motions(state, problem, exempt) if mobility is None else mobility, G @ state.v
     p = solve_lcp(G @ mobility @ G.T, (1.0 + e) * away)
     return after_collision(state, problem, G[p > 0.0], (-e * away)[p > 0.0], exempt) if (p > 0.0).any() else state
 
 
 def _clear_rounding(state, at, resting, zero_speeds):
-    """Velocities that are zero but for rounding become zero."""
+    """Set velocities that are zero within rounding to zero."""
     v = state.v.copy()
     for stop in at:
         if stop in resting or abs(v[stop.coordinate]) <= zero_speeds[stop.coordinate]:
@@ -391,7 +425,7 @@ def _clear_rounding(state, at, resting, zero_speeds):
 
 
 def limit_normals(stops, nv: int) -> np.ndarray:
-    """(m, nv): the directions away from the limits."""
+    """Return the (m, nv) directions away from the limits."""
     G = np.zeros((len(stops), nv))
     G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
     return G
@@ -402,7 +436,7 @@ def _separation_speeds(stops, v) -> np.ndarray:
 
 
 def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem, exempt=()) -> np.ndarray:
-    """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `exempt`, and constraints leave."""
+    """Return the (nv, nv) inverse mass matrix of motions that constraints and prescribed joints except `exempt` allow."""
     W, (K, _) = np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)), preserved_velocities(state, problem, exempt)
     if not len(K):
         return W
@@ -411,8 +445,10 @@ def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem
 
 
 def solve_lcp(A, b) -> np.ndarray:
-    """x >= 0 with A x + b >= 0 and x (A x + b) = 0, A symmetric and positive semidefinite: the least of x A x / 2 + b x, as
-    |R x + c|^2 / 2 with A = R^T R and R^T c = b, in measures in which the diagonal of A is 1."""
+    """Return x >= 0 with A x + b >= 0 and x (A x + b) = 0, for a symmetric and positive semidefinite A.
+
+    x minimizes x A x / 2 + b x, written as |R x + c|^2 / 2 with A = R^T R and R^T c = b, scaled so that the diagonal of A is 1.
+    """
     from scipy.optimize import nnls
     if (b >= 0.0).all():
         return np.zeros(len(b))

@@ -1,8 +1,8 @@
-"""`limits` of a scenario bound to a model: stops at the position limits of joints, see `kernels.simulation.joint_laws`.
+"""Position limits of joints in a scenario (`limits`), bound to a model as stops. See `kernels.simulation.joint_laws`.
 
-The stiffness of a compliant stop follows from the load of its joint: the effort limit of the robot file, else g sqrt(m M), with
-the mass m behind the joint and its inertia M in the neutral configuration. By the inequality of Cauchy and Schwarz no gravity
-force of the joint is larger; that of a pendulum with a point mass, or of a slider, is as large.
+The stiffness of a compliant stop follows from the load of its joint: the effort limit of the robot file, otherwise g sqrt(m M).
+Here m is the mass that the joint carries and M its inertia in the neutral configuration. By the Cauchy-Schwarz inequality no
+gravity force of the joint exceeds g sqrt(m M). A pendulum with a point mass and a slider reach it.
 """
 from __future__ import annotations
 
@@ -26,18 +26,22 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 
 _SINK = {"rad": 0.01, "m": 0.001}
 _STANDARD_GRAVITY = 9.81         # m/s^2: for the load of a robot without gravity
-_MAX_DEPTH_RATIO = 3.0           # of the depth under the load: what a warning is made of
+_MAX_DEPTH_RATIO = 3.0           # relative to the depth under the load: deeper penetration causes a warning
 
 
 @dataclass(frozen=True)
 class JointStop:
-    """One limit of a coordinate that acts.
+    """One active position limit of a coordinate.
 
-    coordinate, q   its places in v and q
-    side            1 upper, -1 lower
-    hard            whether the velocity jumps there, by `restitution`
-    reach           characteristic size of the coordinate: 1 rad, or the characteristic length [m]
-    stiffness       [N m/rad | N/m], damping [s/rad | s/m], load [N m | N]: of compliant stops
+    coordinate   index in v
+    q            index in q
+    side         1 upper, -1 lower
+    limit        position of the stop [rad | m]
+    hard         whether the velocity jumps at the stop, with the coefficient `restitution`
+    unit_scale   characteristic size of the coordinate: 1 rad, or the characteristic length [m]
+    stiffness    [N m/rad | N/m] of a compliant stop
+    damping      [s/rad | s/m] of a compliant stop
+    load         [N m | N] of a compliant stop
     """
 
     name: str
@@ -54,12 +58,15 @@ class JointStop:
 
     @property
     def size(self) -> float:
-        """Of what the distance of the coordinate from the limit is made of."""
+        """Scale for distances of the coordinate from the limit."""
         return max(self.unit_scale, abs(self.limit))
 
 
 def limit_stops(scenario: Scenario, model) -> tuple[JointStop, ...]:
-    """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
+    """Return the stops of a scenario in the order of the coordinates, the lower limit first.
+
+    Raises ScenarioError where the scenario names a joint without limits.
+    """
     given = scenario.limits
     if given is None:
         return ()
@@ -107,12 +114,12 @@ _LIMIT_PREFIX, _RELEASE_SUFFIX = "limit of ", " off its limit"
 
 
 def impact_name(stops) -> str:
-    """Of the event in which coordinates reach stops at one time."""
+    """Return the name of the event in which coordinates reach these stops simultaneously."""
     return _LIMIT_PREFIX + _names(stops)
 
 
 def release_name(stops) -> str:
-    """Of the event in which coordinates leave stops that they rested at."""
+    """Return the name of the event in which coordinates leave these stops after resting at them."""
     return _names(stops) + _RELEASE_SUFFIX
 
 
@@ -121,13 +128,13 @@ def _names(stops) -> str:
 
 
 def stop_event_names(stops) -> list[str]:
-    """Names of events of hard stops, one coordinate each."""
+    """Return the names of the events of hard stops, one impact and one release for each coordinate."""
     each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
     return [*map(impact_name, each), *map(release_name, each)]
 
 
 def matches_event(name: str, event: str) -> bool:
-    """Whether an event that happened is this one, also together with other coordinates at their stops."""
+    """Return whether the name of an occurred event is `event`, or combines it with other coordinates at their stops."""
     for before, after in ((_LIMIT_PREFIX, ""), ("", _RELEASE_SUFFIX)):
         if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
             one, several = (x[len(before):len(x) - len(after)] for x in (event, name))
@@ -135,16 +142,16 @@ def matches_event(name: str, event: str) -> bool:
     return name == event
 
 
-# of a phase -------------------------------------------------------------------------------------------------------------
+# stops of a phase -------------------------------------------------------------------------------------------------------
 class BoundStops(NamedTuple):
-    """What a problem needs of the stops that act in a phase: of coordinates that are not prescribed.
+    """The stops of a phase as an initial value problem requires them, without those of prescribed coordinates.
 
-    stops        None: there are none
-    watch        signals of the hard ones that no coordinate rests at
-    directions   of the events of these, then of the stops that coordinates rest at: a limit is passed outwards; a stop would
-                 pull, where it pushes inwards as it should
-    sizes        what the readings of these events are made of: a position, and the force of a stop
-    loads        of the compliant ones
+    stops           None if there are none
+    event_signals   signals of the hard stops at which no coordinate rests
+    directions      crossing directions of the events: first the hard stops, then the stops at which coordinates rest. A limit is
+                    crossed outwards. A stop releases its coordinate when its force would pull.
+    sizes           scales of the expressions of these events: a position, or the force of a stop
+    loads           loads of the compliant stops
     """
 
     stops: Stops | None
@@ -160,7 +167,7 @@ def _integers(values) -> np.ndarray:
 
 def stops_by_state(stops: tuple[JointStop, ...], level,
                    resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...], tuple[JointStop, ...]]:
-    """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
+    """Return the hard stops at which no coordinate rests, and those at which one does. Prescribed coordinates have none."""
     acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
     still = [stop.coordinate for stop in resting]
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
@@ -168,7 +175,11 @@ def stops_by_state(stops: tuple[JointStop, ...], level,
 
 def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], compiler: SignalCompiler,
                model) -> BoundStops:
-    """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
+    """Return the stops that act in a phase.
+
+    level     (nv,) how each coordinate is actuated
+    resting   hard stops at which coordinates rest
+    """
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = stops_by_state(stops, level, resting)
     event_signals = tuple(compiler.add_program(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1),
@@ -185,9 +196,9 @@ def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ..
                       tuple(stop.side for stop in (*hard, *resting)), tuple(sizes), np.array([stop.load for stop in compliant]))
 
 
-# what a motion shows of them --------------------------------------------------------------------------------------------
+# evaluation of a motion -------------------------------------------------------------------------------------------------
 def stop_warnings(segments) -> list[LiedynWarning]:
-    """Compliant stops that yield much more than they should. parts: the segments of the run."""
+    """Return warnings about compliant stops that are pressed in much more than by the load of their joint."""
     worst: dict[str, tuple[float, float, str, float]] = {}
     for segment in segments:
         p, record = segment.problem, segment.record
@@ -207,7 +218,7 @@ def stop_warnings(segments) -> list[LiedynWarning]:
 
 
 def stop_forces(problem, record) -> np.ndarray:
-    """(N, nv) joint forces of stops along a motion [N m | N]: part of its tau."""
+    """Return the (N, nv) joint forces of stops in a motion [N m | N], which are part of its tau."""
     out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:
         return out
@@ -216,7 +227,7 @@ def stop_forces(problem, record) -> np.ndarray:
         out[:, k] -= stops.side[j] * force[:, j]
     if len(stops.held):
         rhs, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.SWITCH_VALUE::code.SWITCH_SIZE]
-        last = np.nextafter(record.t[-1], -np.inf)             # the last instant belongs to what came before it
+        last = np.nextafter(record.t[-1], -np.inf)             # the last row precedes the event at its time
         for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
             evaluate_state(problem, t, q, v, rhs)
             out[i, stops.held] = reading[stops.resting_switch]

@@ -1,4 +1,4 @@
-"""The energy balance of a run, and what it is measured against."""
+"""The self-check of a run: energy balance, constraints, creep of joints with friction, inverse dynamics."""
 from __future__ import annotations
 
 import math
@@ -26,13 +26,13 @@ from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment
 
-MAX_RELATIVE_BALANCE = 1e-3              # a relative balance above it is said
-_ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
-_FORCE_FACTOR = 1e3      # energies and weights: forces of runs in one batch do less work along 1 rad or a characteristic length
+MAX_RELATIVE_BALANCE = 1e-3              # a larger relative balance causes a warning
+_ROUNDINGS = 4.0         # rounding errors of the energies in a step; they add up like a random walk
+_FORCE_FACTOR = 1e3      # times energies and weights: bounds the work of forces of batches along 1 rad or a length
 
 
 def inaccuracy_warnings(balance: float) -> list[LiedynWarning]:
-    """The warning about a run with this relative balance."""
+    """Return the warning about a run with this relative energy balance, if it is too large."""
     if not balance > MAX_RELATIVE_BALANCE:                          # also where it is not a number
         return []
     return [LiedynWarning("energy-balance",
@@ -40,7 +40,7 @@ def inaccuracy_warnings(balance: float) -> list[LiedynWarning]:
 
 
 class EnergyBalance:
-    """Of a run of `model`, some rows after the other."""
+    """The energy balance of a run of `model`, whose rows are added block by block."""
 
     def __init__(self, model):
         self.model, self._first, self._balance = model, None, 0.0
@@ -48,7 +48,7 @@ class EnergyBalance:
         self._forces = None
 
     def add(self, record, kinetic, potential) -> None:
-        """Rows of a record, with their energies (N,) [J]."""
+        """Add the rows of a record with their kinetic and potential energies (N,) [J]."""
         total, energies = kinetic + potential, (kinetic, potential, record.supplied_energy)
         if self._first is None:
             self._first, self._forces = total[0], [np.zeros(x.shape[1]) for x in (record.tau, record.wrench)]
@@ -59,28 +59,30 @@ class EnergyBalance:
                         for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
 
     def value(self, steps: int) -> tuple[float, float]:
-        """The largest balance [J] in a run of so many steps, and the same relative to the energy exchanged.
+        """Return the maximum energy balance [J] in a run of so many steps, and relative to the energy exchanged.
 
-        What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest
-        that is rounding as well, and nothing can be said of it: where rounding alone could be more than `MAX_RELATIVE_BALANCE` of
-        the energy exchanged, the balance is relative to 1 / `MAX_RELATIVE_BALANCE` of that rounding. It is a rounding of the
-        energies themselves, and of the work that the forces, which may cancel each other, do along 1 rad or a characteristic
-        length: some 1e-14 of them, so that a motion of any size is judged.
+        The energy exchanged is the range of kinetic, potential and supplied energy. At rest both it and the balance are rounding.
+        Where rounding alone could exceed `MAX_RELATIVE_BALANCE` of the energy exchanged, the balance is relative to 1 /
+        `MAX_RELATIVE_BALANCE` of that rounding instead. This is the rounding of the energies, and of the work of the forces,
+        which may cancel each other, along 1 rad or a characteristic length: about 1e-14 of them. So motions of any size are
+        judged.
         """
         exchanged = max(self._max_energies[0], *(self._max_energies - self._min_energies)[1:])
         size = np.maximum(np.abs(self._min_energies), np.abs(self._max_energies)).sum() + self._work_of_forces()
         return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
 
     def _work_of_forces(self) -> float:
-        """[J] that weight, joint forces and wrenches would do along 1 rad or a characteristic length."""
+        """Return the work [J] of weight, joint forces and wrenches along 1 rad or a characteristic length."""
         units, (tau, wrench) = model_scales(self.model), self._forces
         along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
         return float(tau @ units.unit_scales(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
-    """(N,) the relative balance of N runs in one batch from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
-    where so little energy was exchanged that the forces decide what is rounding, which are not known here."""
+    """Return the (N,) relative balances of N runs in one batch from energies and supplied work (N, R), see `EnergyBalance.value`.
+
+    NaN where the energy exchanged is so small that the rounding of forces, which are not known here, decides.
+    """
     total, energies = kinetic + potential, (kinetic, potential, work)
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
     exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
@@ -91,43 +93,45 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
 
 
 def work_of_weight(model) -> float:
-    """[J] that the weight of the robot does along its characteristic length."""
+    """Return the work [J] of the weight of the robot along its characteristic length."""
     mass = math.fsum(link.mass for link in model.description.links)
     return mass * float(np.linalg.norm(model.gravity)) * model_scales(model).length
 
 
 def _floor(size, steps: int):
-    """The energy exchanged [J] of which rounding could be more than `MAX_RELATIVE_BALANCE`, where energies and forces are of this
-    size [J]."""
+    """Return the energy exchanged [J] below which rounding could exceed `MAX_RELATIVE_BALANCE` of it.
+
+    size   energies and work of forces [J]
+    """
     return _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * size / MAX_RELATIVE_BALANCE
 
 
-# What a run says of its constraints: residuals, the work of closures, singular configurations ---------------------------
+# Constraints: residuals, work of closures, singular configurations ------------------------------------------------------
 
-_MAX_RESIDUAL = 1e-9                # rad or lengths of the loop: residuals above it are said
+_MAX_RESIDUAL = 1e-9                # rad or lengths of the loop: larger residuals cause a warning
 
 
 def joint_forces(model, record) -> np.ndarray:
-    """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
+    """Return the (N, nv) joint forces A^T lambda of the constraints [N m | N]."""
     A = constraint_jacobian(model, record.q, constraint_motion=constraint_motions(model, record.constraint_motion))
     return np.einsum("trk,tr->tk", A, record.multipliers)
 
 
 def reactions(model, record) -> np.ndarray:
-    """(N, loops, 6) wrenches on links b, world axes, about the origins of frames b [N m | N]."""
+    """Return the (N, loops, 6) wrenches on links b in world axes, about the origins of frames b [N m | N]."""
     return closure_wrenches(model, record.q, record.multipliers,
                             constraint_motion=constraint_motions(model, record.constraint_motion))
 
 
 class ConstraintCheck:
-    """Of a run, some rows after the other."""
+    """The residuals and the work of the constraints of a run, whose rows are added block by block."""
 
     def __init__(self):
         self._work, self._last, self._worst = 0.0, None, np.zeros(2)
         self._off, self._max_error_text = 0.0, ""
 
     def add(self, forces, record) -> None:
-        """Rows of a record; forces (N, nv) as `joint_forces` gives them."""
+        """Add the rows of a record. forces: (N, nv) of `joint_forces`."""
         power, t = np.einsum("tk,tk->t", forces, record.v), record.t
         if self._last is not None:
             t, power = (np.append(before, x) for before, x in zip(self._last, (t, power), strict=True))
@@ -136,7 +140,7 @@ class ConstraintCheck:
         self._worst = np.maximum(self._worst, record.residual.max(axis=0))
 
     def check_residuals(self, model, record, closed) -> None:
-        """The residuals of the equations that are `closed` (nc,), in radians and lengths of their loops."""
+        """Update the maximum residuals with the equations that are `closed` (nc,), in radians and lengths of their loops."""
         residual = np.abs(constraint_residual(model, record.q,
                                               constraint_motion=constraint_motions(model, record.constraint_motion))) * closed
         off = residual * equation_weights(model)
@@ -148,12 +152,12 @@ class ConstraintCheck:
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
     def value(self, model, statistics) -> tuple[dict[str, float], WarningLog]:
-        """Values of the self-check and warnings.
+        """Return values of the self-check and warnings.
 
-        constraint_residual            the largest at an output [rad | m]
-        constraint_velocity_residual   the same of velocities [rad/s | m/s]
-        constraint_drift               the largest before a projection
-        closure_work                   what the closures supplied [J], by the trapezoidal rule over the outputs: 0 unless driven
+        constraint_residual            maximum in the rows [rad | m]
+        constraint_velocity_residual   maximum of velocities in the rows [rad/s | m/s]
+        constraint_drift               maximum before a projection
+        closure_work                   work of the closures [J], by the trapezoidal rule over the rows: 0 unless driven
         """
         loops, (position, velocity) = statistics.loops, self._worst
         values = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
@@ -176,30 +180,31 @@ class ConstraintCheck:
 
 # creep ------------------------------------------------------------------------------------------------------------------
 
-# Joints that friction holds: smoothed Coulomb friction lets them creep, because it is zero at rest. So do laws such as
-# -sign(v) and -tanh(v/0.01) in a scenario: the first holds between two steps only. In joints that move slowly throughout,
+# Smoothed Coulomb friction is zero at rest, so that joints which it should hold creep. The same is true of expressions such as
+# -sign(v) and -tanh(v/0.01) in a scenario: the first holds between two steps only. In joints that always move slowly,
 # friction acts as damping, because it never reaches its level.
 #
-# A joint creeps where it moves slowly and steadily. That is judged by mean velocities over intervals of `_INTERVAL`, which also
-# show the drift of a law that chatters. `FRICTION_SPEED` is a part of the model of friction, in rad/s or m/s, and so are the
-# times here: they do not follow from the size of the robot.
+# A joint creeps where it moves slowly and steadily. The criterion is mean velocities over intervals of `_INTERVAL`, which also
+# show the drift of an expression that chatters. `FRICTION_SPEED` [rad/s | m/s] and the times here are parts of the friction
+# model: they do not depend on the size of the robot.
 
 _MIN_CREEP_SPEED = 0.01  # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
 _STEADY_TIME = 1.0       # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
 MIN_CREEP_TIME = 0.5     # s; a shorter creep is the end of a motion
-_INTERVAL = 0.05         # s; a tenth of it, so that no more rows of a long run are read than this needs
-# times FRICTION_SPEED: a law that is smoothed friction hardly changes from the first to the second
+_INTERVAL = 0.05         # s; a tenth of MIN_CREEP_TIME, to read few rows of a long run
+# times FRICTION_SPEED: smoothed friction hardly changes from the first to the second
 _NEAR_SPEED, _FAR_SPEED = 10.0, 1e3
-_SATURATION_RATIO = 0.5         # part of its change up to _FAR_SPEED that such a law has at _NEAR_SPEED; a damper has a hundredth
-_MIN_MOTION = 1e-3            # rad, and of the characteristic length: a joint that goes no further is at rest
-_MAX_VALUES_PER_CHUNK = 1_000_000     # positions of many runs that are looked at together
+_SATURATION_RATIO = 0.5         # minimum fraction of its force at _FAR_SPEED that friction has at _NEAR_SPEED; a damper has 1 %
+_MIN_MOTION = 1e-3            # rad, and of the characteristic length: a joint that moves less is at rest
+_MAX_VALUES_PER_CHUNK = 1_000_000     # positions of many runs that are processed at once
 
 
 class FrictionCreep:
-    """Time, distance and largest speed (…, nv) of each coordinate that friction holds, while it creeps. Rows are added block by
-    block; they may be of many runs, with leading axes.
+    """Time, distance and maximum speed (…, nv) of each coordinate while it creeps in spite of friction.
 
-    friction  (…, nv) levels of the joints' friction, zero where it does not act
+    Rows are added block by block. They may be of many runs, with leading axes.
+
+    friction  (…, nv) friction levels of the joints, zero where friction does not act
     """
 
     def __init__(self, model, friction: np.ndarray):
@@ -211,8 +216,8 @@ class FrictionCreep:
         return cls(model, friction_levels(model, model.constants) * passive)
 
     def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
-        """Rows t (R,), q (…, R, nq); NaN after the end of a run. problem: whose laws act on them."""
-        free = True if problem is None else ~problem.prescribed                # what moves as it is told does not creep
+        """Add rows t (R,), q (…, R, nq), NaN after the end of a run. problem: its torque expressions may act as friction."""
+        free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
         which = np.flatnonzero((self.q_of_v >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
         laws = [k for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in which] if problem is not None else []
         rows = spaced_rows(t)
@@ -220,17 +225,17 @@ class FrictionCreep:
             return
         self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
         for k in laws:
-            at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # of many runs, the first tells
+            at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # the first run represents all
             self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], at)]))
 
     def add_velocities(self, t: np.ndarray, v: np.ndarray) -> None:
-        """Velocities v (R, nv) of one run, for `slow_friction_warnings`."""
+        """Add velocities v (R, nv) of one run, for `slow_friction_warnings`."""
         speed = np.abs(v)
         self.path_length += np.diff(t) @ speed[1:]
         self.max_speed = np.maximum(self.max_speed, speed.max(axis=0, initial=0.0))
 
     def _add(self, t: np.ndarray, q: np.ndarray, which: np.ndarray, held: np.ndarray) -> None:
-        """Of the coordinates `which`, that friction holds where `held` (…, n)."""
+        """Add the coordinates `which`, on which friction acts where `held` (…, n)."""
         if not held.any():
             return
         dt = np.diff(t)[:, None]
@@ -238,7 +243,7 @@ class FrictionCreep:
         speed = moved / dt
         apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY_TIME * 0.5 * (dt[1:] + dt[:-1])
         creeps = (speed < FRICTION_SPEED) & (speed > _MIN_CREEP_SPEED * FRICTION_SPEED) & held[..., None, :]
-        both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # two consecutive intervals
+        both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # creep in two consecutive intervals
         creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
         creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
         self.time[..., which] += (dt * creeps).sum(axis=-2)
@@ -246,13 +251,13 @@ class FrictionCreep:
         self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
 
     def select_run(self, i: int) -> FrictionCreep:
-        """Of one of many runs."""
+        """Return the values of run i."""
         one = FrictionCreep(self.model, self.friction[i])
         one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
         return one
 
     def is_reported(self) -> np.ndarray:
-        """(…, nv) bool: long enough to be reported."""
+        """Return the (…, nv) mask of coordinates that creep long enough to be reported."""
         return self.time > MIN_CREEP_TIME
 
     def warnings(self) -> list[LiedynWarning]:
@@ -260,7 +265,7 @@ class FrictionCreep:
                                                                self.friction)
 
     def _creep_warnings(self) -> list[LiedynWarning]:
-        """One line, which tells of the fastest of many runs."""
+        """Return one warning, about the fastest of many runs."""
         is_reported = self.is_reported()
         if not is_reported.any():
             return []
@@ -280,8 +285,11 @@ class FrictionCreep:
 
 
 def slow_friction_warnings(model, max_speed, path_length, known=False, friction=None) -> list[LiedynWarning]:
-    """Of joints with friction whose largest speed (nv,) stays below `FRICTION_SPEED` although they go a way (nv,) [rad | m]; but
-    for those that are `known`."""
+    """Return warnings about joints with friction that move although their maximum speed (nv,) is below `FRICTION_SPEED`.
+
+    path_length   (nv,) distance moved [rad | m]
+    known         mask of coordinates that are reported otherwise
+    """
     friction = friction_levels(model, model.constants) if friction is None else friction
     moved = path_length > _MIN_MOTION * model_scales(model).unit_scales(model.v_units)
     slow = np.argwhere((friction > 0.0) & moved & (max_speed < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
@@ -296,12 +304,17 @@ def slow_friction_warnings(model, max_speed, path_length, known=False, friction=
 
 
 def friction_levels(model, constants: np.ndarray) -> np.ndarray:
-    """(nv,) levels of the joints' friction."""
+    """Return the (nv,) friction levels of the joints."""
     return tree_views.py_func(model.index, constants).friction
 
 
 def measure_creep(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> FrictionCreep:
-    """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
+    """Return the creep of N runs.
+
+    friction   (N, nv) levels
+    t, q       rows (R,), (N, R, nq)
+    problem    its torque expressions may act as friction
+    """
     found = FrictionCreep(model, friction)
     rows, step = spaced_rows(t), max(1, _MAX_VALUES_PER_CHUNK // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
@@ -313,22 +326,22 @@ def measure_creep(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, pro
 
 
 def spaced_rows(t: np.ndarray) -> np.ndarray:
-    """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
+    """Return the indices of rows about `_INTERVAL` apart, or of all if they are farther apart; of rows at one time, the first."""
     if not len(t):
         return np.zeros(0, dtype=int)
     asked = np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])
-    return np.unique(np.searchsorted(t, np.minimum(asked, t[-1])))              # arange may end beyond it by rounding
+    return np.unique(np.searchsorted(t, np.minimum(asked, t[-1])))              # rounding in arange may exceed the last time
 
 
 def _speed_laws(problem) -> list[int]:
-    """Coordinates whose torque is an expression that reads their velocity."""
+    """Return the coordinates whose torque is an expression of their velocity."""
     schedule, signals = problem.schedule, problem.signals
     return [k for k in np.flatnonzero(schedule.level == TORQUE)
             if (signal_instructions(signals, schedule.signal[k]) == STATE_V + 256 * k).any()]
 
 
 def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
-    """Whether the torque of coordinate k brakes by a force that hardly grows with the speed beyond small ones."""
+    """Return whether the torque of coordinate k opposes the motion with a force that hardly grows beyond small speeds."""
     def braking(speed: float) -> float:
         v = np.zeros((2, problem.model.nv))
         v[:, k] = -speed, speed
@@ -338,16 +351,16 @@ def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
     return near > 0.0 and near > _SATURATION_RATIO * far
 
 
-# self check -------------------------------------------------------------------------------------------------------------
+# self-check -------------------------------------------------------------------------------------------------------------
 
-# What follows from the rows of a run: energies, reactions, tracking, contacts, and the self-check. Computed some rows after the
-# other, so that the memory does not grow with the run.
+# Energies, reactions, tracking, contacts and the self-check are computed from the rows of a run block by block, so that the
+# memory does not grow with the run.
 
 class SelfCheck:
-    """Of a run of `model`, whose first problem is `problem`. rows: its rows, `segments` those that count.
+    """Self-check of a run of `model`, whose first problem is `problem`. rows: its rows; segments: those that count.
 
     kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
-    exceeded   the limits that joints exceed: while forces move them, and while they are prescribed or locked
+    exceeded   limits that joints exceed while forces move them, and while they are prescribed or locked
     """
 
     def __init__(self, scenario, model, problem, rows: RunRecorder, segments: list[RunSegment], contact_names: tuple[str, ...]):
@@ -359,7 +372,7 @@ class SelfCheck:
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
-        self._buffers: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
+        self._buffers: dict[type, dict[str, np.ndarray]] = {}                # writable arrays of tracking and contacts
         self.creep = FrictionCreep.from_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
@@ -418,20 +431,21 @@ class SelfCheck:
             self.contacts = self._store_rows(self.contacts, place, found, ("force", "depth", "slip", "centre"))
 
     def _store_rows(self, kept, place: slice, found, names: tuple[str, ...]):
-        """What is found of some rows, written to its place in the arrays of all rows."""
+        """Return the arrays of all rows with the values `found` of some rows written to their place."""
         rooms = self._buffers.setdefault(type(found), {})
         if kept is None:
             rooms |= {name: self.rows.allocate(name, self.n, *getattr(found, name).shape[1:]) for name in names}
-            kept = replace(found, **rooms)                         # read-only views
+            kept = replace(found, **rooms)                        # read-only views
         for name, room in rooms.items():
             room[place] = getattr(found, name)
         return kept
 
     def values(self, statistics) -> tuple[dict[str, float], WarningLog]:
-        """Of `Result.check`, and warnings about the constraints. statistics: what the run took.
+        """Return `Result.check`, and warnings about the constraints. statistics: of the run.
 
-        The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
-        energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""
+        The residual of inverse dynamics is relative to the maximum joint force, or to the work of the weight and the kinetic
+        energy along 1 rad or a characteristic length, because forces of links that cancel in the joints have rounding, too.
+        """
         of_constraints, warnings = {}, WarningLog()
         if self._constraints is not None:
             of_constraints, warnings = self._constraints.value(self.model, statistics)
@@ -443,7 +457,7 @@ class SelfCheck:
 
 
 def _recompute_forces(segment: RunSegment, passive: bool):
-    """Joint forces of a segment again, by inverse dynamics of its motion."""
+    """Return the joint forces of a segment, recomputed by inverse dynamics."""
     record, links, f_ext = segment.record, segment.problem.forced_links, None
     if len(links):
         f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
@@ -456,7 +470,7 @@ def _max_abs(x: np.ndarray) -> float:
 
 
 def _norm_error(model, q) -> float:
-    """Largest difference of a quaternion's norm from 1."""
+    """Return the maximum difference of the norms of quaternions from 1."""
     worst = 0.0
     for joint in model.joints:
         if joint.kind != ONE_DOF:

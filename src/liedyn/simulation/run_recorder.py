@@ -1,6 +1,6 @@
-"""The rows of a run: kept in memory, and on disk once the run takes long or has many; and its checkpoints.
+"""The rows of a run in memory, or on disk if the run is long or has many rows, and its checkpoints.
 
-On disk all rows are of one table, with the columns of a `Record` of all constraints of the robot.
+On disk all rows are in one table, with the columns of a `Record` of all constraints of the robot.
 """
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arr
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.simulation.segment_problems import RunSegment, full_record
 
-CHECKPOINT_PERIOD = 5.0       # s between checkpoints, at least
-_MAX_TIME_FRACTION = 0.02     # of the time, at most, is spent on them
-MAX_BYTES_IN_MEMORY = 32e6    # bytes of rows: more go to the disk
-BLOCK_ROWS = 1 << 15          # rows that are looked at together
+CHECKPOINT_PERIOD = 5.0       # s, minimum between checkpoints
+_MAX_TIME_FRACTION = 0.02     # maximum fraction of the computing time for checkpoints
+MAX_BYTES_IN_MEMORY = 32e6    # bytes of rows: larger runs are stored on disk
+BLOCK_ROWS = 1 << 15          # rows that are processed at once
 
 
 class RunRecorder(RunObserver):
-    """Of one run of `model`, whose first problem is `problem`. disk: where it continues after an interrupt; None: nowhere.
+    """The rows of one run of `model`, whose first problem is `problem`.
 
-    run_state   the parts of a checkpoint besides the rows and the segment
+    disk        folder from which an interrupted run continues; None: none
+    run_state   returns the parts of a checkpoint except the rows and the segment
     """
 
     def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, run_state: Callable[[], dict] = dict):
@@ -37,9 +38,9 @@ class RunRecorder(RunObserver):
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._problem = problem                                 # of the present segment
-        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # of each that has ended, and its first row
-        self._segments: list[RunSegment] = []                                        # of these, those in memory
+        self._problem = problem                                # of the current segment
+        self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # completed segments and their first rows
+        self._segments: list[RunSegment] = []                                        # completed segments in memory
         self._current: tuple[Record, np.ndarray] | None = None
         self._count = self._written = 0                         # rows of segments that ended; rows on disk
         self._next = time.perf_counter() + CHECKPOINT_PERIOD
@@ -52,9 +53,9 @@ class RunRecorder(RunObserver):
     def _on_disk(self) -> bool:
         return self.disk is not None and self.disk.is_open
 
-    # from the run ---------------------------------------------------------------------------------------------------
+   # called during the run ------------------------------------------------------------------------------------------
     def open_segment(self, problem: InitialValueProblem) -> None:
-        """Of a segment."""
+        """Set the problem of the next segment."""
         self._problem = problem
 
     def begin_segment(self, record: Record, count: np.ndarray) -> None:
@@ -72,7 +73,7 @@ class RunRecorder(RunObserver):
             raise Interrupted(stop, t)
 
     def close_segment(self, record: Record) -> None:
-        """The segment has these rows, but for those on disk already."""
+        """Store the rows of the segment except those on disk already."""
         segment = RunSegment(self._problem, record)
         if self._on_disk:
             self._append(segment, self._written - self._count, len(record.t))
@@ -83,7 +84,7 @@ class RunRecorder(RunObserver):
         self._current = self.saved_state = None
 
     def abort_segment(self) -> Statistics:
-        """The segment ends where it is: the run does not continue. Returns what it took so far."""
+        """End the segment at its current row, because the run does not continue. Return its statistics so far."""
         if self._current is None:
             return Statistics()
         record, count = self._current
@@ -97,7 +98,7 @@ class RunRecorder(RunObserver):
                 "segment_starts": [first for _, first in self._segment_starts]}
 
     def load_state_dict(self, state: dict, problems: Iterable[InitialValueProblem]) -> None:
-        """problems: of the segments that have ended."""
+        """Restore the state of a checkpoint. problems: the problems of the completed segments."""
         self._count, self._written = state["rows"], state["rows_on_disk"]
         self._segment_starts = list(zip(problems, state["segment_starts"], strict=True))
 
@@ -122,7 +123,7 @@ class RunRecorder(RunObserver):
 
     # after the run --------------------------------------------------------------------------------------------------
     def segments(self) -> list[RunSegment]:
-        """The segments; their rows may be on disk."""
+        """Return the segments, whose rows may be on disk."""
         if not self._on_disk:
             return [RunSegment(segment.problem, full_record(segment, self.model)) for segment in self._segments]
         table, firsts = self.disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
@@ -130,7 +131,7 @@ class RunRecorder(RunObserver):
                 for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
 
     def full_run_record(self, segments: list[RunSegment]) -> Record:
-        """All rows of these, the first of the run."""
+        """Return one record of all rows of these segments, the first of the run."""
         if self._on_disk:
             return self._record(self.disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
         return Record(*(np.concatenate(rows) for rows in zip(*(segment.record for segment in segments), strict=True)))
@@ -140,13 +141,13 @@ class RunRecorder(RunObserver):
                         for (a, b), flat in zip(pairwise(self._edges), self._flat, strict=True)))
 
     def allocate(self, name: str, *shape: int) -> np.ndarray:
-        """Zeros for what is computed from the rows: where these are."""
+        """Return zeros for values that are computed from the rows, on disk if the rows are."""
         return self.disk.room(name, shape) if self._on_disk else np.zeros(shape)
 
 
 @contextmanager
 def accepting_signals(disk: Unfinished | None) -> Iterator[None]:
-    """While signals are reported to the run."""
+    """Return a context in which the run receives the signals of the process."""
     if disk is None:
         yield
         return
@@ -158,7 +159,7 @@ def accepting_signals(disk: Unfinished | None) -> Iterator[None]:
 
 
 def blocks(segments: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
-    """Some rows after the other, with their places in the run."""
+    """Yield blocks of rows with their slices in the run."""
     place = 0
     for segment in segments:
         n = len(segment.record.t)
@@ -170,8 +171,7 @@ def blocks(segments: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
 
 
 def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
-    """Of a run that went astray: without the rows of the last segment from the first one on that is not finite, or beyond all
-    meaning."""
+    """Return the segments of a diverged run up to the first row that is not finite or too large to be meaningful."""
     for place, block in blocks(segments[-1:]):
         bad = ~np.all([np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in block.record], axis=0)
         bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > STATE_LIMIT).any(axis=1)
@@ -181,10 +181,10 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
     return segments
 
 
-# Continuing with a run from its checkpoint: it must be the same run -------------------------------------------------------
+# Resuming a run from its checkpoint: it must be the same run ------------------------------------------------------------
 
 def identity(prepared) -> dict:
-    """What a checkpoint says of its run: the scenario, and a hash of all numbers that the robot and the files of signals gave."""
+    """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
     p, hashed = prepared.problem, hashlib.sha256()
     parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
              "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops}
@@ -195,9 +195,12 @@ def identity(prepared) -> dict:
 
 
 def resume(motion, own: dict, rows: RunRecorder) -> float:
-    """Give `motion` and the rows their states of the checkpoint. own: `identity`. Returns the seconds that were computed before.
+    """Restore `motion` and the rows from the checkpoint. Return the computing time before it [s].
 
-    Raises UsageError where it is of another run, or damaged."""
+    own   `identity` of the run
+
+    Raises UsageError for a damaged checkpoint and for one of another run.
+    """
     disk = rows.disk
     state = disk.load()
     if state["recorder"]["width"] != rows.width:
@@ -215,7 +218,7 @@ def resume(motion, own: dict, rows: RunRecorder) -> float:
 
 
 def _describe_difference(was, now, path: str = "") -> str:
-    """The first key that differs."""
+    """Return a description of the first key that differs."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*was, *now)):
             if was.get(key) != now.get(key):

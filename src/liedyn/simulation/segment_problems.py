@@ -1,4 +1,4 @@
-"""What is solved in a segment of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
+"""The initial value problem of each segment of a run: the robot with its attached bodies in the current phase, compiled once."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,13 +18,15 @@ from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.joint_stops import JointStop, limit_stops
 from liedyn.simulation.name_binding import phase_rules, unknown_name_error
 
-# When events have happened, which decides whether they may happen again ------------------------------------------------
+# Times of events, which determine whether they may occur again ----------------------------------------------------------
 
 class EventLedger:
-    """Of runs with the same events. In all methods, `runs` is the index of a run or an array of indices.
+    """Occurrence times of events, for runs with the same events.
 
-    last_times      (runs, events) when each event happened last [s]; -inf: not yet
-    short_flights   (runs, events) its impacts in a row that have followed at once
+    In all methods, `runs` is the index of a run or an array of indices.
+
+    last_times      (runs, events) time of the last occurrence of each event [s]; -inf: none
+    short_flights   (runs, events) consecutive impacts that followed at once
     """
 
     def __init__(self, events: tuple[Event, ...], count: int = 1):
@@ -34,15 +36,15 @@ class EventLedger:
         self.short_flights = np.zeros((count, len(events)), dtype=np.int64)
 
     def last_time(self, event: Event, runs=0):
-        """When it happened last [s]; -inf: not yet."""
+        """Return the time of the last occurrence of the event [s]; -inf: none."""
         return self.last_times[runs, self._columns[event.name]]
 
     def is_over(self, event: Event, runs=0, phase: str | None = None):
-        """Whether it does not happen again, for good or in this phase."""
+        """Return whether the event cannot occur again in this phase or at all."""
         return (event.once & np.isfinite(self.last_time(event, runs))) | (bool(event.phases) and phase not in event.phases)
 
     def is_too_soon(self, event: Event, t, runs=0):
-        """Whether less time than its debounce has passed since it happened last."""
+        """Return whether less time than the debounce of the event has passed since it occurred last."""
         return t - self.last_time(event, runs) < event.debounce
 
     def may_happen(self, event: Event, t, runs=0, phase: str | None = None):
@@ -52,16 +54,16 @@ class EventLedger:
         self.last_times[runs, self._columns[event.name]] = t
 
     def count_short_flight(self, event: Event, is_short, runs=0) -> None:
-        """Count an impact that has followed at once, or begin anew."""
+        """Increment the number of consecutive impacts that followed at once, or reset it if is_short is False."""
         k = self._columns[event.name]
         self.short_flights[runs, k] = np.where(is_short, self.short_flights[runs, k] + 1, 0)
 
     def n_short_flights(self, event: Event, runs=0):
-        """Impacts in a row that have followed at once."""
+        """Return the number of consecutive impacts that followed at once."""
         return self.short_flights[runs, self._columns[event.name]]
 
     def times_by_name(self, run: int = 0) -> dict[str, float]:
-        """When the events of one run that have happened did so last [s]."""
+        """Return the times of the last occurrences of events in one run, by name [s]."""
         times = self.last_times[run]
         return {self._names[k]: float(times[k]) for k in np.flatnonzero(np.isfinite(times))}
 
@@ -72,10 +74,13 @@ class EventLedger:
         self.last_times[:], self.short_flights[:] = state["last_times"], state["short_flights"]
 
 
-# A part of a run that is smooth -----------------------------------------------------------------------------------------
+# Segments ---------------------------------------------------------------------------------------------------------------
 
 def with_open_loops(model, phase: Phase | None):
-    """The robot without the loops, couplings and mimics that are open in a phase. ScenarioError for a name that is none."""
+    """Return the robot without the loops, couplings and mimic joints that are open in a phase.
+
+    Raises ScenarioError for an unknown name.
+    """
     if phase is None or not phase.open:
         return model
     robot, names = model.description, [one.name for one in model.constraints]
@@ -93,19 +98,19 @@ def with_open_loops(model, phase: Phase | None):
 
 @dataclass(frozen=True, eq=False)
 class RunSegment:
-    """A segment of the run: its problem and rows."""
+    """A segment of a run: its problem and rows."""
 
     problem: InitialValueProblem
     record: Record
 
     @property
     def model(self):
-        """Its robot, with the bodies attached."""
+        """The robot with the attached bodies of the segment."""
         return self.problem.model
 
 
 def full_record(segment: RunSegment, model) -> Record:
-    """Of all constraints of `model`: the multipliers of those that are open are zero."""
+    """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero."""
     record, rows = segment.record, segment.model.constraint_equation_names
     if segment.model.nc == model.nc:
         return record
@@ -117,12 +122,17 @@ def full_record(segment: RunSegment, model) -> Record:
                            constraint_motion=record.constraint_motion if tied else np.zeros((n, 24 * driven)))
 
 
-# segment modes ----------------------------------------------------------------------------------------------------------
+# hybrid states ----------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class HybridState:
-    """What decides which problem is solved. resting: hard stops that coordinates rest at, and those that impacts which have
-    accumulated leave them at."""
+    """The discrete state of a run, which determines the initial value problem.
+
+    phase      name of the phase; None without phases
+    locked     names of the locked joints
+    attached   attached bodies
+    resting    hard stops at which coordinates rest, including those at which accumulated impacts have ended
+    """
 
     phase: str | None
     locked: tuple[str, ...] = ()
@@ -131,10 +141,10 @@ class HybridState:
 
 
 class SegmentProblems:
-    """Of one run, and the present one. first: the problem of the scenario as it begins.
+    """The initial value problems of one run, and the current one. first: the problem at the start of the scenario.
 
-    ledger        when each event happened last
-    phase_began   when the present phase began [s]
+    ledger        times of the events
+    phase_began   start time of the current phase [s]
     """
 
     def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
@@ -147,7 +157,7 @@ class SegmentProblems:
         self.ledger = EventLedger(scenario.events)
         self.phase_began = 0.0
         self.warnings = WarningLog()
-        for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
+        for phase in scenario.phases[1:]:                      # errors in later phases are raised before the run
             self._compile(HybridState(phase.name))
 
     @property
@@ -156,15 +166,15 @@ class SegmentProblems:
 
     @property
     def active_stops(self) -> tuple[JointStop, ...]:
-        """Stops of limits, and those of impacts that coordinates rest at."""
+        """Stops of limits, and those of impacts at which coordinates rest."""
         return (*self.stops, *(stop for stop in self.hybrid_state.resting if stop not in self.stops))
 
     def change(self, **parts) -> None:
-        """To the mode that differs in these parts."""
+        """Enter the hybrid state that differs from the current one in these fields."""
         self.enter(replace(self.hybrid_state, **parts))
 
     def enter(self, hybrid_state: HybridState) -> None:
-        """Its times since the beginning of the phase and since events count from where they happened last."""
+        """Make a hybrid state the current one. Its clocks of phase and events start at their last times."""
         self.hybrid_state = hybrid_state
         if hybrid_state not in self._problems:
             self._compile(hybrid_state)
@@ -175,7 +185,7 @@ class SegmentProblems:
             self._problems[hybrid_state] = problem.restarted_at(start_times), warnings
 
     def problem_with_stops(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
-        """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
+        """Return the problem in which coordinates also rest at these stops, without entering it."""
         present = self.hybrid_state
         self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
         found, self.hybrid_state = self.current, present
@@ -185,7 +195,7 @@ class SegmentProblems:
         model = with_attached_bodies(with_open_loops(self.model, self.phases.get(hybrid_state.phase)), hybrid_state.attached)
         stops = (*self.stops, *(stop for stop in hybrid_state.resting if stop not in self.stops))
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), stops, hybrid_state.resting)
-        if problem.contacts is not None:                       # a payload makes contacts no stiffer
+        if problem.contacts is not None:                       # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._problems[hybrid_state] = problem, warnings
 
@@ -203,7 +213,7 @@ class SegmentProblems:
         self.enter(self.state_from_list(state["hybrid_state"]))
 
     def state_to_list(self, hybrid_state: HybridState) -> list:
-        """As JSON values."""
+        """Return a hybrid state as JSON values."""
         bodies = self._bodies()
         return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(one) for one in hybrid_state.attached],
                 [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
@@ -218,7 +228,7 @@ class SegmentProblems:
 
 
 def with_attached_bodies(model, attached: tuple[Attach, ...]):
-    """The robot with bodies attached to links."""
+    """Return the robot with bodies attached to links."""
     if not attached:
         return model
     by_link = {one.link: one for one in attached}

@@ -1,6 +1,6 @@
-"""Other integrators, where a run ends early or its result is doubtful: they are tried, and what happened is told.
+"""Trials of other integrators for a run that ends early or whose result is doubtful.
 
-A trial is the run itself, from the start, with another integrator. Its motion is judged as that of the run.
+A trial is the same run from the start with another integrator. Its motion is judged by the criteria of the run.
 """
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ from liedyn.simulation.preparation import PreparedRun, SingleSegment, make_hybri
 from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE, SelfCheck
 from liedyn.simulation.run_recorder import RunRecorder
 
-MAX_SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
-# of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for
+MAX_SECONDS = 5.0             # maximum computing time of all trials of a run, without compilation
+# factors of a fixed step and of tolerances: 256 times the accuracy of rk4, 100 times the required one
 _STEP_FACTOR, _TOLERANCE_FACTOR = 0.25, 1e-2
-_MIN_RTOL = 2.3e-14     # that a scenario may ask for
+_MIN_RTOL = 2.3e-14     # minimum of a scenario
 
 
 class _TrialStopped(Exception):
-    """The time of a trial is over, or a signal ends it."""
+    """The time limit of a trial is reached, or a signal ends it."""
 
 
 class _TimedRecorder(RunRecorder):
-    """Of a trial, which ends after so many seconds of computing, or where a signal is reported to disk. The time starts after the
-    first steps, which may compile code."""
+    """The recorder of a trial, which ends after some seconds of computing or when `disk` receives a signal.
+
+    The time starts after the first steps, which may compile code.
+    """
 
     def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
         super().__init__(prepared.model, prepared.problem)
@@ -64,13 +66,13 @@ class _TrialOutcome(NamedTuple):
 
 
 def try_integrators(prepared: PreparedRun, segments, progress, disk: Unfinished | None = None) -> str:
-    """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
+    """Return the results of other integrators for a run, up to the first accurate one, as the end of a message about the run.
 
-    parts   of the motion that was computed
-    disk    of the run, to which signals are reported
+    segments   of the motion that was computed
+    disk       receives the signals of the process during the run
     """
     sampling = prepared.scenario.sampling
-    if sampling is not None and sampling.function is not None:         # it may have a state, and effects
+    if sampling is not None and sampling.function is not None:         # the function may have a state and side effects
         return "; no other integrator was tried, because that would call the controller again"
     outcomes: list[_TrialOutcome] = []
     candidates, left = _candidates(prepared, segments), MAX_SECONDS
@@ -91,9 +93,9 @@ def try_integrators(prepared: PreparedRun, segments, progress, disk: Unfinished 
 
 
 def _candidates(prepared: PreparedRun, segments) -> list[Integrator]:
-    """What is tried, in this order: what is likely to help comes first."""
+    """Return the integrators to try, the most promising first."""
     problem, used = prepared.problem, prepared.scenario.integrator
-    implicit = "rodas5p" if problem.constraints is None else "Radau"          # as `choose_integrator`
+    implicit = "rodas5p" if problem.constraints is None else "Radau"          # as in `choose_integrator`
     if not used.step_is_fixed:
         tighter = replace(used, rtol=max(_TOLERANCE_FACTOR * used.rtol, _MIN_RTOL), atol=_TOLERANCE_FACTOR * used.atol)
         other = replace(used, method="dopri5" if used.method in IMPLICIT else implicit)
@@ -107,21 +109,21 @@ def _candidates(prepared: PreparedRun, segments) -> list[Integrator]:
 
 
 def _fastest_rate(prepared: PreparedRun, segments) -> float:
-    """At which forces act [1/s], initially and in the motion that was computed."""
+    """Return the fastest rate of the forces [1/s], initially and in the motion that was computed."""
     problem = prepared.problem
     rates = [fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
-    with suppress(LiedynError):                                        # of a motion that means nothing
+    with suppress(LiedynError):                                        # raised by a motion that is not finite
         rates += [fastest_motion_of_run(segment.problem, segment.record).rate for segment in segments if len(segment.record.t)]
     return max(rates)
 
 
 def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_TrialOutcome, float]:
-    """What became of it, and how many seconds it took once its code was compiled."""
+    """Return the outcome of a trial, and its time without compilation [s]."""
     scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
     name = f"integrator={_format_integrator(integrator)}"
     rows, options = _TimedRecorder(prepared, seconds, disk), integrator_options(integrator)
     try:
-        solve(problem, np.zeros(1), options)                           # compiles or loads
+        solve(problem, np.zeros(1), options)                           # compile or load the code
         motion = make_hybrid_simulation(scenario, prepared.model, problem) or SingleSegment(problem)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         segments = rows.segments()
@@ -140,7 +142,7 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
 
 
 def _format_integrator(integrator: Integrator) -> str:
-    """As the value of a key, also for -S: other keys of the scenario's integrator may not go with its method."""
+    """Return the integrator as the value of a key, also for -S: other keys of the integrator may not fit its method."""
     default, method = Integrator(), integrator.method
     keys = [f"{key}: {value:g}" for key in METHODS[method] if (value := getattr(integrator, key)) != getattr(default, key)]
     return f"{{{', '.join([f'method: {method}', *keys])}}}"
