@@ -247,7 +247,7 @@ def test_a_model_is_held_and_its_springs_left_out(write):
     ({"q": [np.nan, 0.0]}, ld.ConfigurationError, "is not finite"),
     ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
     ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau must be a single set of forces; found tau of shape \(1, 2\)"),
-    ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] is not finite"),
+    ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] \(shoulder\) is not finite"),
     ({"overrides": {"gravity": [0, 0, 0]}}, UsageError, "at, overrides and strict are for a file or scenario; use"),
     ({"at": 1.0}, UsageError, "at, overrides and strict are for a file or scenario; use"),
     ({"tau": [1e3, 0.0]}, ComputationError, "no equilibrium was found near the configuration"),

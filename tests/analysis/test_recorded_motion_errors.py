@@ -90,8 +90,8 @@ def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
     found = {column: x for column, _, x in along.columns}[name]
     actual = np.sqrt(np.mean((found - true[:, ur5.v_names.index(name[4:])])[3:-3] ** 2))
     assert unit == "N m" and actual / 2 < error < 2 * actual
-    assert any(note.endswith("use --smooth auto, or give measured derivatives as columns")
-               for note in map(str, along.warnings)) == (noise > 1e-5)
+    assert any(warning.message.endswith("use --smooth auto, or give measured derivatives as columns")
+               for warning in along.warnings) == (noise > 1e-5)
 
 
 def test_accelerations_from_noisy_velocities_are_told(ur5, tmp_path):

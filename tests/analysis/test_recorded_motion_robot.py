@@ -54,7 +54,7 @@ def test_a_changed_robot_is_noted(recorded):
     same = hashlib.sha256(ROBOT.encode()).hexdigest()
     assert robot_of(recorded("robot: ../robots/bar.yaml", f"robot_sha256: {same}"))[1] == ()
     _, (note,) = robot_of(recorded("robot: ../robots/bar.yaml", "robot_sha256: 0"))
-    assert "bar.yaml differs from the robot file that" in note and note.endswith("motion.csv was recorded with")
+    assert "bar.yaml differs from the robot file that" in note.message and note.message.endswith("motion.csv was recorded with")
 
 
 @pytest.mark.parametrize("comments, error, words", [

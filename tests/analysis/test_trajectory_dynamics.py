@@ -55,8 +55,8 @@ def test_columns_that_fit_nothing_are_named(recorded, tmp_path):
     other = tmp_path / "trajectory.csv"
     other.write_text("\n".join(lines) + "\n")
     _, (note,) = robot_of(read_trajectory(other), ROOT / "robots/panda.yaml")
-    assert note.endswith("are ignored: temperature, d1v.panda_joint1, d1tua.panda_joint1, "
-                         "q.panda_jiont1, fext.hand.fw, note0, note1, note2 and 6 more")
+    assert note.message.endswith("are ignored: temperature, d1v.panda_joint1, d1tua.panda_joint1, "
+                                 "q.panda_jiont1, fext.hand.fw, note0, note1, note2 and 6 more")
 
 
 @pytest.mark.parametrize("name", ["quadruped_righting", "panda_hybrid"])

@@ -111,8 +111,8 @@ def test_from_positions_with_the_error_that_is_told(model, tmp_path):
     true = table(model, columns(dynamics_along(model, file, "inverse", order=2)),
                  "tau", 3)
     along = dynamics_along(model, read(tmp_path / "q.csv", model, T, q=q), "inverse", order=2)
-    assert str(along.warnings[0]) == along.header["derived"]
-    assert str(along.warnings[0]) == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
+    assert along.warnings[0].message == along.header["derived"]
+    assert along.warnings[0].message == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
     tau = table(model, columns(along), "tau", 3)
     inner = slice(20, -20)
     size = rms(true[inner])
@@ -149,7 +149,7 @@ def test_forces_are_derived_in_forward_dynamics(model, tmp_path):
     file = read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0])
     file.header["passive"] = "false"
     along = dynamics_along(model, file, "forward", order=2)
-    assert str(along.warnings[0]) == "d1tau and d2tau are derived from tau by splines of degree 7 through every row"
+    assert along.warnings[0].message == "d1tau and d2tau are derived from tau by splines of degree 7 through every row"
     a = table(model, columns(along), "a", 3)
     inner = slice(20, -20)
     size = rms(v[inner, 1:])
@@ -184,12 +184,12 @@ def test_the_highest_given_derivative_is_the_one_to_derive_from(hexarotor, tmp_p
     q, v = motion(hexarotor, T, 5)
     file = read(tmp_path / "a.csv", hexarotor, T, q=q, v=v[:, 0], a=v[:, 1], d3a=v[:, 4])
     along = dynamics_along(hexarotor, file, "inverse", order=3)
-    assert str(along.warnings[0]) == "d1a and d2a are derived from a by splines of degree 7 through every row"
+    assert along.warnings[0].message == "d1a and d2a are derived from a by splines of degree 7 through every row"
     assert (table(hexarotor, columns(along), "a", 4)[:, 3] == v[:, 4]).all()
     along = dynamics_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, v=v[:, 0]), "inverse", order=1)
     assert str(along.warnings[0]).startswith("a and d1a are derived from v ")
     along = dynamics_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, a=v[:, 1]), "inverse", order=0, smooth=0.04)
-    assert str(along.warnings[0]) == "v is derived from q by splines of degree 7 with a knot every 2 rows (0.04 s)"
+    assert along.warnings[0].message == "v is derived from q by splines of degree 7 with a knot every 2 rows (0.04 s)"
 
 
 def test_kinks_are_told(hexarotor, tmp_path):
@@ -199,7 +199,7 @@ def test_kinks_are_told(hexarotor, tmp_path):
     q[:, hexarotor.q_index("left_2")] = np.abs((t[:, None] % 1.0) - 0.5)
     file = read(tmp_path / "q.csv", hexarotor, t, q=q)
     for smooth, which in ((None, "rows"), (0.1, "knots")):
-        warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=smooth).warnings))
+        warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=smooth).warnings]
         assert warnings[-1].startswith("NOT RELIABLE: ")
         assert warnings[-1].endswith(f": no spline fits the motion: it hardly moves, has kinks, or the {which} are too far "
                                      "apart")
@@ -226,11 +226,11 @@ def test_smoothing_that_is_too_much_or_nothing_is_told(hexarotor, tmp_path):
     file = read(tmp_path / "q.csv", hexarotor, t, q=noisy(hexarotor, q, 1e-5))
     warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=2.0).warnings))
     assert "splines with knots 2 s apart leave out more of q than its noise" in warnings[1]
-    warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.025).warnings))
+    warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.025).warnings]
     assert "--smooth 0.025 is no longer than the step of the trajectory, 0.02 s: nothing is smoothed" in warnings
     file = read(tmp_path / "all.csv", hexarotor, t, **given(hexarotor, q, v, 3))
-    warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.1).warnings))
-    assert warnings == ("nothing is derived, so that --smooth has nothing to smooth",)
+    warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.1).warnings]
+    assert warnings == ["nothing is derived, so that --smooth has nothing to smooth"]
 
 
 def test_a_joint_that_stands_still_raises_no_alarm(hexarotor, tmp_path):

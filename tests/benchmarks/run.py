@@ -10,6 +10,7 @@ from pathlib import Path
 os.environ.setdefault("LIEDYN_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")        # before NumPy: threads make small matrix products ten times slower
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(1, str(Path(__file__).parents[1] / "support"))
 
 from benchmarks import (
     batches,

@@ -167,7 +167,7 @@ def test_a_run_that_diverges_keeps_its_rows(folder):
 def test_killed_runs_end_with_the_file_of_an_undisturbed_one(folder):
     """A script, which kills as often as it is told: here three times."""
     (folder / "long.yaml").write_text(SWING + "integrator: {step: 4e-6}\n")
-    script = Path(__file__).parents[1] / "killed_runs.py"
+    script = Path(__file__).parents[1] / "support" / "killed_runs.py"
     done = subprocess.run([sys.executable, script, "long.yaml", "3", "7"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'kills': 3" in done.stdout and "'different': 0" in done.stdout

@@ -48,7 +48,7 @@ def files(cache: Path) -> list[Path]:
 def test_compiled_code_is_kept(cache, caplog):
     assert [call(), call()] == ["compiled", "loaded"]
     (kept,) = files(cache)
-    assert kept.name.startswith("_cubed-") and kept.parent.name.startswith("test_code_cache-")
+    assert kept.name.startswith("_cubed-") and kept.parent.name.startswith("test_compile_cache-")
     assert not caplog.records
 
 
@@ -613,7 +613,7 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
 
 def test_messages_and_documents_say_the_same_of_first_runs():
     from liedyn.simulation.run import LOADING
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
     assert all(compile_cache.FIRST_RUN_TIME in text for text in texts)
     assert all(compile_cache.FIRST_RUN_MESSAGE in text.replace("The first run", "the first run") for text in texts)
@@ -644,7 +644,7 @@ thread.join()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_child_forked_while_a_thread_compiles_can_compute(tmp_path):
     """It used to wait for ever for the lock of a thread that it does not have."""
-    robot = Path(__file__).parents[1] / "robots/cart_pole.yaml"
+    robot = Path(__file__).parents[2] / "robots/cart_pole.yaml"
     environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK, robot], env=environment, capture_output=True, text=True,
                           timeout=600, check=False)

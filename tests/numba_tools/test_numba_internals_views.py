@@ -80,7 +80,7 @@ def test_a_view_or_an_array():
 CALLS = """
 import numpy as np
 import liedyn as ld
-from test_views import numbers
+from test_numba_internals_views import numbers
 from zoo import model_of, state
 
 for name in ("every kind", "every kind, a chain", "every kind, floating", "no passive forces, floating", "a long chain"):

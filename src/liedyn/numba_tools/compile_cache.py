@@ -47,7 +47,7 @@ except ImportError:                                         # Windows: processes
 
 
 _PACKAGE = Path(__file__).parents[1]
-_NOT_COMPILED = {"numba_tools.compile_cache", "errors"}            # sources that do not change what is compiled
+_NOT_COMPILED = {"numba_tools.compile_cache", "errors", "warning_codes"}            # sources that do not change what is compiled
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
 _MAX_GENERATIONS = 60                                # folders, a module each
 _FORMAT = "1"
