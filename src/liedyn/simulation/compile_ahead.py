@@ -1,4 +1,4 @@
-"""Compiling beforehand what the functions of the package need: for images of containers, for tests elsewhere, for a lesson."""
+"""Compilation of the functions of the package in advance: for container images, tests and courses."""
 from __future__ import annotations
 
 import inspect
@@ -19,9 +19,9 @@ from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
 
 DEFAULT_GROUPS = ("dynamics", "simulate")
-BATCH_SIZE = 9                           # of a batch: eight states in one batch and one more
+BATCH_SIZE = 9                           # states of a batch: one vector of eight states, and one more
 
-# Compiled code is the same for every robot; these are as small as can be.
+# Compiled code is the same for every robot; these are as small as possible.
 TREE = """
 links:
   a: {mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1]}
@@ -45,7 +45,7 @@ loops:
 GUESS = (1.4, -0.9, 1.2)
 
 
-# Functions by the names of their arguments: see `_arguments`.
+# The arguments of these functions follow from their names, see `_arguments`.
 GROUPS = {
     "dynamics": (
         "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "joint_wrenches",
@@ -75,7 +75,7 @@ SINGLE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
 
 @dataclass(frozen=True)
 class WarmupStep:
-    """A function that was compiled or loaded, and how long its first calls took."""
+    """A function that was compiled or loaded, and the time of its first calls."""
 
     group: str
     function: str
@@ -105,7 +105,7 @@ class Warmup:
                 f"{self.files} compiled functions, {self.size / 1e6:.1f} MB")
 
     def plain(self) -> dict[str, Any]:
-        """As dicts and lists, for JSON."""
+        """Return the fields as dicts and lists, for JSON."""
         return asdict(self)
 
 
@@ -165,7 +165,7 @@ def _groups(what, robot) -> list[str]:
 
 
 def _steps(group: str, folder: Path):
-    """(group, name, call) of each function; robots are read from a folder."""
+    """Yield (group, name, call) of each function; robot files are in the folder."""
     loops = group == "loops"
     path = folder / f"{group}_robot.yaml"
     path.write_text(LOOP if loops else TREE, encoding="utf-8")
@@ -181,7 +181,7 @@ def _steps(group: str, folder: Path):
 
 
 def _call(function, model, guess, batch_shapes) -> None:
-    """With its positional arguments and, where it has one, a direction dq."""
+    """Call a function with its positional arguments and, if it has this parameter, a direction dq."""
     q = ld.assemble(model, guess).q if model.nc else guess
     for lead in batch_shapes:
         known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
@@ -192,7 +192,7 @@ def _call(function, model, guess, batch_shapes) -> None:
 
 
 def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:
-    """By name, of one state or a batch at rest; of derivatives those of orders 0 and 1."""
+    """Return arguments by name for one state or a batch at rest; the orders of derivatives are 0 and 1."""
     lead = q.shape[:-1]
     x, rates = np.zeros((*lead, model.nv)), np.zeros((*lead, 2, model.nv))
     return {"model": model, "link": "b", "actuated": ["first"], "prescribed": np.arange(model.nv) == 0,

@@ -1,4 +1,4 @@
-"""Constraints of a scenario: motions of driven loops, and an initial state that is closed."""
+"""Constraints of a scenario: motions of driven loops, and an initial state that satisfies the constraints."""
 from __future__ import annotations
 
 from contextlib import suppress
@@ -32,20 +32,21 @@ from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.prescribed_poses import motion_signals
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
-# Initial states that satisfy couplings and mimic joints, before any loop is closed --------------------------------------
+# Initial states that satisfy couplings and mimic joints, before loops are closed ----------------------------------------
 
 # Couplings are linear. A mimic joint follows its driver: the driver keeps its value, and no other joint moves. A driver moves
-# only where its follower is given or prescribed. The other couplings move their own coordinates as little as possible.
+# only where its follower is given or prescribed. The other couplings change their coordinates by the minimum.
 
-_CONTRADICTION = 1e-9       # of what remains of the couplings, relative to the largest coordinate and to one unit: rounding of a
-                            # few operations is 1e-15, and a contradiction of this size is left to the closing of loops
+_CONTRADICTION = 1e-9       # maximum residual of the couplings, relative to the maximum coordinate and to one unit. Rounding is
+                            # 1e-15, and the closing of loops removes smaller residuals
 
 
 def solve_coupled_position(model: Model, q: np.ndarray, fixed_masks: tuple[np.ndarray, ...], constraint_motion) -> np.ndarray:
-    """The configuration (nq,) in which followers follow and couplings hold.
+    """Return the configuration (nq,) that satisfies mimic joints and couplings.
 
-    kept: masks (nv,) of coordinates that must not move. The first with which the couplings can hold is used; q is returned
-    where there is none.
+    fixed_masks   masks (nv,) of coordinates that must not move; the first for which a solution exists is used
+
+    Returns q if there is none.
     """
     rows = _coupling_rows(model)
     if not rows:
@@ -58,7 +59,7 @@ def solve_coupled_position(model: Model, q: np.ndarray, fixed_masks: tuple[np.nd
 
 def solve_coupled_velocity(model: Model, q: np.ndarray, v: np.ndarray, fixed_masks: tuple[np.ndarray, ...],
                            constraint_motion) -> np.ndarray:
-    """As `solve_coupled_position`, the velocity (nv,)."""
+    """Return the velocity (nv,) that satisfies mimic joints and couplings, see `solve_coupled_position`."""
     rows = _coupling_rows(model)
     if not rows:
         return v
@@ -73,21 +74,21 @@ def _coupling_rows(model: Model) -> list[int]:
 
 
 def _followers(model: Model) -> list[int]:
-    """The coordinate (index in v) that follows by each coupling; -1 where none is distinguished."""
+    """Return the coordinate (index in v) of the follower of each coupling; -1 if there is none."""
     mimics = {joint.name for joint in model.description.joints if joint.mimic}
     first = {joint.name: joint.v.start for joint in model.joints}
     return [first[one.name] if one.name in mimics else -1 for one in model.constraints if one.type == "coupling"]
 
 
 def _coupling_step(model: Model, C, residual, fixed_masks: tuple[np.ndarray, ...], size: float) -> np.ndarray | None:
-    """The step x (nv,) with C x = -residual, zero where the residual is zero; None where the kept coordinates exclude it."""
+    """Return the step x (nv,) with C x = -residual, zero where the residual is zero; None if fixed coordinates exclude it."""
     if not residual.any():
         return None
     followers, unit = np.array(_followers(model)), coordinate_scales(model)
     for mask in fixed_masks:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
         F, others = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
-        # followers by their drivers: x_F = -S x_others - s
+        # followers from their drivers: x_F = -S x_others - s
         S, s = (np.linalg.solve(C[np.ix_(follows, F)], y) for y in (C[np.ix_(follows, others)], residual[follows]))
         A = C[np.ix_(~follows, others)] - C[np.ix_(~follows, F)] @ S
         b = C[np.ix_(~follows, F)] @ s - residual[~follows]
@@ -102,15 +103,15 @@ def _coupling_step(model: Model, C, residual, fixed_masks: tuple[np.ndarray, ...
 
 # driven loops -----------------------------------------------------------------------------------------------------------
 
-_ROUNDING = 1e-9                           # a state that is moved less is not worth a word
-_VELOCITY_TOLERANCE = 1e-9                 # of velocities, relative to the largest and to 1 rad/s, in lengths of their loop
-_NEIGHBOUR_DISTANCES = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
+_ROUNDING = 1e-9                           # smaller changes of the initial state cause no warning
+_VELOCITY_TOLERANCE = 1e-9                 # of velocities, relative to the maximum and to 1 rad/s, in lengths of their loop
+_NEIGHBOUR_DISTANCES = (1e-2, 3e-2, 1e-3)  # distances of neighbouring configurations [rad | lengths of their loop]
 
 
 def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> ConstraintOptions | None:
-    """How the constraints act in the scenario, with the signals of driven loops put into the table.
+    """Return the constraints of the scenario, and add the signals of driven loops to the compiler.
 
-    Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
+    Raises ScenarioError where the scenario names constraints that the robot does not have.
     """
     driven = tuple(one.name for one in model.constraints if one.driven)
     if scenario.drives and not driven:
@@ -131,7 +132,7 @@ def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> Con
 
 
 def constraint_motions(model, numbers: np.ndarray):
-    """{name: (T, V, dV)} as the functions of constraints take it, of the kernels' numbers (..., 24 driven)."""
+    """Return {name: (T, V, dV)} for the functions of constraints, from the numbers (..., 24 driven) of the kernels."""
     drives = {}
     for k, one in enumerate(one for one in model.constraints if one.driven):
         x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
@@ -143,7 +144,7 @@ def constraint_motions(model, numbers: np.ndarray):
 
 
 def constraint_motions_at(problem: InitialValueProblem, t: float):
-    """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
+    """Return the motions of driven loops at time t; None without driven loops. Raises ScenarioError if a signal is not finite."""
     if problem.constraints is None or not len(problem.constraints.signals):
         return None
     constraints, work = problem.constrained_system(), problem.workspace()
@@ -158,10 +159,12 @@ def constraint_motions_at(problem: InitialValueProblem, t: float):
 
 def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_q,
                         given_v) -> tuple[np.ndarray, np.ndarray, WarningLog]:
-    """The initial state on the constraints, and warnings about it.
+    """Return the initial q and v that satisfy the constraints, and warnings about them.
 
-    Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
-    Raises ScenarioError for constraints that cannot be closed and for a start in a singular configuration.
+    given_q, given_v   masks (nv,) of coordinates that the scenario gives
+
+    Prescribed coordinates do not change. Given ones do not change if the others can satisfy the constraints.
+    Raises ScenarioError for constraints that cannot be satisfied, and for a singular initial configuration.
     """
     model, place = problem.model, Place(scenario.source, None, "initial")
     fixed, constraint_motion = problem.schedule.level == POSITION, constraint_motions_at(problem, 0.0)
@@ -171,7 +174,7 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_
     q = solve_coupled_position(model, problem.q, (given_q | fixed, fixed), constraint_motion)
     if np.abs(constraint_residual(model, q, constraint_motion=constraint_motion) *
               equation_weights(model)).max() > problem.constraints.tolerance:
-        # others are as closed as the run's own
+        # smaller residuals are within the tolerance of the run
         q = _close_position(model, q, fixed, given_q | fixed, constraint_motion, place)
     _check_rank(model, q, constraint_motion, place)
     v = solve_coupled_velocity(model, q, problem.v, (given_v | fixed_v, fixed_v), constraint_motion)
@@ -208,14 +211,17 @@ def _close_position(model, q, fixed, given, constraint_motion, place: Place):
 
 
 def _can_close(model, q, fixed_mask, constraint_motion) -> bool:
-    """Whether the other coordinates can close the constraints while those that are fixed_mask stay."""
+    """Return whether the other coordinates can satisfy the constraints while those of the mask are fixed."""
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     return equation_rank(model, np.where(fixed_mask, 0.0, A)) == equation_rank(model, A)
 
 
 def _close(model, q, fixed_mask, constraint_motion):
-    """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
-    the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
+    """Return the configuration that satisfies the constraints, projected in the metric of the mass matrix.
+
+    Newton's method may leave the branch of a rough guess or wind joints. Then it is the nearest configuration that `assemble`
+    finds, beyond joint limits only if there is none within them.
+    """
     within = BranchSearch(model, fixed_mask, constraint_motion)
     with suppress(ComputationError):
         near = project_configuration(model, q, prescribed=fixed_mask, constraint_motion=constraint_motion)
@@ -232,7 +238,7 @@ def _close(model, q, fixed_mask, constraint_motion):
 
 
 def _check_rank(model, q, constraint_motion, place: Place) -> None:
-    """At a singular configuration the motion branches: which way it continues is not determined."""
+    """Raise an error at a singular configuration, where the motion branches and its continuation is not determined."""
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T
     rng = np.random.default_rng(0)
@@ -251,7 +257,7 @@ def _check_rank(model, q, constraint_motion, place: Place) -> None:
 
 
 def _most_dependent(model, A) -> str:
-    """The constraint that takes most part in a relation among the rows."""
+    """Return the constraint with the maximum coefficient in a linear relation among the rows."""
     _, left = row_and_null_space(scaled_equations(model, A).T)
     r = int(np.argmax(np.abs(left).sum(axis=0))) if left.size else 0
     return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
@@ -276,7 +282,7 @@ def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place
 
 
 def _projection_warnings(model, dq, dv) -> WarningLog:
-    """Every coordinate that moved, and by how much."""
+    """Return a warning about every coordinate that moved."""
     warnings = WarningLog()
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]

@@ -1,4 +1,4 @@
-"""`contacts` of a scenario bound to a model, and what a motion shows of them."""
+"""Contacts of a scenario (`contacts`), bound to a model, and their forces, depths and slips in a motion."""
 from __future__ import annotations
 
 import math
@@ -38,19 +38,20 @@ from liedyn.simulation.name_binding import (
 )
 
 _STANDARD_GRAVITY = 9.81         # m/s^2: for the weight of a robot without gravity
-_MAX_START_FORCE = 30.0          # of the weight: the force of no contact that a scenario means to begin with
+_MAX_START_FORCE = 30.0          # of the weight: a larger contact force at the start causes a warning
 
 
 @dataclass(frozen=True, eq=False)
 class ContactMotion(Immutable):
-    """Of m contacts at N output times.
+    """Motion of m contacts at N output times.
 
-    names            link, and its corner and the plane where there are several; of a pair both links, with their corners
+    names            link, with its corner and the plane where there are several; of a pair both links, with their corners
     force            (N, m) normal forces [N]
-    depth            (N, m) [m], below zero where nothing touches
-    slip             (N, m) [m/s] of the point of contact along the plane
-    centre           (N, 3) centre of pressure on all planes of the world, world; NaN where nothing touches
-    friction, friction_speed  (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
+    depth            (N, m) [m], negative without contact
+    slip             (N, m) speed of the contact point along the plane [m/s]
+    centre           (N, 3) centre of pressure on all planes of the world, in world axes; NaN without contact
+    friction         (m,) coefficients of friction
+    friction_speed   (m,) slip at which friction is regularized [m/s]
     """
 
     names: tuple[str, ...]
@@ -63,19 +64,19 @@ class ContactMotion(Immutable):
 
     @property
     def utilization(self) -> Array:
-        """(N, m) tangential force relative to the friction that the normal force allows, from 0 to 1; 0 where nothing touches."""
+        """Return the (N, m) tangential force relative to the maximum friction, from 0 to 1; 0 without contact."""
         with np.errstate(invalid="ignore"):
             used = np.where(self.slip > 0.0, self.slip / np.hypot(self.slip, self.friction_speed), 0.0)
         return np.where((self.force > 0.0) & (self.friction > 0.0), used, 0.0 * self.force)
 
     @property
     def tangential(self) -> Array:
-        """(N, m) size of the tangential force [N]."""
+        """Return the (N, m) magnitudes of the tangential forces [N]."""
         return self.friction * self.force * self.utilization
 
     @property
     def columns(self) -> list[tuple[str, str, Array]]:
-        """(name, unit, (N,) array); the centre is 0 where nothing touches: files hold finite numbers."""
+        """Return (name, unit, (N,) array) of each column. The centre is 0 without contact: files contain finite numbers."""
         quantities = (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip),
                       ("tangential", "N", self.tangential), ("utilization", "", self.utilization))
         of_each = [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
@@ -84,9 +85,13 @@ class ContactMotion(Immutable):
 
 
 def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) -> tuple[Contacts | None, tuple[str, ...]]:
-    """The contacts, with what events wait for, and their names. Raises ScenarioError for links that the model does not have, that
-    nothing moves against, or that have no shape; for a robot without weight whose stiffness is not given; and for events that
-    wait for no contact."""
+    """Return the contacts, including those that events detect, and their names.
+
+    Raises ScenarioError
+    - for links that do not exist, have no shape, or cannot move relative to the other one,
+    - for a robot without weight if its stiffness is not given,
+    - for events that detect no contact.
+    """
     waiting = [event for event in events if event.when and event.touch]
     if contact is None:
         if waiting:
@@ -99,7 +104,7 @@ def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) 
 
 
 class _Row(NamedTuple):
-    """Of a sphere of `link`, and what of the link `other` (or of the world) it touches: `what` names the plane or the link."""
+    """A sphere of `link`, and the plane or sphere of the link `other` or of the world that it can touch, named by `what`."""
 
     name: str
     link: str
@@ -127,7 +132,7 @@ def _contact_rows(contact: Contact, model) -> tuple[list[_Row], float]:
 
 
 def _event_contacts(event: Event, rows: list[_Row], model) -> list[int]:
-    """Numbers of the contacts that an event waits for."""
+    """Return the indices of the contacts that an event detects."""
     touch, place = event.touch, event.when.place
     links = matching_names(touch.link, model.link_names)
     if not links and touch.link in [row.what for row in rows]:
@@ -150,6 +155,7 @@ def _event_contacts(event: Event, rows: list[_Row], model) -> list[int]:
 
 
 def _plane_contacts(contact: Contact, model, parts, share: float) -> list[_Row]:
+    """Return the contacts of spheres and points with planes."""
     rows = []
     for link, corners in parts.items():
         for number, (shape, at) in enumerate(corners, 1):
@@ -165,7 +171,7 @@ def _plane_contacts(contact: Contact, model, parts, share: float) -> list[_Row]:
 
 
 def _pair_contacts(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
-    """Spheres and points of the one link against spheres of the other."""
+    """Return the contacts of spheres and points of one link with spheres of the other."""
     rows = []
     if pair.links[0] == pair.links[1] and pair.links[0] in model.link_names:
         raise ScenarioError(f"the link {pair.links[0]} cannot touch itself", place=pair.place, expected="two links")
@@ -195,7 +201,10 @@ def _links_with_shapes(name: str, model, parts, place) -> list[str]:
 
 
 def _contact_shapes(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
-    """Shapes by link, in the order of the model's links. Those that are fixed to the world touch only what moves against it."""
+    """Return the shapes by link, in the order of the model's links.
+
+    Shapes fixed to the world can only touch bodies that move relative to it.
+    """
     out = {}
     paired = {link for pair in contact.pairs for name in pair.links for link in matching_names(name, model.link_names)}
     for link, rule in bind_rules(contact.links, model.link_names, "link").items():
@@ -213,12 +222,15 @@ def _body_index(model, link: str) -> int:
 
 
 def _corners(shape: Shape) -> np.ndarray:
-    """(n, 3) in the link's frame."""
+    """Return the (n, 3) corners in the frame of the link."""
     return np.array(shape.corners) @ pose(Pose.from_xyz_rpy(rpy=shape.rpy))[:3, :3].T + shape.at
 
 
 def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material, bool]:
-    """With its stiffness, and whether the weight determines it; `share` of the weight [N]. What a later shape says counts."""
+    """Return the material with its stiffness, and whether the stiffness is derived from the weight. Later shapes take precedence.
+
+    share   load of a contact [N]
+    """
     given = dict(contact.material)
     for shape in shapes:
         own = dict(shape.material)
@@ -235,13 +247,13 @@ def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material,
 
 
 def robot_weight(model, constants) -> float:
-    """Weight [N] of what moves, of a robot with the structure of `model` and its own constants."""
+    """Return the weight [N] of the moving bodies of a robot with the structure of `model` and the given constants."""
     tree = tree_views.py_func(model.index, constants)
     return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD_GRAVITY)
 
 
 def weight_gradient(model) -> np.ndarray:
-    """Derivative of `robot_weight` with respect to the constants of the model, those of gravity only where there is gravity."""
+    """Return the derivative of `robot_weight` with respect to the constants of the model, including a gravity other than zero."""
     gradient = np.zeros(model.constants.size)
     tree, rates = (tree_views.py_func(model.index, x) for x in (model.constants, gradient))
     g = float(np.linalg.norm(tree.dV0[3:]))
@@ -251,13 +263,12 @@ def weight_gradient(model) -> np.ndarray:
 
 
 def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
-    """The contacts of a robot that weighs `ratio` times as much: those with `sink` are as many times stiffer."""
+    """Return the contacts for a weight multiplied by `ratio`: stiffness derived from the weight is multiplied by it, too."""
     return contacts._replace(material=contacts.material * material_scale(contacts, ratio), share=contacts.share * ratio)
 
 
 def material_scale(contacts: Contacts, ratio) -> np.ndarray:
-    """(..., MATERIAL_SIZE m) factors of the numbers of materials for weights that are ratio (...) times those they were bound
-    with."""
+    """Return the (..., MATERIAL_SIZE m) factors of the material parameters for weights multiplied by ratio (...)."""
     scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL_SIZE))
     scale[..., STIFFNESS] = np.where(contacts.scales_with_weight, np.asarray(ratio)[..., None], 1.0)
     return scale.reshape(*np.shape(ratio), MATERIAL_SIZE * len(contacts.link))
@@ -284,7 +295,7 @@ def _contact_arrays(rows, model, share: float) -> Contacts:
 
 
 def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
-    """Bodies from the ground to that of link a; or to those of a and b from below the last body that carries both."""
+    """Return the bodies from the ground to link a, or those to links a and b after their last common body."""
     on_a, on_b = (body_path(model, k) for k in (a, b))
     if kind == GROUND:
         return on_a, []
@@ -293,7 +304,7 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
 
 
 def deep_contact_warnings(problem, names) -> list[LiedynWarning]:
-    """A warning on the contact that pushes most at the start, where it will throw the robot."""
+    """Return a warning about the contact with the maximum force at the start, if that would throw the robot."""
     if problem.contacts is None:
         return []
     at, weight = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
@@ -306,7 +317,7 @@ def deep_contact_warnings(problem, names) -> list[LiedynWarning]:
 
 
 def contact_motion(problem, names, q, v) -> ContactMotion | None:
-    """Along a motion q (N, nq), v (N, nv)."""
+    """Return the contacts in a motion q (N, nq), v (N, nv)."""
     if problem.contacts is None:
         return None
     found = contact_forces(problem.model, problem.contacts, q, v)
@@ -318,6 +329,6 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
 
 
 def friction_parameters(contacts) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
+    """Return the (m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
     material = contacts.material.reshape(-1, MATERIAL_SIZE)
     return material[:, FRICTION], material[:, REGULARIZATION_SPEED]

@@ -1,4 +1,4 @@
-"""The value of an event's expression and its first two time derivatives along the flow, exactly, with a bound of its rounding."""
+"""The value of an event's expression, its first two time derivatives along the motion, and a bound of its rounding."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -29,11 +29,15 @@ from liedyn.simulation.name_binding import with_measured_values
 
 
 class ExpressionMotion(NamedTuple):
-    """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), the bound of
-    the rounding of the value, and the size of the terms that it is computed from.
+    """The motion of an expression.
 
-    The bound also holds the rounding that a number has from where it was before: of one that is zero now, from its
-    characteristic size.
+    value      of the expression
+    rate       first time derivative
+    curvature  second time derivative; NaN if it depends on the unknown rate of an acceleration or a force
+    bound      bound of the rounding of the value
+    size       size of the terms from which the value is computed
+
+    The bound includes rounding from earlier values: for a number that is zero now, rounding of its characteristic size.
     """
 
     value: float
@@ -44,7 +48,11 @@ class ExpressionMotion(NamedTuple):
 
 
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
-    """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
+    """Return the motion of the expression of signal k at a state.
+
+    a     accelerations; None: derivatives are NaN
+    tau   joint forces
+    """
     model, signals = problem.model.spanning_tree(), problem.signals
     words = _smooth_instructions(signal_instructions(signals, k))
     if (words & 255 == MEASURED).any():
@@ -72,13 +80,13 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
 
 
 def _smooth_instructions(words: np.ndarray) -> np.ndarray:
-    """Without the sign of the whole that an event's program ends with, and without switches that are held on a side."""
+    """Return the instructions without the sign at the end of an event's program, and without switches whose side is held."""
     words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
     return np.where(np.isin(words & 255, SWITCH_OPERATIONS), words & 255, words)
 
 
 def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
-    """The first two time derivatives of a number of the state; NaN: not known."""
+    """Return the first two time derivatives of a state variable; NaN if unknown."""
     operation, i = word & 255, word >> 8
     if operation == STATE_V:
         return a[i], np.nan
@@ -98,7 +106,7 @@ def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float
 
 
 def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
-    """Of q[i]."""
+    """Return the first two time derivatives of q[i]."""
     joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
     k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
     if joint.kind == ONE_DOF:
@@ -115,13 +123,13 @@ def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
 
 
 def _quaternion_rate(quaternion, w) -> np.ndarray:
-    """1/2 q (w, 0): the rate of a quaternion x y z w of a body that turns at w in its own axes."""
+    """Return 1/2 q (w, 0), the rate of the quaternion x y z w of a body with angular velocity w in body axes."""
     x, s = quaternion[:3], quaternion[3]
     return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
 
 
 def _term_size(model, signals, word: int, value: float, q) -> float:
-    """The size of the terms that a number of the state is computed from: positions of links are sums of lever arms."""
+    """Return the size of the terms from which a state variable is computed: positions of links are sums of lever arms."""
     operation, i = word & 255, word >> 8
     if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS_PER_POINT >= 3:
         return abs(value)
@@ -130,7 +138,7 @@ def _term_size(model, signals, word: int, value: float, q) -> float:
 
 
 def _curve_term_size(problem, word: int) -> float:
-    """The largest terms of the polynomials that prescribe a number of the state; 0: none do."""
+    """Return the maximum size of the terms of the polynomials that prescribe a state variable; 0 if none do."""
     operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
     if operation == MEASURED:
         return 0.0
@@ -152,7 +160,7 @@ def _curve_term_size(problem, word: int) -> float:
 
 
 def _characteristic_size(model, word: int) -> float:
-    """The characteristic size of a number of the state."""
+    """Return the characteristic size of a state variable."""
     operation, i, scales = word & 255, word >> 8, model_scales(model)
     if operation == STATE_V:
         return scales.unit_scale(f"{model.v_units[i]}/s")

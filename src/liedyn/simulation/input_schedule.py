@@ -1,4 +1,4 @@
-"""A scenario bound to a model: names become indices, signals become arrays for the compiled loop."""
+"""A scenario bound to a model: names become indices, and signals become arrays for the compiled integrators."""
 from __future__ import annotations
 
 import math
@@ -63,12 +63,12 @@ from liedyn.simulation.signals.signal_compiler import (
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_of_state
 from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, unused_columns
 
-# The state in which a recorded motion ended, as initial state of another one --------------------------------------------
+# The final state of a recorded motion as initial state ------------------------------------------------------------------
 
 def initial_state_from_file(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
-    """Initial q and v of each joint, by its name: the last row of the trajectory. Nothing without `given`.
+    """Return the initial q and v of each joint by name, from the last row of a trajectory. Empty without `given`.
 
-    Raises ScenarioError for a trajectory of other coordinates than those of the model, with their names.
+    Raises ScenarioError for a trajectory whose coordinates differ from those of the model.
     """
     if given is None:
         return {}, {}
@@ -96,17 +96,17 @@ def _last_row(given: StartFrom, model: Model, trajectory, kind: str, what: str, 
 # schedule ---------------------------------------------------------------------------------------------------------------
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
-# relative, as `PrescribedPose.mismatch` says: an initial value against the prescribed motion; people round
+# relative difference (`PrescribedPose.mismatch`) of an initial value from the prescribed motion: users round numbers
 _MOTION_TOLERANCE = 1e-6
-_MIN_STEPS_WITH_EVENTS = 100      # at least, of adaptive methods: what is passed and passed back between two stages is not seen
+_MIN_STEPS_WITH_EVENTS = 100      # of adaptive methods: two crossings between two stages are not detected
 
 
 class CompiledSchedule(NamedTuple):
     """A scenario bound to a model.
 
-    problem         with the initial state, at the prescribed positions and velocities, and on the constraints
-    contact_names   of links with planes and each other; none without `contacts`
-    warnings        what is doubtful but can be run, one line each
+    problem         with an initial state that satisfies prescribed motions and constraints
+    contact_names   of contacts with planes and between links; empty without `contacts`
+    warnings        about the scenario, one line each
     """
 
     problem: InitialValueProblem
@@ -117,12 +117,15 @@ class CompiledSchedule(NamedTuple):
 def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[JointStop, ...] | None = None,
                      resting: tuple[JointStop, ...] = (), *, initial: bool | None = None, controlled: np.ndarray | None = None,
                      first_order_hold: bool = False) -> CompiledSchedule:
-    """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
-    joints rest at. controlled, ramps: see `bind_laws`.
+    """Bind `scenario` to `model`, with its initial state.
 
-    Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
-    contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
+    rules        rule of each joint, in a later phase. Then the initial state is neutral and at rest, unless initial is True
+    stops        stops at limits; None: those of the scenario
+    resting      stops at which joints rest
+    controlled   see `bind_laws`, also for first_order_hold
+
+    Raises ScenarioError for unknown names, for actuation or control that is not possible for a joint or the robot, and for
+    initial values that contradict a prescribed motion; TrajectoryError for an unreadable CSV.
     """
     initial = rules is None if initial is None else initial
     if scenario.sampling is not None:
@@ -140,7 +143,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
 
 
 class _BoundScenario:
-    """The parts of a problem. Each part adds its signals to those of the parts before."""
+    """The parts of a problem. Each part adds its signals to those of the previous parts."""
 
     def __init__(self, scenario: Scenario, model, rules: dict[str, Rule], stops, resting, controlled, first_order_hold: bool):
         self.scenario, self.model = scenario, model
@@ -162,7 +165,7 @@ class _BoundScenario:
         self.contacts = contacts
 
     def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, WarningLog]:
-        """Schedule and signals whose clocks begin at these times [s], and warnings."""
+        """Return schedule and signals for clocks that start at these times [s], and warnings."""
         compiler, duration, wrenches = self.compiler, self.scenario.duration, self.wrenches
         origins = compiler.origins(start_times)
         windows, warnings = compiler.switches(origins)
@@ -173,7 +176,7 @@ class _BoundScenario:
         return schedule, compiler.arrays(breaks, origins), warnings
 
     def problem(self) -> tuple[InitialValueProblem, tuple[str, ...]]:
-        """At rest in the neutral configuration; and warnings."""
+        """Return the problem with the neutral configuration at rest as initial state, and warnings."""
         compiler, stops, model = self.compiler, self.stops, self.model
         schedule, signals, warnings = self.inputs({PHASE_START: 0.0})
         problem = InitialValueProblem(
@@ -188,7 +191,7 @@ class _BoundScenario:
         return problem, (*compiler.warnings, *warnings)
 
 
-# drives -------------------------------------------------------------------------------------------------------------
+# actuation ----------------------------------------------------------------------------------------------------------
 
 def _bind_actuation(rules: dict[str, Rule], model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
@@ -233,8 +236,10 @@ def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive
 
 
 def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, place: Place, motion: bool = False) -> Signal:
-    """The signal of coordinate k of n. A single one serves all for a force; for a motion only where that says the same
-    for each: rest, or each coordinate's own column."""
+    """Return the signal of coordinate k of n.
+
+    A single signal applies to all coordinates. For a motion it must be rest, or the column of each coordinate.
+    """
     if isinstance(signals, tuple):
         return coordinate_value(signals, k, n, name, place, "signals")
     curve = signals.curve if isinstance(signals, RelativeTime) else signals
@@ -246,13 +251,13 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
 
 
 def _max_step(duration: float, doubts, watched) -> float:
-    """Of adaptive methods."""
+    """Return the maximum step of adaptive methods [s]."""
     return duration / MAX_SWITCHES if doubts else duration / _MIN_STEPS_WITH_EVENTS if watched else math.inf
 
 
 # events -------------------------------------------------------------------------------------------------------------
 def _bind_event(event: Event, compiler: SignalCompiler) -> int:
-    """Index of a signal that switches where the event happens: the sign of its expression less its value."""
+    """Return the index of a signal that switches at the event: the sign of its expression minus the threshold."""
     purpose = SignalPurpose(f"event {event.name}", forces=True)
     compiled = compiler.compile(event.when, purpose)
     watched = None if isinstance(compiled, float) else sign_of_difference(compiled, event.value)
@@ -270,7 +275,7 @@ _WRENCH_FIELDS = dict.fromkeys(("force_link", "force_world", "force_signal"), np
 
 
 def _bind_wrenches(scenario: Scenario, model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
-    """Entries basis · signal on links. A constant wrench is one entry, others one for each component."""
+    """Return entries basis · signal on links. A constant wrench is one entry, others are one for each component."""
     rows = [row for number, force in enumerate(scenario.forces, 1)
             for row in _force_entries(force, f"external force {number} on link {force.link}", model, compiler)]
     actuators = {actuator.name: actuator for actuator in model.description.actuators}
@@ -304,9 +309,9 @@ def _force_entries(force: ExternalForce, name: str, model, compiler: SignalCompi
 
 def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, duration: float) -> dict:
     world, point = force.frame == "local_world_aligned", np.array(force.point)
-    if not world:                                          # about the link's origin: m + p x f
+    if not world:                                         # moment about the link's origin: m + p x f
         wrench, point = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]]), np.zeros(3)
-    to_the_end = force.end >= duration * (1 - SAME_TIME)   # the last row shows it still
+    to_the_end = force.end >= duration * (1 - SAME_TIME)  # the last row includes it
     return {"force_link": link, "force_world": world, "force_basis": wrench, "force_point": point, "force_signal": index,
             "force_from": force.start, "force_until": math.inf if to_the_end else force.end}
 
@@ -314,7 +319,7 @@ def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: in
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[LiedynWarning]]:
-    """With the initial state, and warnings about it."""
+    """Return the problem with its initial state, and warnings about it."""
     model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:
         start_on_reference(problem, q, v)
@@ -325,7 +330,7 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings = normalize_quaternions(q, rules_q, model)
     here, there = (q, v), prescribed_state(problem, 0.0, q, v)
-    for one in prescribed_motions(problem):                             # starts where its motion does
+    for one in prescribed_motions(problem):                            # start on the prescribed motion
         for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.mismatch(here, there),
                                                       (True, one.is_pose), strict=True):
             rule = rules.get(one.joint)
@@ -342,7 +347,7 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
 
 
 def _start_on_references(problem: InitialValueProblem, q, v) -> None:
-    """Write the positions and velocities of the motions that computed torque follows."""
+    """Write the positions and velocities of the reference motions of computed torque."""
     laws = problem.joint_laws
     for k in np.flatnonzero(laws.driven & (laws.signal >= 0)):
         x, dx, ddx = read_signal(problem.signals, laws.signal[k], 0.0, q, v)

@@ -1,4 +1,4 @@
-"""Where a motion leaves the limits of its robot. Limits that do not act on a motion are looked at after the run."""
+"""Violations of the limits of a robot. Limits that do not act on a motion are checked after the run."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -10,24 +10,25 @@ from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.simulation.name_binding import v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
-_ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
+_ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
 _SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
-EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how warnings begin
-_START_TOLERANCE = 1e-6      # of the limits: initial values; people round
-_MAX_NAMES = 3               # coordinates in a warning; run.json has them all
+EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # start of the warnings
+_START_TOLERANCE = 1e-6      # of the limits, for initial values: users round numbers
+_MAX_NAMES = 3               # maximum number of coordinates in a warning; run.json contains all
 
 
 @dataclass(frozen=True)
 class LimitViolation:
-    """A coordinate beyond its limit at an output time.
+    """A coordinate beyond its limit.
 
     kind          one of KINDS
     coordinate    its name
     unit          of `worst` and `limit`
-    first         the first time [s]
-    at            the time of the worst value [s]
-    worst, limit  the value farthest beyond the limit, signed, and the limit on that side
+    first         time of the first violation [s]
+    at            time of the worst violation [s]
+    worst         signed value at `at`
+    limit         limit on that side
     """
 
     kind: str
@@ -44,10 +45,10 @@ class LimitViolation:
 
 
 def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
-    """Coordinates beyond their limits, by kind, in the order of the model.
+    """Return the violations by kind, in the order of the model.
 
-    t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
-    mean them so. Ball and free joints have no limits.
+    t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a position range of zero width mean no limit, as in
+    many URDF files. Ball and free joints have no limits.
     """
     found, q_of_v, speed, effort = [], v_to_q_indices(model), *velocity_and_force_limits(model)
     for k in range(model.nv):
@@ -61,14 +62,16 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
 
 
 def velocity_and_force_limits(model) -> tuple[np.ndarray, np.ndarray]:
-    """(nv,) limits of velocities and efforts; infinite without."""
+    """Return the (nv,) limits of velocities and efforts; infinite without limit."""
     speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
     return speed, effort
 
 
 def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
-    """(n,) whether `limits_exceeded` may find something in runs q (n, R, nq), v, tau (n, R, nv). tau: None if there are no
-    effort limits."""
+    """Return (n,) whether `limits_exceeded` may find violations in runs q (n, R, nq), v, tau (n, R, nv).
+
+    tau   None if there are no effort limits
+    """
     speed, effort = velocity_and_force_limits(model)
     places = v_to_q_indices(model)
     k = np.flatnonzero((places >= 0) & (model.lower < model.upper))
@@ -78,7 +81,10 @@ def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
 
 
 def position_limit_warnings(model, t, q) -> list[LiedynWarning]:
-    """A line on the coordinates that leave their position limits, in runs q (n, R, nq) at t (R,); NaN after the end of a run."""
+    """Return a warning about the coordinates that exceed their position limits in runs q (n, R, nq) at t (R,).
+
+    q is NaN after the end of a run.
+    """
     found, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
     for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
         x, lower, upper = q[..., places[k]], model.lower[k], model.upper[k]
@@ -91,7 +97,7 @@ def position_limit_warnings(model, t, q) -> list[LiedynWarning]:
         run = int(np.argmax(farthest))
         whole = np.isfinite(x[run])
         excess = _limit_violation(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
-        if excess is not None:                                             # else it is rounding
+        if excess is not None:                                             # None: rounding only
             found.append((excess, run))
             beyond |= farthest > 0.0
     if not found:
@@ -105,7 +111,7 @@ def position_limit_warnings(model, t, q) -> list[LiedynWarning]:
 
 
 def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
-    """Of some rows, and of others."""
+    """Return the violations of two parts of a motion, merged by kind and coordinate."""
     found = {(excess.kind, excess.coordinate): excess for excess in one}
     for later in other:
         known = found.get((later.kind, later.coordinate))
@@ -118,7 +124,7 @@ def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolati
 
 
 def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> LimitViolation | None:
-    """How x (N,) leaves [lower, upper]; None where it does not."""
+    """Return the violation of [lower, upper] by x (N,); None without violation."""
     slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
     beyond = np.maximum(lower - slack - x, x - upper - slack)
     if not (beyond > 0.0).any():
@@ -129,7 +135,7 @@ def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper:
 
 
 def start_warnings(model, q: np.ndarray) -> list[LiedynWarning]:
-    """A line on coordinates that start at q (nq,) beyond their limits."""
+    """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
     found = []
     for k, place in enumerate(v_to_q_indices(model)):
         if place < 0 or not model.lower[k] < model.upper[k]:
@@ -144,9 +150,15 @@ def start_warnings(model, q: np.ndarray) -> list[LiedynWarning]:
 
 
 def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> WarningLog:
-    """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
-    exceeded: by joints that forces move; fixed: by joints while they are prescribed or locked, on which limits never act;
-    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at the start."""
+    """Return one warning for each kind of limit, the worst violation first.
+
+    exceeded   violations of joints moved by forces
+    fixed      violations of joints while they are prescribed or locked, on which limits never act
+    stopped    names of coordinates with stops, which yield a little
+    recorded   whether the motion is recorded
+
+    Positions that are worst at t = 0 are omitted unless the motion is recorded, because `start_warnings` reports them.
+    """
     warnings = WarningLog()
     for kind in KINDS:
         mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
@@ -161,7 +173,7 @@ def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) ->
 
 
 def _describe_worst(group: list[LimitViolation]) -> str:
-    """The farthest of one kind."""
+    """Return a description of the worst violations of one kind."""
     least = 1.0 if group[0].kind == "position" else 1e-300
     group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), least))
     more = f", and {len(group) - _MAX_NAMES} more" if len(group) > _MAX_NAMES else ""

@@ -1,4 +1,4 @@
-"""Names and patterns of a scenario bound to the names of a model."""
+"""Names and patterns of a scenario, bound to the names of a model."""
 from __future__ import annotations
 
 import math
@@ -17,9 +17,9 @@ from liedyn.model.spatial import skew
 
 
 def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
-    """The rule that holds for each name: its own, else that of the longest pattern that matches, "*" last.
+    """Return the rule of each name: its own rule, otherwise that of the longest matching pattern, "*" last.
 
-    Raises ScenarioError for a pattern that matches nothing (but "*") and for two equally long ones that match one name.
+    Raises ScenarioError for a pattern other than "*" without match, and for two patterns of equal length that match one name.
     """
     best: dict[str, tuple[float, Rule]] = {}
     for rule in rules:
@@ -34,42 +34,44 @@ def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Se
 
 
 def bind_joints(rules: Sequence[Rule], model, names: Sequence[str] | None = None) -> dict[str, Rule]:
-    """`bind` to these joints, by default all that move."""
+    """Return the rules of these joints (`bind_rules`), by default of all that move."""
     fixed = [joint.name for joint in model.description.joints if joint.name not in model.joint_names]
     return bind_rules(rules, model.joint_names if names is None else names, "joint", fixed)
 
 
 def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
-    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
+    """Return the rule of each joint in a phase: the rule of the phase, otherwise that of the scenario."""
     own = next((one.joints for one in scenario.phases if one.name == phase), ())
     return bind_joints(scenario.joints, model) | bind_joints(own, model)
 
 
 def continuous_pid(scenario: Scenario) -> Pd | None:
-    """A pid law whose integral is part of the state; None where there is none, or where laws are sampled."""
+    """Return a pid law whose integral is part of the state; None if there is none, or if laws are sampled."""
     rules = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
     laws = (rule.value for rule in rules if isinstance(rule.value, Pd) and rule.value.ki is not None)
     return next(laws, None) if scenario.sampling is None else None
 
 
 def find_index(name: str, names: Sequence[str], what: str, place: Place) -> int:
-    """Index of a name; ScenarioError listing close ones."""
+    """Return the index of a name. Raises ScenarioError with similar names if there is none."""
     if name not in names:
         raise unknown_name_error(name, names, what, place)
     return list(names).index(name)
 
 
 def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
-    """The names that a pattern speaks of: the one that it is, whatever signs are in it, else those that match it."""
+    """Return the name equal to the pattern, whatever characters it contains, otherwise the names that match the pattern."""
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 
 def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error: Callable[[str], Exception] | None = None,
            shown: Sequence[str] | None = None) -> list[int]:
-    """Indices of the names that one or several patterns match, in the order of the patterns, each once.
+    """Return the indices of the names that match one or several patterns, in the order of the patterns, without repetition.
 
-    Raises `error(pattern)` for a pattern that matches nothing, by default a UsageError that suggests close names or else lists
-    those that exist. what: a name is, for this message. shown: listed instead of `names`."""
+    what    kind of the names, for messages
+    error   (pattern) -> the exception for a pattern without match; by default a UsageError with similar or all names
+    shown   names in this message, instead of `names`
+    """
     found: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         hits = matching_names(pattern, names)
@@ -83,17 +85,17 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
 
 
 def joint_coordinates(model, patterns: str | Sequence[str], what: str = "moving joint") -> np.ndarray:
-    """(nv,) bool: velocity coordinates of the joints that patterns match. Raises as `select` does."""
+    """Return the (nv,) mask of the velocity coordinates of the joints that match the patterns. Raises as `select` does."""
     return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, what)], model)
 
 
 def format_names(names: Sequence[str], most: int) -> str:
-    """So many of the names, for a message."""
+    """Return at most `most` of the names, for a message."""
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
 def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
-    """The error for a name that the robot does not have."""
+    """Return the error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
     hint, shown = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
@@ -102,7 +104,7 @@ def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place,
 
 
 def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
-    """Names that the rule speaks of, and how specific it is."""
+    """Return the names that the rule matches, with the specificity of the match."""
     if rule.pattern in names:
         return [(rule.pattern, float("inf"))]
     if rule.pattern == "*":
@@ -116,16 +118,16 @@ def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) 
     raise unknown_name_error(rule.pattern, names, what, rule.place, "the pattern matches no" if is_pattern else "no such")
 
 
-# Values of joints that a scenario or a recording gives: an initial state, one that a law is about, angles that wrap -----
+# Values of joints in a scenario or a recording: initial states, reference states, angles that wrap ----------------------
 
-_UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
+_UNIT_NORM = 1e-6                # tolerance of norms: quaternions with seven digits are accepted
 _TURN = 2.0 * math.pi
-_WRAP_TOLERANCE = 0.5            # rad: a change between rows that is as close to full turns is a wrap of the angle
-_ROUNDING = 1e-12                # of a norm: a change that is not worth a word
+_WRAP_TOLERANCE = 0.5            # rad: a change between rows that differs less from full turns is a wrap of the angle
+_ROUNDING = 1e-12                # of a norm: smaller changes cause no warning
 
 
 def v_to_q_indices(model) -> np.ndarray:
-    """(nv,) index in q of each velocity coordinate; -1 for those of ball and free joints, which have none of their own."""
+    """Return the (nv,) index in q of each velocity coordinate; -1 for ball and free joints."""
     q_of_v = np.full(model.nv, -1, dtype=np.int64)
     for joint in model.joints:
         if joint.screws is not None:
@@ -134,12 +136,16 @@ def v_to_q_indices(model) -> np.ndarray:
 
 
 def joint_mask(names, model) -> np.ndarray:
-    """(nv,) bool: those of these joints."""
+    """Return the (nv,) mask of the velocity coordinates of these joints."""
     return np.array([joint.name in names for joint in model.joints for _ in range(joint.v.start, joint.v.stop)], dtype=bool)
 
 
 def coordinate_value(given, k: int, n: int, name: str, place: Place, what: str):
-    """What is given for coordinate k of the n of joint `name`: one for all, or a tuple of n. what: these are, for messages."""
+    """Return the value for coordinate k of the n coordinates of joint `name`.
+
+    given   one value for all, or a tuple of n
+    what    kind of the values, for messages
+    """
     if not isinstance(given, tuple):
         return given
     if len(given) != n:
@@ -149,7 +155,7 @@ def coordinate_value(given, k: int, n: int, name: str, place: Place, what: str):
 
 
 def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, default_rules: dict | None = None) -> dict[str, Rule]:
-    """Write the values of joints, those of `default_rules` where `rules` give none; the rule by joint."""
+    """Write the values of joints and return the rule of each joint. `default_rules` apply to joints without rule."""
     bound = (default_rules or {}) | bind_joints(rules, model)
     for name, rule in bound.items():
         part = index(name)
@@ -161,8 +167,10 @@ def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, defa
 
 
 def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
-    """Samples x (N,) of an angle [rad] without jumps by full turns, and how many jumps there were. TrajectoryError where the
-    limits exclude the other turns; limits that are equal are none."""
+    """Return samples x (N,) of an angle [rad] without jumps by full turns, and the number of jumps.
+
+    Raises TrajectoryError where the limits exclude the other turns. Equal limits are ignored.
+    """
     steps = np.diff(x)
     turns = np.round(steps / _TURN)
     turns[np.abs(steps - _TURN * turns) > _WRAP_TOLERANCE] = 0.0
@@ -179,7 +187,7 @@ def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[
 
 
 def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[LiedynWarning]:
-    """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns warnings."""
+    """Check and normalize the quaternions of ball and free joints among `rules`, and return warnings."""
     found = []
     for joint in model.joints:
         if joint.name in rules and joint.screws is None:
@@ -188,7 +196,7 @@ def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[
 
 
 def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[LiedynWarning]:
-    """In a ball or free joint's coordinates."""
+    """Check and normalize the quaternion in the coordinates of a ball or free joint."""
     quaternion = part[-4:]
     norm = math.hypot(*quaternion)                             # does not overflow
     if abs(norm - 1.0) > _UNIT_NORM:
@@ -201,10 +209,10 @@ def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[Lie
                           "1", place=place)] if abs(norm - 1.0) > _ROUNDING else []
 
 
-# What expressions read besides coordinates: points of links, at a given state, and their derivatives by it --------------
+# Points of links in expressions: their motion at a state, and its derivatives with respect to the state -----------------
 
 def body_path(model, link: int) -> list[int]:
-    """Bodies from the ground to that of a link."""
+    """Return the bodies from the ground to that of a link."""
     parent, path, body = model.index[8:8 + model.n_bodies], [], int(model.link_body[link])
     while body > 0:
         path.append(body)
@@ -213,19 +221,19 @@ def body_path(model, link: int) -> list[int]:
 
 
 def concatenate_paths(paths) -> tuple[np.ndarray, np.ndarray]:
-    """Where each begins in all of them, consecutively; and these."""
+    """Return the start of each path in the concatenation of all, and the concatenation."""
     return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
 
 
 def make_points(model, keys) -> Points:
-    """keys: link and place on it, of each point."""
+    """Return the points that are given by their link and position on it."""
     links = np.array([link for link, _ in keys], dtype=np.int64)
     return Points(links, *concatenate_paths([body_path(model, link) for link in links]),
                   np.array([at for _, at in keys], dtype=float).reshape(-1))
 
 
 def with_measured_values(model, signals: Signals, q, v) -> Signals:
-    """The signals, where the points of links are those of a state. Joint forces are not known here."""
+    """Return the signals with the values of points of links at a state. Joint forces are not set."""
     if not signals.measured.size:
         return signals
     measured, kernels = np.zeros(signals.measured.size), traced_module("kernels.simulation.signals")
@@ -235,8 +243,10 @@ def with_measured_values(model, signals: Signals, q, v) -> Signals:
 
 
 def measured_gradient(model, signals: Signals, i: int, q, v) -> np.ndarray:
-    """(2 nv,) derivative by [dq; dv] of number i of what is measured, of a point:
-    d(R u) = R (du + dphi x u), where the link turns by dphi = J_w dq."""
+    """Return the (2 nv,) derivative of measured number i, of a point, with respect to [dq; dv].
+
+    d(R u) = R (du + dphi x u), where the link turns by dphi = J_w dq.
+    """
     (j, component), points = divmod(i - model.nv, NUMBERS_PER_POINT), signals.points
     model, link, p = model.spanning_tree(), model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R, V = link_pose(model, q, link)[:3, :3], link_twist(model, q, v, link)
@@ -249,6 +259,6 @@ def measured_gradient(model, signals: Signals, i: int, q, v) -> np.ndarray:
 
 
 def measured_name(model, signals: Signals, i: int) -> str:
-    """For messages."""
+    """Return the name of measured number i for messages."""
     j, component = divmod(i - model.nv, NUMBERS_PER_POINT)
     return f"{COMPONENTS[component]}({model.link_names[signals.points.link[j]]})"

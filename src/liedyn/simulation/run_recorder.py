@@ -53,7 +53,7 @@ class RunRecorder(RunObserver):
     def _on_disk(self) -> bool:
         return self.disk is not None and self.disk.is_open
 
-   # called during the run ------------------------------------------------------------------------------------------
+    # called during the run ------------------------------------------------------------------------------------------
     def open_segment(self, problem: InitialValueProblem) -> None:
         """Set the problem of the next segment."""
         self._problem = problem
