@@ -1,9 +1,9 @@
-"""A whole step of a simulation as a line over many runs in one batch: the integrator, recorded with the right-hand side that it
-calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
-torques) and, if asked, parameters of the robot.
+"""A whole integration step as generated code over many runs in one batch: the integrator traced with its right-hand side.
 
-Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_ConstraintTracing`).
-A run in which an event happens within the step stays before it (`StepTracing.revert_on_event`); steps of other lengths find when.
+Runs share robot, modes, signals and step times. Each has its own state, numbers (gains, constants, torques) and, optionally,
+parameters of the robot. Constraints are solved with independent equations that are selected in advance. Each step ends with a
+projection onto them (`_ConstraintTracing`). A run with an event within the step keeps its state from before the step
+(`StepTracing.revert_on_event`); steps of other lengths locate the event.
 """
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
 from liedyn.model.constraint_arrays import residual_weights
 
-N_STEP_TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
+N_STEP_TIMES = 3            # times of a step at which signals are evaluated: beginning, middle and end
 Pivots = tuple[tuple[int, ...], ...]
-N_PROJECTIONS = 2                       # of the position after a step: the first leaves the square of its drift
-_ZERO_THRESHOLD = np.finfo(float).tiny  # a reading below it is zero or on the other side
+N_PROJECTIONS = 2                       # projections of the position after a step: the first leaves the square of its drift
+_ZERO_THRESHOLD = np.finfo(float).tiny  # an event value below it counts as zero or crossed
 NONSMOOTH_OPERATIONS = ABS, SIGN, MIN, MAX
 NUMBERS_PER_EVENT = 4         # numbers in `work`
-MAX_CLOSURE_ERROR = 1e-5      # rad or lengths of the loop: what the last of them squares
-# operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
-# the processor's instruction cache
+MAX_CLOSURE_ERROR = 1e-5      # rad or lengths of the loop, before the last projection, which squares it
+# operations of the right-hand side from which on a method calls it instead of repeating it: four copies would not fit into the
+# instruction cache of the processor
 MIN_CALLED_OPERATIONS = 1000
 DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # in addition to codes of `right_hand_side`, `driver`
 
@@ -47,22 +47,22 @@ class BatchStep:
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
     values    (N, k) numbers, for a single run `numbers`
     q, v      (N, nq), (N, nv)
-    work      (N, 1 + 4 events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more;
-              then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be
-              passed twice within a step (0: never)
-    code      (N, 1) of `right_hand_side`, INVALID_ARGUMENTS for angles beyond the range of sines, LOOP_OPEN where a step opens a
-              loop too far, DEPENDENT_EQUATIONS where the chosen rows of the constraints depend on each other,
-              NONFINITE_EVENT_VALUE where that of an event is not finite: else RUNNING. What is written of a run with another code
-              is worthless, but for EVENT: one happens within the step, and nothing is written
-    varying   (N, m) constants of the model at the places that the line was made for
+    work      (N, 1 + 4 events) supplied work, then per event: the sign of its value (0: not known yet, NaN: disabled), its values
+              two steps and one step ago (NaN: not known), and the time at which a double crossing within a step was first
+              suspected (0: never); each quantity is stored for all events before the next
+    code      (N, 1) code of `right_hand_side`; INVALID_ARGUMENTS for angles beyond the range of sines; LOOP_OPEN if a step opens
+              a loop too far; DEPENDENT_EQUATIONS if the selected constraint equations depend on each other;
+              NONFINITE_EVENT_VALUE if the value of an event is not finite; else RUNNING. Outputs of a run with another code are
+              invalid, except AT_EVENT: an event happens within the step, and nothing is written
+    varying   (N, m) constants of the model at the indices for which the code was generated
 
-    outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
-    clock[1], and what is prescribed there into q, v.
+    outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying) writes accelerations, forces and wrenches of each
+    run at clock[1], and the prescribed coordinates at that time into q, v.
 
     Both are programs: their arrays are blocks of `specialize.simd_width` states, see `codegen.llvm_ir.program_text`.
 
-    within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
-    run, whatever happens in between, and what events read at the end (N, events).
+    partial_step() compiles at its first use: step(clock, curves, values, q, v, work, reading, code, varying), with clocks (N, 4)
+    per run. It ignores events within the step and writes the event values at its end to reading (N, events).
     """
 
     step: GeneratedBatchFunction
@@ -75,11 +75,17 @@ class BatchStep:
 def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), pivots: Pivots = (),
                directions: tuple[int, ...] = (),
                rates: bool = False) -> BatchStep | None:
-    """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
-    laws, driven loops, an old LLVM.
-    method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
-    that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
-    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `trace_step_tangent`."""
+    """Return the generated step, or None if generated code is not available.
+
+    It is not available with too many operations, a law whose control flow depends on numbers, switches of the state, integrals of
+    pid laws, driven loops, or an old LLVM.
+
+    method      one of METHODS
+    varying     indices in model.constants that differ between runs
+    pivots      independent equations of the constraints for projections of position and velocity, and for motion
+    directions  of the events in schedule.watch: 1 rising, -1 falling, 0 both
+    rates       whether to include derivatives along a direction, see `trace_step_tangent`
+    """
     schedule = tables.schedule
     if not is_enabled() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
             or tables.model.nv == 0:
@@ -100,33 +106,35 @@ def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying
 
 
 def may_cross_twice(x, y, z):
-    """1 where the parabola through three values at equal distances, which are positive, is below zero between them; else 0."""
+    """Return 1 if the parabola through three positive values at equal distances is below zero between them, else 0."""
     curvature, slope = x - 2.0 * y + z, z - x
     below = where_less(8.0 * y * curvature, slope * slope, where_less(slope * slope, 4.0 * curvature * curvature, 1.0, 0.0), 0.0)
     return where_less(0.0, curvature, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
 
 
 def may_cross_at_kink(x, y, z):
-    """The same of an expression with kinks: 1 where the straight line through the first two values is below zero at the third."""
+    """Return 1 if the straight line through the first two values is below zero at the third, else 0 (expressions with kinks)."""
     below = where_less(2.0 * y, x, 1.0, 0.0)
     return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
 
 
 def sign_after_step(sign, value):
-    """The sign of an event's expression after a step: another where it was not known, or where the expression has crossed zero
-    without an event."""
+    """Return the sign of an event expression after a step.
+
+    It changes if it was not known, or if the expression has crossed zero without an event.
+    """
     new = where_less(value, 0.0, -1.0, where_less(0.0, value, 1.0, 0.0))
     return where_less(sign * value, 0.0, new, where_less(absolute(sign), 0.5, new, sign))
 
 
 def event_code(sign, value, direction: int, otherwise):
-    """AT_EVENT where an event happens in a step, by the rule of `zero_crossings.crossed` for events that are armed."""
+    """Return AT_EVENT if an event happens in a step, else `otherwise`: the rule of `zero_crossings.crossed` for armed events."""
     expected = where_less(direction * sign, 0.0, float(AT_EVENT), otherwise) if direction else float(AT_EVENT)
     return where_less(sign * value, _ZERO_THRESHOLD, where_less(0.5, absolute(sign), expected, otherwise), otherwise)
 
 
 class StepTracing(RhsTracing):
-    """signals: at each of the times of a step; shared: inputs that all runs share."""
+    """Tracing of a step. signals: those at each of the times of a step; shared: inputs that all runs share."""
 
     shared: tuple[str, ...] = ("clock", "curves")
 
@@ -138,23 +146,23 @@ class StepTracing(RhsTracing):
         self.times, self.curves = self.signal_inputs()
         at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0))
               for t, curves in zip(self.times, self.curves, strict=True)]
-        # read after steps alone
+        # evaluated after steps only
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
         self.signals, self.varying = [one.signals for one in at], self.ops.inputs(VARYING, len(varying))
         self.mechanism = _ConstraintTracing(self, tables.model, pivots) if pivots else None
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
-        """Of the inputs."""
+        """Return the sizes of the inputs."""
         return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * CURVE_COEFFICIENTS * curves, "values": values, "q": model.nq,
                 "v": model.nv,
                 "work": 1 + NUMBERS_PER_EVENT * len(self.directions)}
 
     def signal_inputs(self):
-        """Times of signals, and their curves then."""
+        """Return the times at which signals are evaluated, and the curves at these times."""
         return self.inputs["clock"][1:], self.inputs["curves"].reshape(N_STEP_TIMES, -1)
 
     def rates(self, k: int, q0, y):
-        """(dy, code) at time k of the step."""
+        """Return (dy, code) at time k of the step."""
         dy = zeros(len(y))
         with np.errstate(all="ignore"):
             if self.mechanism:
@@ -164,17 +172,17 @@ class StepTracing(RhsTracing):
         return dy, code
 
     def chart_origin_state(self, v):
-        """A state in the chart about its own configuration."""
+        """Return a state in the chart about its own configuration."""
         return np.concatenate([zeros(len(v)), v, self.inputs["work"][:1]])
 
     def event_values(self, q, v) -> list:
-        """Of events, at the end of the step."""
+        """Return the values of the events at the end of the step."""
         signals, w, signal = self.signals[-1], self.workspace, traced_module("kernels.simulation.signals").evaluate_signal
         traced_module("kernels.simulation.signals").measure_points(signals.points, self.tree, q, v, signals.measured)
         return [signal(signals, k, self.inputs["clock"][N_STEP_TIMES], q, v, w.stack)[0] for k in self.event_signals]
 
     def revert_on_event(self, code, **after):
-        """(code, what the arrays hold after the step): as before it where an event happens."""
+        """Return the code and the contents of the arrays after the step: those from before it if an event happens."""
         event_values, count, now = self.event_values(after["q"], after["v"]), len(self.directions), self.times[-1]
         signs, history, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
         event, not_finite = float(RUNNING), float(RUNNING)
@@ -193,14 +201,16 @@ class StepTracing(RhsTracing):
                       for name, values in after.items()}
 
     def range_checked_trace(self, code, **results) -> Trace:
-        """results: what arrays hold afterwards."""
+        """Return a trace that checks the range of angles. results: contents of the arrays by name."""
         for x, bound in angle_bounds(self.ops):
             code = where_less(x, bound, code, float(INVALID_ARGUMENTS))
         return self.trace(**results, code=[code])
 
     def step_trace(self, code, **results) -> Trace:
-        """`range_checked_trace` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at
-        none."""
+        """Return `range_checked_trace` of a whole step, which reports whether all runs have the code RUNNING.
+
+        In this case the caller need not check each run.
+        """
         found = self.range_checked_trace(code, **results)
         codes = next(array.new_values for array in found.arrays if array.name == "code")
         return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
@@ -217,7 +227,7 @@ class StepTracing(RhsTracing):
 
 
 class EvaluationTracing(StepTracing):
-    """The right-hand side alone, a line that a step calls several times. now: time, curves and the state in the chart about q."""
+    """The right-hand side alone, which a step calls several times. now: time, curves and the state in the chart about q."""
 
     shared = ()
 
@@ -230,7 +240,7 @@ class EvaluationTracing(StepTracing):
 
 
 class _ConstraintTracing(MechanismTracing):
-    """The constraints of a robot, with `solve_with_fixed_pivots` between the parts."""
+    """The constraints of a robot, with `solve_with_fixed_pivots` between the stages."""
 
     def __init__(self, runs: StepTracing, model, pivots: Pivots):
         if any(one.driven for one in model.constraints):
@@ -240,7 +250,7 @@ class _ConstraintTracing(MechanismTracing):
         self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
 
     def solve(self, pivots, rhs):
-        """Multipliers on the desk. Returns the least pivot."""
+        """Write the multipliers to the workspace and return the smallest pivot."""
         constraint_ws, k = self.constraint_ws, len(pivots)
         solve_with_fixed_pivots = traced_module("kernels.constraints.solver").solve_with_fixed_pivots
         return solve_with_fixed_pivots(pivots, constraint_ws.solver.null, constraint_ws.solver.size, rhs,
@@ -248,7 +258,7 @@ class _ConstraintTracing(MechanismTracing):
                             zeros(k * (k + 2)))
 
     def rates(self, k: int, q0, y, dy):
-        """As `constrained_right_hand_side`. Returns a code."""
+        """Write the rates as `constrained_right_hand_side` does, and return a code."""
         s, w, p = self.runs, self.runs.workspace, self.runs.plant
         s.motion.evaluate_inputs(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
         self.constraint_ws = d = self.constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
@@ -261,7 +271,7 @@ class _ConstraintTracing(MechanismTracing):
         return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
     def close(self, q, v):
-        """Moves q, v back onto the constraints, as `driver.project_state` does, with a fixed number of steps. Returns a code."""
+        """Project q, v onto the constraints as `driver.project_state` does, with a fixed number of steps. Return a code."""
         code = float(RUNNING)
         self.constraint_ws = d = self.constraint_ws._replace(q=q, v=v)
         for _ in range(N_PROJECTIONS):
@@ -271,7 +281,7 @@ class _ConstraintTracing(MechanismTracing):
             self.write("position_correction", self.rest)
             q[:] = d.moved
             code = where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
-        for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
+        for x, weight in zip(d.residual, self.weight, strict=True):                    # the last projection squares it
             code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
         self.write("pfaffian", self.rest, False)
         pivot = self.solve(self.pivots[1], -d.velocity)
@@ -289,7 +299,7 @@ def trace_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, dir
 
 
 def trace_evaluation(tables: ScenarioTables, method: str, varying, pivots: Pivots) -> Trace | None:
-    """A line for `RhsCalls`; None where the step is shorter in one piece."""
+    """Return the trace for `RhsCalls`, or None if the step is shorter without calls."""
     if method != "rk4":
         return None
     one = EvaluationTracing(tables, varying, pivots)
@@ -299,9 +309,9 @@ def trace_evaluation(tables: ScenarioTables, method: str, varying, pivots: Pivot
 
 
 class RhsCalls:
-    """A step that calls a line for each evaluation of the right-hand side: `rates` of `end_of_step`.
+    """A step that calls a generated function for each evaluation of the right-hand side: `rates` of `end_of_step`.
 
-    stages    of each evaluation the state y in the chart, and the numbers that the line gives
+    stages    for each evaluation, the state y in the chart and the outputs of the function
     """
 
     def __init__(self, runs: StepTracing, trace: Trace):
@@ -321,7 +331,7 @@ class RhsCalls:
         self._inner.update(renamed.values())
 
     def inputs(self, name: str, size: int) -> np.ndarray:
-        """What a line has left, for later ones of the step itself."""
+        """Return outputs of a generated function as inputs of later functions of the step."""
         self.runs.inputs[name] = self.runs.ops.inputs(name, size)
         return self.runs.inputs[name]
 
@@ -345,7 +355,7 @@ def trace_partial_step(tables: ScenarioTables, method: str, varying, pivots: Piv
 
 
 def end_of_step(runs: StepTracing, method: str, rates):
-    """code, q, v, work at the end of the step. rates(k, q0, y): (dy, code) at time k of the step."""
+    """Return code, q, v, work at the end of the step. rates(k, q0, y) returns (dy, code) at time k of the step."""
     stages, answer = _STEPS[method](runs), None
     try:
         while True:
@@ -361,9 +371,9 @@ def end_of_step(runs: StepTracing, method: str, rates):
     return code, w.q, w.v, y[-1]
 
 
-# methods: they yield what `rates` takes, are sent what it gives, and return code, origin of the chart, y at the end
+# methods: generators that yield arguments of `rates`, receive its results, and return code, origin of the chart, y at the end
 def _rk4(runs: StepTracing):
-    """The classical method in the chart about the configuration at the beginning."""
+    """Integrate with the classical Runge-Kutta method in the chart about the configuration at the beginning."""
     q0, y0, h = runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]), runs.inputs["clock"][0]
     k1, c1 = yield 0, q0, y0
     k2, c2 = yield 1, q0, y0 + k1 * (0.5 * h)
@@ -373,7 +383,7 @@ def _rk4(runs: StepTracing):
 
 
 def _semi_implicit(runs: StepTracing):
-    """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
+    """Integrate with the symplectic Euler method: v' = v + h a(q, v), q' = q (+) h v'."""
     q0, y0, h, nv = runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]), runs.inputs["clock"][0], len(runs.inputs["v"])
     k, code = yield 0, q0, y0
     y = y0 + k * h
@@ -386,7 +396,7 @@ METHODS = tuple(_STEPS)
 
 
 def _first_error(*codes):
-    """The first that is not RUNNING."""
+    """Return the first code that is not RUNNING."""
     found = float(RUNNING)
     for code in reversed(codes):
         found = where_less(RUNNING + 0.5, code, code, found)
@@ -394,8 +404,11 @@ def _first_error(*codes):
 
 
 def trace_step_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
-    """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
-    that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
+    """Trace a step and the derivatives of its results along a direction.
+
+    The derivatives of q, v, values and varying follow their numbers; that of the work follows those of q. Derivatives of q are
+    those of its numbers (quaternions are not tangent).
+    """
     runs = StepTracing(tables, varying, pivots)
     code, q, v, work = end_of_step(runs, method, runs.rates)
     dq, dv, dwork = np.split(_directional_rates(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
@@ -403,8 +416,10 @@ def trace_step_tangent(tables: ScenarioTables, method: str, varying, pivots: Piv
 
 
 def trace_outputs_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
-    """As `trace_outputs` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
-    wrenches the rates of the kinetic and potential energy."""
+    """Trace outputs of robots without prescribed coordinates, with derivatives along a direction (see `trace_outputs`).
+
+    Accelerations and forces are followed by their derivatives. The derivatives of kinetic and potential energy replace wrenches.
+    """
     runs = StepTracing(tables, varying, pivots)
     _, code = runs.rates(0, runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]))
     a, tau = runs.workspace.a.copy(), runs.workspace.tau.copy()
@@ -414,7 +429,7 @@ def trace_outputs_tangent(tables: ScenarioTables, method: str, varying, pivots: 
 
 
 def _directional_rates(runs: StepTracing, results: list) -> np.ndarray:
-    """Of results. The direction becomes inputs of the recording."""
+    """Return the derivatives of the results along a direction, which becomes an input of the trace."""
     ops, inputs, pairs = runs.ops, runs.inputs | {VARYING: runs.varying}, []
     for name, x in (("q", [*inputs["q"], *inputs["work"]]), *((name, inputs[name]) for name in ("v", "values", VARYING))):
         own = inputs[name]
@@ -426,7 +441,7 @@ def _directional_rates(runs: StepTracing, results: list) -> np.ndarray:
 
 
 def _energies(runs: StepTracing) -> list:
-    """Kinetic and potential."""
+    """Return kinetic and potential energy."""
     kernels, q, v, out = traced_module("kernels.kinematics"), runs.inputs["q"], runs.inputs["v"], zeros(2)
     n = runs.tree.parent.size
     work = kernels.kinematics_workspace(zeros(kernels.kinematics_workspace_size(n)), n)
@@ -447,22 +462,27 @@ def trace_outputs(tables: ScenarioTables, method: str, varying, pivots: Pivots, 
 
 # adjoint step -----------------------------------------------------------------------------------------------------------
 
-# The adjoint of a whole step, over many runs in one batch: derivatives of a cost by the state after it become those by the state
-# before it. The step itself is done once more on the way.
+# The adjoint of a whole step, over many runs in one batch: it maps derivatives of a cost with respect to the state after the step
+# to those with respect to the state before it. It repeats the step itself.
 
-SHARED_INPUTS = "q", "values", VARYING         # what all evaluations of a step rest on
+SHARED_INPUTS = "q", "values", VARYING         # inputs that all evaluations of a step share
 
 
 def compile_adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
                  pivots: Pivots = ()) -> GeneratedBatchFunction | None:
-    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `BatchStep` and
-    `trace_adjoint_step`."""
+    """Return step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying), or None.
+
+    See `BatchStep` and `trace_adjoint_step`.
+    """
     return load_or_build_step(trace_adjoint_step, tables, method, varying, pivots, ())
 
 
 def trace_adjoint_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
-    """by_q, by_v, in place, are by the numbers of q (quaternions are not tangent); by_values, by_varying: by values and
-    parameters."""
+    """Trace the adjoint of a step.
+
+    by_q and by_v, in place, are derivatives with respect to the numbers of q (quaternions are not tangent) and to v; by_values
+    and by_varying are those with respect to values and parameters.
+    """
     called, runs = trace_evaluation(tables, method, varying, pivots), StepTracing(tables, varying, pivots)
     calls = called and RhsCalls(runs, called)
     if not calls:
@@ -493,7 +513,11 @@ def trace_adjoint_step(tables: ScenarioTables, method: str, varying, pivots: Piv
 
 
 def _trace_evaluation_adjoint(tables: ScenarioTables, varying, pivots: Pivots) -> Trace:
-    """From derivatives of a cost by the rates, those by the state y in the chart, and by what is shared."""
+    """Trace the adjoint of the right-hand side.
+
+    It maps derivatives of a cost with respect to the rates to those with respect to the state y in the chart and the shared
+    inputs.
+    """
     one = EvaluationTracing(tables, varying, pivots)
     n, nv = len(one.y), tables.model.nv
     one.inputs |= {name: one.ops.inputs(name, n) for name in ("rates", "by_rates")}

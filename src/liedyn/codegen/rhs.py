@@ -1,6 +1,6 @@
-"""The right-hand side of a simulation as a line: robot, joint modes, signals and wrenches of one scenario.
+"""The right-hand side of a simulation as generated code: robot, joint modes, signals and wrenches of one scenario.
 
-What stays outside is what would not be short: curves are inputs, evaluated before each call.
+Curves are not part of the code: their Taylor coefficients are inputs, evaluated before each call.
 """
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from liedyn.model.model import cache_aligned
 from liedyn.numba_tools import compile_cache
 from liedyn.numba_tools.decorators import entry_point_address
 
-# Signals read in Python, by the source of the kernels: a few values need no compilation ---------------------------------
+# Signals evaluated in Python with the source of the kernels: a few values need no compilation ----------------------------
 
 def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
-    """Value and two time derivatives of signal k: as `kernels.simulation.signals.evaluate_signal`."""
+    """Return the value and two time derivatives of signal k, as `kernels.simulation.signals.evaluate_signal` does."""
     stack = np.zeros(3 * max(1, int(signals.count[k])))
     with np.errstate(all="ignore"):
         x, dx, ddx = traced_module("kernels.simulation.signals").evaluate_signal(signals, k, np.float64(t), q, v, stack)
@@ -43,13 +43,13 @@ def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
 
 
 def signal_instructions(signals, k: int) -> np.ndarray:
-    """Of signal k; none where it is no program."""
+    """Return the instructions of signal k; empty if it is not a program."""
     first = signals.first[k]
     return signals.code[first:first + signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
 
 
 def depends_on_time(signals, k: int) -> bool:
-    """Whether signal k reads the time: a program with a time in it, a curve that is not constant."""
+    """Return whether signal k depends on time: a program that reads the time, or a curve that is not constant."""
     if signals.kind[k] in (CONSTANT, PROGRAM):
         return bool(np.isin(signal_instructions(signals, k) & 255, (TIME, CLOCK, FROZEN_CLOCK)).any())
     first, count = signals.first[k], signals.count[k]
@@ -58,17 +58,24 @@ def depends_on_time(signals, k: int) -> bool:
 
 
 def state_on_reference(law, signals, t: float, q, v, flag) -> bool:
-    """As `kernels.simulation.elastic_joint_law.state_on_reference`."""
+    """Return the same as `kernels.simulation.elastic_joint_law.state_on_reference`, in Python."""
     with np.errstate(all="ignore"):
         return traced_module("kernels.simulation.elastic_joint_law").state_on_reference(law, signals, np.float64(t), q, v, flag)
 
 
-# Lines of the parts of constrained motion (`kernels.constraints.stages`), for one robot; loops where a line would be too long ---
+# Generated code for the stages of constrained dynamics (`kernels.constraints.stages`); generic kernels if it were too long ------
 
 @dataclass(frozen=True)
 class StageKey:
-    """What parts depend on, besides the model: masks (nv,) of what is prescribed in motion and in projections of position and
-    velocity; whether springs and damping act, Baumgarte's stabilization, external wrenches."""
+    """Dependencies of the stages besides the model.
+
+    prescribed      (nv,) mask of coordinates with prescribed acceleration
+    fixed_position  (nv,) mask of coordinates that projections of the position do not change
+    fixed_velocity  (nv,) mask of coordinates that projections of the velocity do not change
+    passive         whether springs and damping act
+    stabilized      whether Baumgarte's stabilization acts
+    has_wrenches    whether external wrenches act
+    """
 
     prescribed: tuple[bool, ...]
     fixed_position: tuple[bool, ...]
@@ -78,14 +85,14 @@ class StageKey:
     has_wrenches: bool
 
 
-# groups of parts: the first of two leaves numbers to the second; what of `StageKey` they depend on
+# groups of stages, and the fields of `StageKey` on which they depend; the second of two continues with numbers of the first
 _GROUPS = {(stages.EQUATIONS, stages.SOLUTION): ("prescribed", "passive", "stabilized", "has_wrenches"), (stages.RESIDUALS,): (),
            (stages.VELOCITIES,): (), (stages.HOLONOMIC, stages.POSITION_CORRECTION): ("fixed_position",),
            (stages.PFAFFIAN, stages.VELOCITY_CORRECTION): ("fixed_velocity",)}
 
 
 def stage_addresses(model, ask: StageKey, which=stages.STAGES, loops: bool = False) -> np.ndarray:
-    """(8,) addresses of parts, 0 of those that are not in `which`. loops: no lines."""
+    """Return the addresses (8,) of stages, 0 for those that are not in `which`. loops: use generic kernels only."""
     found = np.zeros(len(stages.STAGES), dtype=np.int64)
     for group, depends in _GROUPS.items():
         if set(group) & set(which):
@@ -98,7 +105,7 @@ def stage_addresses(model, ask: StageKey, which=stages.STAGES, loops: bool = Fal
 
 @dataclass(frozen=True)
 class StageEnginesKey:
-    """group: of stages; content: what of `StageKey` they depend on."""
+    """Key of the engines of a group of stages. content: the fields of `StageKey` on which they depend."""
 
     group: tuple[int, ...]
     content: tuple
@@ -113,12 +120,12 @@ def _stage_engines(model, group, content, ask):
     return model.cached(StageEnginesKey(group, content), load)
 
 
-# recording --------------------------------------------------------------------------------------------------------
+# tracing ----------------------------------------------------------------------------------------------------------
 class MechanismTracing:
-    """The parts over numbers that record. desk: where they read and write, whose arrays may be exchanged for others."""
+    """The stages over traced numbers. Their workspace may be exchanged for other arrays."""
 
     def __init__(self, model, tree, has_wrenches: bool, numbers=None):
-        """numbers: of the desk; None: zeros."""
+        """numbers: of the workspace; None: zeros."""
         sizes = constraint_workspace_sizes(model, has_wrenches)
         n, _, nv, m, *_ = sizes
         self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
@@ -128,18 +135,20 @@ class MechanismTracing:
         self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
 
     def write(self, what: str, *options) -> None:
-        """write("pfaffian", mask, holonomic) and so on: `write_pfaffian` of `kernels.constraints.stages`."""
+        """Call a stage by name: write("pfaffian", mask, holonomic) calls `write_pfaffian` of `kernels.constraints.stages`."""
         getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
 def constraint_workspace_sizes(model, has_wrenches: bool) -> tuple[int, ...]:
-    """What the size of a desk depends on."""
+    """Return the sizes on which the size of a constraint workspace depends."""
     return model.n_bodies, model.nq, model.nv, model.nc, sum(one.driven for one in model.constraints), has_wrenches
 
 
 def trace_stages(model, group, ask: StageKey) -> list[Trace]:
-    """The parts of a group as functions of the desk alone. Where there are two, the second is what rests on the multipliers.
-    Raises NotALine."""
+    """Return the traces of a group of stages as functions of the workspace alone.
+
+    Of two traces, the second depends on the multipliers. Raises NotTraceableError.
+    """
     ops = Operations()
     numbers = ops.inputs("desk", constraint_workspace_size(*constraint_workspace_sizes(model, ask.has_wrenches), 0))
     before = numbers.copy()
@@ -166,21 +175,21 @@ _CONSTRAINED_ENTRY_POINT = "kernels.simulation.rate_evaluation.constrained_right
 
 @dataclass(frozen=True)
 class GeneratedRhs:
-    """i64 one(t, q0, y, curves, held, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
+    """i64 one(t, q0, y, curves, held, values; q, v, a, tau, wrench, dy, verdict, readings, workspace), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
-    held        of the switches of the state: see `Signals`; their sides are read
-    values      (k,) `numbers`: gains, constants, clocks, stops, materials of contacts and state feedback of the scenario: no part
-                of the code
+    held        states of switches: see `Signals`; their sides are read
+    values      (k,) `ScenarioTables.numbers`: gains, constants, clocks, stops, materials of contacts and state feedback
     verdict     (2,) a code, and the signal that is not finite
-    readings    (s,) of each switch its argument
-    desk        see `kernels.constraints.stages`: read and written under constraints
+    readings    (s,) the argument of each switch
+    workspace   see `kernels.constraints.stages`: read and written under constraints
 
-    Under constraints three functions are called with these: `address` writes the equations of the multipliers, `second_address`
-    continues when they are known; `back` writes q, v and the drives at t of the state that is to go back onto the constraints.
+    Under constraints there are three functions with these arguments. `address` writes the equations of the multipliers,
+    `second_address` continues when they are solved. `projection_address` writes q, v and the motion of driven loops at t, for the
+    projection onto the constraints.
 
-    Returns 1 where the line does not hold, as for angles beyond the range of its sine: what is written is then worthless.
+    Returns 1 if the code is not valid for these inputs, as for angles beyond the range of its sine; the outputs are then invalid.
     """
 
     address: int
@@ -192,7 +201,10 @@ class GeneratedRhs:
 
 
 def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
-    """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
+    """Return the generated right-hand side, or None if generic kernels are to be used.
+
+    They are used with too many operations, a law whose references have kinks, or an old LLVM.
+    """
     if not is_enabled():
         return None
     folder = cache_folder(_CONSTRAINED_ENTRY_POINT if tables.constraints else _ENTRY_POINT, "codegen.rhs")
@@ -206,10 +218,10 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
 
 
 class RhsTracing:
-    """What recordings of a scenario begin with: inputs, and what the right-hand side works on."""
+    """Inputs and workspace with which a trace of a scenario begins."""
 
     def __init__(self, tables: ScenarioTables, sizes: dict[str, int], varying: tuple[int, ...] = ()):
-        """sizes: of the inputs; varying: places of constants of the robot that are inputs, too."""
+        """sizes: of the inputs; varying: indices of constants of the robot that are inputs, too."""
         self.ops, model, plant = Operations(), tables.model, tables.plant
         self.inputs = {name: self.ops.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = traced_module("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
@@ -220,7 +232,7 @@ class RhsTracing:
 
 
 class _ScenarioTracing(RhsTracing):
-    """desk: how many numbers it has."""
+    """Tracing of a right-hand side. constraint_ws: size of the constraint workspace."""
 
     def __init__(self, tables: ScenarioTables, constraint_ws: int = 0):
         nq, n, held = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1, tables.signals.held.size
@@ -232,7 +244,7 @@ class _ScenarioTracing(RhsTracing):
         self.before = self.constraint_ws.copy()
 
     def trace(self, **results) -> Trace:
-        """results: what arrays hold; those that are not in it are not written."""
+        """Return the trace. results: arrays by name; others are not written."""
         w = self.workspace
         sizes = {"q": w.q.size, "v": w.v.size, "a": w.v.size, "tau": w.v.size, "wrench": w.wrench.size, "dy": self.dy.size,
                  "verdict": 2, "readings": self.traced_tables.signals.held.size // SWITCH_SIZE}
@@ -255,13 +267,16 @@ def trace_rhs(tables: ScenarioTables) -> Trace:
 
 
 def _trace_rates(s: _ScenarioTracing):
-    """Of an open tree, into s.dy. Returns the code."""
+    """Trace the rates of an open tree into s.dy. Return the code."""
     with np.errstate(all="ignore"):
         return s.motion.right_hand_side(s.tree, *s.traced_tables[1:4], s.t, s.q0, s.y, s.dy, s.workspace)
 
 
 def trace_rhs_jacobian(tables: ScenarioTables) -> Trace:
-    """Derivatives of the rates of [x; v; z] along a direction of these: arrays `direction`, `by`. Raises NotALine."""
+    """Trace the derivatives of the rates of [x; v; z] along a direction.
+
+    The direction is the input array `direction`; the derivatives are written to the array `by`. Raises NotTraceableError.
+    """
     s = _ScenarioTracing(tables)
     _trace_rates(s)
     n = len(s.dy) - 1
@@ -273,7 +288,7 @@ def trace_rhs_jacobian(tables: ScenarioTables) -> Trace:
 
 
 def trace_constrained_rhs(tables: ScenarioTables) -> list[Trace]:
-    """`address`, `second_address` and `back` of a `GeneratedRhs`."""
+    """Return the traces for `address`, `second_address` and `projection_address` of a `GeneratedRhs`."""
     late = _ConstrainedTracing(tables)
     motion, back = late.trace_motion(), _ConstrainedTracing(tables).trace_projection()
     return [*split_trace(motion, {x.k for x in late.mechanism.constraint_ws.multipliers}, "desk"), back]
@@ -286,7 +301,7 @@ class _ConstrainedTracing(_ScenarioTracing):
         self.mechanism = MechanismTracing(tables.model, self.tree, has_wrenches, self.constraint_ws)
 
     def trace_motion(self) -> Trace:
-        """The whole of a right-hand side, from multipliers that are inputs."""
+        """Return the trace of a whole right-hand side with the multipliers as inputs."""
         s, w, constraint_ws = self.motion, self.workspace, self.mechanism.constraint_ws
         _, plant, schedule, signals, constraints = self.traced_tables
         with np.errstate(all="ignore"):
@@ -305,7 +320,7 @@ class _ConstrainedTracing(_ScenarioTracing):
         return self.motion_trace(s.store_rates(self.tree, plant, signals, self.y, constraint_ws.deficit[0], power, self.dy, w))
 
     def trace_projection(self) -> Trace:
-        """q, v and drives of a state that is to go back onto the constraints, on the desk."""
+        """Return the trace that writes q, v and the motion of driven loops to the workspace, for `GeneratedRhs.projection_address`."""
         w, nv, (_, _, schedule, signals, _) = self.workspace, self.workspace.v.size, self.traced_tables
         with np.errstate(all="ignore"):
             traced_module("kernels.manifold").retract(self.tree, self.q0, self.y[:nv], w.q)
@@ -324,18 +339,20 @@ class _ConstrainedTracing(_ScenarioTracing):
                 self.traced_tables.signals, constraints, self.t, self.workspace)
 
 
-# The derivative of the right-hand side of a simulation by its state, as a line: for implicit methods --------------------
+# The derivative of the right-hand side with respect to the state, as generated code for implicit methods -----------------
 
-# The rates are recorded as for a `GeneratedRhs`, then their tangent along a direction of the state. Each direction is a state of
-# a batch, so a register holds as many as it has numbers. What the directions share, the state and the arrays of `GeneratedCall`,
-# is read once.
+# The rates are traced as for a `GeneratedRhs`, then their tangent along a direction of the state. Each direction is a state of
+# a batch, so that directions are vectorized. The shared inputs, the state and the arrays of `GeneratedCall`, are read once.
 
-_SHARED_INPUTS = "t", "q0", "y", "curves", "held", "numbers"         # as a `GeneratedRhs` takes them
+_SHARED_INPUTS = "t", "q0", "y", "curves", "held", "numbers"         # arguments of a `GeneratedRhs`
 
 
 class RhsJacobian:
-    """Of one run. Called with a `kernels.simulation.rate_evaluation.GeneratedCall`, q0 and y: the (n - 1, n - 1) derivative of
-    the rates of [x; v; z] by these, at the time and with the signals of the last call of the line."""
+    """Jacobian of the right-hand side in one run.
+
+    Called with a `kernels.simulation.rate_evaluation.GeneratedCall`, q0 and y, it returns the (n - 1, n - 1) derivative of the
+    rates of [x; v; z] with respect to these, at the time and with the signals of the last call of the generated function.
+    """
 
     def __init__(self, batch: GeneratedBatchFunction, n: int):
         self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
@@ -345,14 +362,17 @@ class RhsJacobian:
         if self.run is None or self.shared[0] is not call or self.shared[1] is not q0:
             self.shared, inputs = (call, q0), call._asdict() | {"q0": q0, "y": self.y}
             arrays = [*(inputs[name] for name in _SHARED_INPUTS), self.directions, self.by]
-            self.run = self.batch.bind([x for x in arrays if x.size], self.workspace)        # finding addresses takes 8 us
+            self.run = self.batch.bind([x for x in arrays if x.size], self.workspace)        # addresses take 8 us
         self.y[:] = y
         self.run(0, len(self.by))
         return self.by.T
 
 
 def generated_rhs_jacobian(tables: ScenarioTables) -> GeneratedBatchFunction | None:
-    """For `RhsJacobian`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
+    """Return the function for `RhsJacobian`, or None if it cannot be generated.
+
+    Reasons are too many operations, a function without a known derivative, or an old LLVM.
+    """
     if not is_enabled() or not tables.model.nv:
         return None
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.rhs")

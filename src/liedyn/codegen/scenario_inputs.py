@@ -1,4 +1,4 @@
-"""The tables of a scenario as lines read them: what is code, what are numbers that a line takes, and what is scratch."""
+"""The tables of a scenario as inputs of generated code: constants of the code, numbers that it reads, and workspace."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -18,14 +18,16 @@ from liedyn.numba_tools import compile_cache
 _WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"),
                      "joint_laws": joint_laws.WORKSPACE_FIELDS, "task": task_space_law.WORKSPACE_FIELDS, "contacts": ("depth",),
                      "stops": ("applied",), "signals": ("measured", "held")}
-# of no line: times of breaks, curves, and what only estimates read
+# fields that generated code does not read: break times, curves, and fields of estimates only
 _UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"),
                   "contacts": ("share", "scales_with_weight")}
 
 
 class ConstraintTables(NamedTuple):
-    """What a line depends on under constraints: signals and turns as in `ConstrainedSystem`, whether Baumgarte's stabilization
-    acts."""
+    """Dependencies of generated code under constraints.
+
+    signal, turn: as in `ConstrainedSystem`; stabilized: whether Baumgarte's stabilization acts.
+    """
 
     signal: np.ndarray
     turn: np.ndarray
@@ -33,7 +35,7 @@ class ConstraintTables(NamedTuple):
 
 
 class ScenarioTables(NamedTuple):
-    """tied: for right-hand sides of robots with constraints."""
+    """Tables of a scenario. constraints: for right-hand sides of robots with constraints."""
 
     model: Model
     plant: SystemModel
@@ -43,14 +45,17 @@ class ScenarioTables(NamedTuple):
 
     @property
     def numbers(self) -> np.ndarray:
-        """What lines read that is no part of their code: constants and gains that are not zero, clocks, stops, materials of
-        contacts; gains of state feedback, and the state and forces that it is about."""
+        """Numbers that generated code reads and that are not part of it.
+
+        Constants and gains that are not zero, clocks, stops, materials of contacts; gains of state feedback with its reference
+        state and forces.
+        """
         tables = self._parts
         return np.concatenate([getattr(tables[table], field)[chosen] for table, field, chosen in self._number_masks])
 
     @property
     def curves(self) -> np.ndarray:
-        """Signals in use that are curves: lines read their Taylor coefficients."""
+        """Indices of the signals in use that are curves. Generated code reads their Taylor coefficients."""
         schedule, law, laws = self.schedule, self.plant.law, self.plant.joint_laws
         used = [schedule.signal, schedule.target, schedule.force_signal, schedule.watch, schedule.poses.signal]
         used += [self.constraints.signal] if self.constraints else []
@@ -63,7 +68,7 @@ class ScenarioTables(NamedTuple):
 
     @property
     def content(self) -> list[bytes]:
-        """What the code of a line depends on; the constants of the robot come second."""
+        """Return all that generated code depends on, as bytes. The constants of the robot are the second item."""
         tables, signals = self.with_numbers(np.ones(self.numbers.size)), self.signals
         first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
         tables = tables._replace_fields(_WORKSPACE_FIELDS,
@@ -73,11 +78,11 @@ class ScenarioTables(NamedTuple):
         return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:])]
 
     def name(self, *more: object) -> str:
-        """By which a line is kept."""
+        """Return the name under which generated code is stored."""
         return compile_cache.digest(*self.content, repr(more).encode())
 
     def with_numbers(self, numbers: np.ndarray) -> ScenarioTables:
-        """With others in the place of `numbers`, of any kind."""
+        """Return tables with these values, of any number type, in place of `numbers`."""
         tables, places = self._parts, list(self._number_masks)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
         for (table, field, chosen), part in zip(places, np.split(numbers, ends[:-1]), strict=True):
@@ -87,8 +92,13 @@ class ScenarioTables(NamedTuple):
         return self._from_parts(tables)
 
     def traced_tables(self, numbers, t, curves, held) -> ScenarioTables:
-        """Over what a line reads: numbers, the time, Taylor coefficients of curves then, sides of switches (the rest of `held` is
-        written). A curve has one piece, which begins at t."""
+        """Return tables over the inputs of generated code.
+
+        numbers  as in the property of this name
+        t        time
+        curves   Taylor coefficients of curves at t; a curve has one piece, which begins at t
+        held     the sides of switches are read, the rest is written
+        """
         tables = self.with_numbers(numbers)._replace_fields(_WORKSPACE_FIELDS, lambda x: zeros(x.size).reshape(x.shape))
         signals, used = tables.signals, self.curves
         n = len(used)
@@ -100,7 +110,7 @@ class ScenarioTables(NamedTuple):
 
     @property
     def _number_masks(self) -> Iterator[tuple[str, str, np.ndarray]]:
-        """Table, field and mask of `numbers`."""
+        """Yield table, field and mask of `numbers`."""
         literals, laws = self.signals.literals, self.plant.joint_laws
         constants = self.signals.first[self.signals.kind == CONSTANT]
         yield "signals", "literals", np.isin(np.arange(literals.size), constants) & (literals != 0.0)
@@ -129,7 +139,7 @@ class ScenarioTables(NamedTuple):
         return self._replace(plant=plant, schedule=parts["schedule"], signals=parts["signals"])
 
     def _replace_fields(self, fields: dict[str, tuple[str, ...]], change) -> ScenarioTables:
-        """With change(array) in the place of these fields."""
+        """Return tables with change(array) in place of these fields."""
         parts = self._parts
         for name, names in fields.items():
             if name in parts:
@@ -138,5 +148,5 @@ class ScenarioTables(NamedTuple):
 
 
 def _bytes(x) -> list[bytes]:
-    """Of all arrays in tables."""
+    """Return the bytes of all arrays in tables."""
     return [y for part in x for y in _bytes(part)] if isinstance(x, tuple) else [b"" if x is None else np.asarray(x).tobytes()]

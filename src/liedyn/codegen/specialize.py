@@ -1,4 +1,4 @@
-"""Lines of a model: recorded and compiled when first asked for, then kept with the model and on disk."""
+"""Generated code of a model: traced and compiled at its first use, then cached in the model and on disk."""
 from __future__ import annotations
 
 import ctypes
@@ -31,10 +31,10 @@ from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError
 from liedyn.numba_tools import compile_cache
 
-# Machine code of LLVM text, by the llvmlite that Numba brings -----------------------------------------------------------
+# Machine code from LLVM text, by the llvmlite that Numba depends on ------------------------------------------------------
 
 def _target_machine():
-    """A new one for each use: an engine owns its own."""
+    """Return a new target machine. Each engine owns one."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     name, features = processor()
@@ -43,7 +43,7 @@ def _target_machine():
 
 @cache
 def processor() -> tuple[str, str]:
-    """Name and features that code is made for: this machine's, or what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say."""
+    """Return the name and features of the target processor: NUMBA_CPU_NAME and NUMBA_CPU_FEATURES, else those of this machine."""
     name = os.environ.get("NUMBA_CPU_NAME")
     features = os.environ.get("NUMBA_CPU_FEATURES", "" if name else None)
     return name or llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten() if features is None else features
@@ -51,7 +51,7 @@ def processor() -> tuple[str, str]:
 
 @cache
 def is_supported() -> bool:
-    """Whether this LLVM reads text with pointers that name no type: that of Numba 0.60 does not, and loops do all the work."""
+    """Return whether this LLVM supports opaque pointers. That of Numba 0.60 does not; then generic kernels are used."""
     try:
         llvm.parse_assembly("define void @f(ptr %x) {\nret void\n}", llvm.create_context())
     except RuntimeError:
@@ -60,30 +60,35 @@ def is_supported() -> bool:
 
 
 def compile_object_code(text: str) -> bytes:
-    module = llvm.parse_assembly(text, llvm.create_context())         # which ends with it; the global one keeps every constant
+    module = llvm.parse_assembly(text, llvm.create_context())         # the global context is never freed
     module.verify()
     return _target_machine().emit_object(module)
 
 
 def load_engine(code: bytes):
-    """An engine that holds the functions of an object file."""
+    """Return an engine that contains the functions of an object file."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
 
 
-# lines ------------------------------------------------------------------------------------------------------------------
+# generated functions -----------------------------------------------------------------------------------------------------
 
-MAX_OPERATIONS = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
-# functions that a model keeps of them: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
+MAX_OPERATIONS = 120_000          # compiled in about 12 s: derivatives of a floating humanoid
+# number of generated functions that a model caches: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
 MAX_CACHED_SCENARIOS = 32
 
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and
-    machine code; no code where it decides on numbers or is too long."""
+    """Stored generated code.
+
+    workspace_size  numbers
+    output_only     for each array whether it only holds results
+    has_results     for each array whether it holds any result
+    code            machine code; empty if control flow depends on numbers or the trace is too long
+    """
 
     workspace_size: int
     output_only: tuple[bool, ...]
@@ -92,7 +97,10 @@ class ObjectCode:
 
 
 def data_address(x: np.ndarray) -> int:
-    """Of a writeable array's numbers, C-contiguous and at least one; x.ctypes.data takes three times as long."""
+    """Return the address of the numbers of a writable, C-contiguous array that is not empty.
+
+    x.ctypes.data takes three times as long.
+    """
     return ctypes.addressof(ctypes.c_char.from_buffer(x))
 
 
@@ -107,17 +115,20 @@ class GeneratedBatchFunction:
             self.address)
 
     def run(self, arrays, workspace: np.ndarray, first: int, last: int) -> bool:
-        """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""
+        """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous float64."""
         return self.bind(arrays, workspace)(first, last) == OK
 
     def bind(self, arrays, workspace: np.ndarray) -> Callable[[int, int], int]:
-        """`run` with these arrays, which have to live as long as it; returns a code."""
+        """Return `run` for these arrays, which must exist as long as it; it returns a code."""
         return partial(self._call, *map(data_address, arrays), data_address(workspace))
 
 
 class GeneratedFunction:
-    """The same for one state, or a batch of one. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.INVALID_ARGUMENTS`;
-    without the arrays that only hold results it returns new ones, one or a tuple, or None."""
+    """A function of one robot, compiled for one state or a batch of one state.
+
+    call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.INVALID_ARGUMENTS`. Without the arrays that only hold results, it
+    returns the results in new arrays, one or a tuple, or None.
+    """
 
     def __init__(self, built: ObjectCode, shapes: list[tuple[int, ...]]):
         self._engine = load_engine(built.code)
@@ -128,32 +139,39 @@ class GeneratedFunction:
 
 @dataclass(frozen=True)
 class GeneratedFunctionKey:
-    """shapes: of the arrays of one state; None: a function for batches; content: of the specialization."""
+    """Key of a generated function in the model's cache.
+
+    shapes   of the arrays of one state; None: a function for batches
+    content  of the specialization
+    """
 
     shapes: tuple[tuple[int, ...], ...] | None
     content: tuple
 
 
 def generated_batch_function(model, specialization: Specialization) -> GeneratedBatchFunction | None:
-    """None where loops do the work: see `plan`."""
+    """Return the generated function for batches, or None if generic kernels are to be used: see `plan`."""
     return _cached_function(model, GeneratedFunctionKey(None, specialization.content), GeneratedBatchFunction, specialization,
                             simd_width())
 
 
 def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
-    """shapes: of the arrays that hold numbers, for one state."""
+    """Return the generated function for one state, or None. shapes: of the arrays of one state that are not empty."""
     return _cached_function(model, GeneratedFunctionKey(tuple(shapes), specialization.content),
                             lambda built: GeneratedFunction(built, shapes),
                             specialization, 1, shapes)
 
 
 def simd_width() -> int:
-    """States to a register of this processor."""
+    """Return the number of states in a SIMD register of this processor."""
     return 8 if "+avx512f" in processor()[1] else 4
 
 
 def is_enabled() -> bool:
-    """Whether lines are made at all: LIEDYN_CODE=generic says no, and an old LLVM. Empty is as if it were not set."""
+    """Return whether generated code is used: not with LIEDYN_CODE=generic, nor with an old LLVM.
+
+    An empty LIEDYN_CODE counts as not set.
+    """
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "generic"):
         raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or generic (unset it for auto)")
@@ -183,7 +201,10 @@ def build(trace, simd_width: int, shapes=None, max_operations: int | None = None
 
 @cache
 def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str:
-    """Where lines of an entry are kept: by all sources that they are made of."""
+    """Return the cache folder for generated code of an entry point.
+
+    Its name depends on all sources from which the code is generated.
+    """
     modules = (entry_point.rpartition(".")[0], generator, "codegen.trace", "codegen.tracer")
     files = {path for name in modules for path in compile_cache.source_files(Path(compile_cache.source_path(name)))}
     content = [path.read_bytes() for path in sorted(files)]
@@ -191,8 +212,10 @@ def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str
 
 
 def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[Trace]]) -> tuple:
-    """Engines with functions @one for compiled code to call, kept under a name; none where one of them decides on numbers or is
-    too long."""
+    """Return engines with functions @one for compiled code to call, cached under a name.
+
+    Returns an empty tuple if control flow of one of them depends on numbers or a trace is too long.
+    """
     def make():
         try:
             found = make_trace()
@@ -205,15 +228,17 @@ def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[T
 
 @dataclass(frozen=True)
 class StoredFunctionKey:
-    """name: of the stored code, a digest of all that the code depends on."""
+    """Key of a stored function. name: a digest of all that the code depends on."""
 
     name: str
 
 
 def load_or_build_batch_function(model, place: str, name: str, make_trace: Callable[[], Trace | GeneratedProgram],
                max_operations: int | None = None) -> GeneratedBatchFunction | None:
-    """A function for batches, kept with the model (see `cached_scenario`) and under a name. None where it decides on numbers or
-    is too long."""
+    """Return a function for batches, cached in the model (see `cached_scenario`) and on disk under a name.
+
+    Returns None if control flow depends on numbers or the trace is too long.
+    """
     def make():
         try:
             trace = make_trace()
@@ -227,13 +252,16 @@ def load_or_build_batch_function(model, place: str, name: str, make_trace: Calla
 
 
 def cached_scenario(model, key, build: Callable[[], Any]):
-    """Return the value of `key`, which `build` returns. A model keeps those of its last `MAX_CACHED_SCENARIOS` scenarios."""
+    """Return the value of `key`, which `build` computes once.
+
+    A model caches the values of its last `MAX_CACHED_SCENARIOS` scenarios.
+    """
     return model.cached(key, build, limit=MAX_CACHED_SCENARIOS)
 
 
 def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: tuple,
                       varying: tuple[int, ...] = ()) -> Specialization:
-    """entry: the compiled function; arrays: as for a call."""
+    """Return the specialization of a call of a compiled entry point with these arguments."""
     function = entry_point.py_func
     return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, static_arguments,
                  tuple(BatchArray(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)

@@ -1,4 +1,4 @@
-"""What is between a public function and a kernel: arguments, results, batches, threads.
+"""Arguments, results, batches and threads of public functions that call kernels.
 
 Entry point: `calls`.
 """

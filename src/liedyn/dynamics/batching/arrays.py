@@ -1,4 +1,4 @@
-"""Arguments of public functions: as arrays of one batch, or refused by name."""
+"""Check the arguments of public functions, convert them to arrays of one batch, and allocate results."""
 from __future__ import annotations
 
 from math import prod
@@ -9,11 +9,11 @@ import numpy as np
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
 
-NONE = np.empty((0, 0))         # in place of what an entry does not read, or does not write
+NONE = np.empty((0, 0))         # placeholder for an argument that an entry point neither reads nor writes
 
 
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
-    """x as a C-contiguous float64 array whose last axes are `last`."""
+    """Return x as a C-contiguous float64 array whose last axes are `last`. Raise ShapeError otherwise."""
     if type(x) is not np.ndarray:
         _check_not_masked(x, name)
     try:
@@ -27,18 +27,18 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
         raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
-    return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
+    return array if array.flags.behaved else array.copy()     # entry points accept writable, aligned arrays only
 
 
 def _check_not_masked(x, name: str) -> None:
-    """What a masked array hides would come back as if it were given."""
+    """Raise an error for a masked array: its masked values would be used as if they were valid."""
     if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
         raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
                          f"{name}.filled(value))")
 
 
 def as_mask(prescribed, nv: int) -> np.ndarray:
-    """A mask over v, or a ShapeError."""
+    """Return `prescribed` as a boolean mask (nv,). Raise ShapeError if it is not one."""
     _check_not_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
@@ -47,11 +47,12 @@ def as_mask(prescribed, nv: int) -> np.ndarray:
 
 
 def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
-    """Leading axes, and the arrays (N, …) of a batch as entries take them, in the order given.
+    """Return the leading axes of a batch and its arrays (N, …), in the order of `inputs`.
 
-    given: what a public function got, by name: f_ext and constraint_motion as users may give them, q, q0, q1 (…, nq), multipliers
-    (…, nc), …_derivatives (…, rows, nv), those of f_ext as `wrenches` makes them, any other (…, nv). NONE, wrenches that are
-    None, and the motion of no driven loop become (N, 0)."""
+    inputs: arguments of a public function by name. f_ext and constraint_motion are as users pass them; q, q0, q1 are (…, nq);
+    multipliers is (…, nc); …_derivatives are (…, rows, nv), those of f_ext as returned by `wrenches`; all others are (…, nv).
+    NONE, f_ext = None and the motion of a model without driven loops become (N, 0).
+    """
     last, named = {"q": model.nq, "q0": model.nq, "q1": model.nq, "multipliers": model.nc}, []
     for name, x in inputs.items():
         if name == "f_ext":
@@ -69,19 +70,22 @@ def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np
 
 
 def broadcast_arrays(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """Common leading axes, and each array as (N, n), C-contiguous. `named`: name, array, how many last axes are its own."""
+    """Return the common leading axes, and each array as (N, n), C-contiguous.
+
+    named: name, array, number of last axes that belong to one state.
+    """
     lead = common_leading_axes(*named)
     count = prod(lead)
     out = []
     for _, array, state_axes in named:
         if array.shape[:array.ndim - state_axes] != lead:
-            array = np.broadcast_to(array, lead + array.shape[array.ndim - state_axes:]).copy()     # writeable, as entries ask
+            array = np.broadcast_to(array, lead + array.shape[array.ndim - state_axes:]).copy()      # writable
         out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - state_axes:])))
     return lead, out
 
 
 def common_leading_axes(*named: tuple[str, np.ndarray, int], axes: str = "leading axes") -> tuple[int, ...]:
-    """Leading axes to which all can be broadcast, or a ShapeError."""
+    """Return the leading axes to which all arrays can be broadcast, or raise ShapeError."""
     leads = [array.shape[:array.ndim - state_axes] for _, array, state_axes in named]
     if leads and all(lead == leads[0] for lead in leads):
         return leads[0]
@@ -93,7 +97,7 @@ def common_leading_axes(*named: tuple[str, np.ndarray, int], axes: str = "leadin
 
 
 def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> np.ndarray | None:
-    """External wrenches (…, *rows, n_links, 6), from an array or a dict by link name; None of None."""
+    """Return external wrenches (…, *rows, n_links, 6) from an array or a dict by link name, or None if f_ext is None."""
     n = len(model.link_names)
     if f_ext is None:
         return None
@@ -108,7 +112,7 @@ def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> n
 
 
 def constraint_motion_array(model, constraint_motion) -> np.ndarray:
-    """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
+    """Return (..., 24 driven): pose, twist and its rate of frame A of each driven loop, in the axes of the kernels."""
     driven = [one for one in model.constraints if one.driven]
     inputs = dict(constraint_motion or {})
     unknown = [name for name in inputs if name not in {one.name for one in driven}]
@@ -119,7 +123,7 @@ def constraint_motion_array(model, constraint_motion) -> np.ndarray:
 
 
 def _frame_motion(closure, motion) -> np.ndarray:
-    """The 24 numbers of one frame, whose axes are turned from those of the file to those of the kernels."""
+    """Return the 24 numbers of one frame. The axes of the robot file are rotated to those of the kernels."""
     motion = motion_tuple(np.eye(4) if motion is None else motion)
     T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
     T, V, dV = as_array(T, "constraint_motion", (4, 4)), as_array(V, "constraint_motion",
@@ -131,7 +135,7 @@ def _frame_motion(closure, motion) -> np.ndarray:
 
 
 def motion_tuple(motion) -> tuple:
-    """Pose, twist and its rate of a driven loop, of which the last may be missing."""
+    """Return the pose, the twist and the rate of the twist of a driven loop. The last ones may be omitted by the user."""
     return tuple(motion) if isinstance(motion, (tuple, list)) else (motion,)
 
 
@@ -142,7 +146,7 @@ def _concatenate(parts) -> np.ndarray:
 
 # frames -----------------------------------------------------------------------------------------------------------------
 
-# The frames in which twists, accelerations, Jacobians, momenta and wrenches are given; one name, one meaning, everywhere.
+# Frames in which twists, accelerations, Jacobians, momenta and wrenches are expressed, for all functions.
 #
 # | name                  | axes         | about            | twist [w; v]          | wrench [m; f]         |
 # |-----------------------|--------------|------------------|-----------------------|-----------------------|
@@ -158,7 +162,7 @@ _FRAME_SYNONYMS = {"body": LOCAL, "link": LOCAL, "mixed": LOCAL_WORLD_ALIGNED, "
 
 
 def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -> str:
-    """The frame, if it is one of those allowed. Raises ShapeError, with the name that is used here for what others call so."""
+    """Return `frame` if it is allowed, else raise ShapeError, which suggests the name for frames of other libraries."""
     if isinstance(frame, str) and frame in allowed:
         return frame
     meant = _FRAME_SYNONYMS.get(frame) if isinstance(frame, str) else None
@@ -167,7 +171,7 @@ def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -
 
 
 def twists_in_frame(frame: str, T, V) -> np.ndarray:
-    """Local twists V (..., 6) of links at T (..., 4, 4), in the frame."""
+    """Return the local twists V (..., 6) of links at poses T (..., 4, 4), expressed in the frame."""
     if frame == LOCAL:
         return V
     w, v = _to_world_axes(T, V)
@@ -175,7 +179,7 @@ def twists_in_frame(frame: str, T, V) -> np.ndarray:
 
 
 def wrenches_in_frame(frame: str, T, F) -> np.ndarray:
-    """Local wrenches F (..., 6) on links at T (..., 4, 4), in the frame."""
+    """Return the local wrenches F (..., 6) on links at poses T (..., 4, 4), expressed in the frame."""
     if frame == LOCAL:
         return F
     m, f = _to_world_axes(T, F)
@@ -187,26 +191,30 @@ def _to_world_axes(T, X):
     return (R @ X[..., :3, None])[..., 0], (R @ X[..., 3:, None])[..., 0]
 
 
-# Memory for the results of batches, taken again once nobody holds any of it ---------------------------------------------
+# Memory for the results of batches, reused when nothing refers to it any more --------------------------------------------
 
-# The system clears fresh memory where it is first touched, and large results are fresh at every call (with glibc those of more
-# than 32 MB): 40 MB of derivatives of a humanoid took 7 us a state, in memory used before 2.5.
+# The operating system clears new memory on first access, and large results get new memory at every call (with glibc more
+# than 32 MB): 40 MB of derivatives of a humanoid took 7 us per state, and 2.5 us in reused memory.
 
-_MIN_POOLED_SIZE = 1 << 19            # numbers: memory of smaller results is kept by the C library
-_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 12                    # kept at most: numbers, 256 MB; and of how many results
+_MIN_POOLED_SIZE = 1 << 19            # numbers: memory of smaller results is reused by the C library
+_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 12                    # most numbers (256 MB) and buffers in the pool
 _pool: list[Buffer] = []
 
 
 class BufferMemory(np.ndarray):
-    """Of a room. Looking for the owner of its memory, an array continues as long as it meets arrays of the same type."""
+    """Memory of a `Buffer`.
+
+    For the base of a view, NumPy skips intermediate arrays as long as the next base has the type of the view. A plain ndarray
+    would therefore replace a `ResultMemory` as the base of a result.
+    """
 
 
 class ResultMemory(BufferMemory):
-    """A view of memory, over which a result is made: it holds it, and so does all that is made of it."""
+    """View of a `BufferMemory` over which a result is made. The result and all its views keep a reference to it."""
 
 
 class Buffer:
-    """Uninitialized numbers, and the view that the last result was made over."""
+    """Uninitialized numbers, and a weak reference to the view over which the last result was made."""
 
     __slots__ = ("last_result", "memory", "size")
 
@@ -216,7 +224,7 @@ class Buffer:
 
 
 def acquire_buffer(shape: tuple[int, ...]) -> np.ndarray:
-    """An uninitialized array. While it or any view of it lives, nobody else gets its memory."""
+    """Return an uninitialized array. Its memory is not reused while the array or any view of it exists."""
     size = prod(shape)
     if size <= _MIN_POOLED_SIZE:
         return np.empty(shape)
@@ -231,25 +239,29 @@ def acquire_buffer(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _take_free_buffer(size: int) -> Buffer | None:
-    """A room whose last result nobody holds any more. Safe in threads: who removes it has it."""
+    """Remove a buffer whose last result no longer exists from the pool and return it, or None.
+
+    Safe in threads: the thread that removes a buffer owns it.
+    """
     for buffer in tuple(_pool):
         if buffer.size == size and buffer.last_result() is None:
             try:
                 _pool.remove(buffer)
-            except ValueError:                 # another thread has
+            except ValueError:                 # another thread removed it
                 continue
-            if buffer.last_result() is None:            # else another thread had it in between
+            if buffer.last_result() is None:            # else another thread used it in between
                 return buffer
     return None
 
 
-# Where results go: to arrays that the caller gives as `out`, or to new ones ---------------------------------------------
+# Results: in arrays that the caller passes as `out`, or in new ones ------------------------------------------------------
 
 def allocate_out(shape: tuple[int, ...], out, inputs) -> np.ndarray:
-    """An array to compute a result in: `out`, unless it is None, or entries cannot write to it as it lies, or it shares memory
-    with what is `inputs`; then a new one, which `copy_to_out` copies.
+    """Return an array for a result: `out`, or a new array, from which `copy_to_out` copies the result.
 
-    Raises ShapeError for an `out` that cannot take the result."""
+    The array is new if `out` is None, if its memory layout is not supported by entry points, or if it shares memory with
+    `inputs`. Raises ShapeError for an `out` that cannot hold the result.
+    """
     if out is not None:
         _check_out_array(out, shape, "out")
         if out.flags.carray and not any(np.may_share_memory(out, x) for x in inputs):
@@ -258,7 +270,7 @@ def allocate_out(shape: tuple[int, ...], out, inputs) -> np.ndarray:
 
 
 def allocate_outs(shapes: list[tuple[int, ...]], out, inputs) -> list[np.ndarray]:
-    """The same for several results; out: so many arrays, or one for one."""
+    """Return arrays for several results, as `allocate_out` does. out: as many arrays, or one array for one result."""
     if out is None:
         return [acquire_buffer(shape) for shape in shapes]
     if len(shapes) == 1:
@@ -268,14 +280,14 @@ def allocate_outs(shapes: list[tuple[int, ...]], out, inputs) -> list[np.ndarray
 
 
 def copy_to_out(result, out):
-    """`out`, an array or a tuple of arrays as the result is, which now holds it; the result itself where there is none."""
+    """Copy the result (an array or a tuple of arrays) to `out` and return `out`, or return the result if `out` is None."""
     if out is None or out is result:
         return result
     if isinstance(result, np.ndarray):
         _check_out_array(out, result.shape, "out")
         out[...] = result
         return out
-    count = sum(x.dtype == np.float64 for x in result)                  # a mask may come after them
+    count = sum(x.dtype == np.float64 for x in result)                  # a mask may follow them
     _check_out_count(out, count)
     for k, (x, y) in enumerate(zip(result, out, strict=False)):
         _check_out_array(y, x.shape, f"out[{k}]")
@@ -286,7 +298,7 @@ def copy_to_out(result, out):
 
 
 def check_out(shapes, out) -> None:
-    """ShapeError for an `out` that `copy_to_out` could not write results of these shapes to: before a long computation."""
+    """Raise ShapeError before a long computation if `copy_to_out` could not write results of these shapes to `out`."""
     if out is None:
         return
     _check_out_count(out, len(shapes))

@@ -1,4 +1,4 @@
-"""Between arrays of a batch and the kernels' entries: lines or loops, threads, and codes that become errors."""
+"""Calls of entry points over batches: generated code or generic kernels, threads, and errors from returned codes."""
 from __future__ import annotations
 
 import threading
@@ -18,8 +18,8 @@ from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model, cache_aligned
 from liedyn.numba_tools.decorators import compile_entry_point
 
-SCALAR = 0                      # which signature of an entry with two
-# numbers of scratch for one state, from which on eight are not computed in one batch: 32 MB a thread
+SCALAR = 0                      # index of the signature of an entry point with two signatures
+# workspace size of one state (numbers) from which on eight states are not computed together: 32 MB per thread
 _MAX_SIMD_WORKSPACE = 1 << 19
 
 check_gil()
@@ -27,11 +27,15 @@ check_gil()
 
 def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shapes: tuple[int, ...], static_arguments: tuple = (),
              prescribed: np.ndarray | None = None, options: tuple = (), after: tuple = (), out=None):
-    """What an entry makes of states: an array (*lead, *shape) for each shape, in a tuple where there are several.
+    """Call an entry point for a batch. Return an array (*lead, *shape) for each shape, in a tuple if there are several.
 
-    key: under which a call for one state leaves its line in the model's cache to those that differ in the numbers of states
-    alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `broadcast_states` takes them.
-    The entry's arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
+    key     under which a call for one state stores its generated function in the model's cache, shared by calls that differ in
+            the number of states only; None: it is not stored
+    memory  returns the workspace size (numbers) from `Model.sizes`
+    inputs  states, as for `broadcast_states`
+
+    The entry point receives, in this order: static_arguments (or the mask prescribed), states, options, results, after.
+    """
     if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:          # else its line has no states to take
         found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
                         *[x for x in inputs.values() if x is not None and x is not NONE])
@@ -54,13 +58,16 @@ def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shape
 
 def evaluate_hybrid(model, key, entry, memory: Callable[..., int], inputs: dict, shape: tuple[int, ...], prescribed: np.ndarray,
               static_arguments: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations and forces (*lead, *shape) of an entry that completes both in place: the third and fourth of its states, the
-    fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `evaluate`."""
+    """Return accelerations and forces (*lead, *shape) of an entry point that completes both in place.
+
+    They are the third and the fourth of its states; the fifth are wrenches. If no coordinate is prescribed, the third is NONE and
+    `out` is the array for it. The other arguments are those of `evaluate`.
+    """
     lead, arrays = broadcast_states(model, inputs)
     _, _, name, _, wrenches = inputs
     q, v, a, tau, F = arrays.values()
     count, tau = prod(lead), tau.reshape(*lead, *shape)
-    if inputs[name] is NONE:                               # all of tau is read, nothing of it written
+    if inputs[name] is NONE:                               # tau is an input only
         a = allocate_out((*lead, *shape), out, arrays.values())
     else:
         a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
@@ -76,14 +83,17 @@ def evaluate_hybrid(model, key, entry, memory: Callable[..., int], inputs: dict,
 
 
 def _single_state_arrays(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The arrays (1, n) of a batch of one, in the shapes that they have for a state: derivatives have a row for each order."""
+    """Return the arrays (1, n) of a batch of one state in their shapes for one state: derivatives have a row for each order."""
     return [x.reshape(-1, model.nv) if name.endswith("_derivatives") and name != "f_ext_derivatives" and x.size else x[0]
             for name, x in arrays.items()]
 
 
 def call_generated(model, key, out, *numbers):
-    """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as
-    they should be, of which the line checks all; out: None, or so many arrays as there are results."""
+    """Return the results of one state from the generated function that an earlier call stored for `key`, or None.
+
+    numbers: arrays, which the generated function checks; out: None, or as many arrays as there are results. A batch of one state
+    is also accepted.
+    """
     try:
         line = model.single_calls[key]
         if out is None:
@@ -94,10 +104,13 @@ def call_generated(model, key, out, *numbers):
 
 
 def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int | None, key=None) -> int:
-    """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
+    """Call an entry point over `count` states, by generated code or by generic kernels, on all cores. Return a code.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; count: None for one
-    state, whose arrays have no axis of the batch; key: under which its line is left in the model's cache."""
+    size              workspace size of one state (numbers)
+    static_arguments  arguments between the workspace and the arrays of states
+    count             None for one state, whose arrays have no axis of the batch
+    key               under which its generated function is stored in the model's cache
+    """
     rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
     other = getattr(_thread, "run", None)
     if other is not None:
@@ -110,7 +123,7 @@ def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: 
 
 
 def run_generic(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int) -> int:
-    """`run` without lines."""
+    """Call an entry point as `run` does, without generated code."""
     alone = (count == 1 or size > _MAX_SIMD_WORKSPACE) and len(entry.liedyn_signatures) == 2
     compile_entry_point(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), thread_workspace if alone else simd_thread_workspace
@@ -125,7 +138,7 @@ def run_generic(entry, model, size: int, static_arguments: tuple, arrays: tuple,
 
 
 def _run_generated(model, specialization: Specialization, numbers, count: int | None, key) -> bool:
-    """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
+    """Return whether generated code has computed the batch. Otherwise the generic kernels run, and report errors of the input."""
     if count is not None and not have_state_rows(numbers, count):
         return False
     if count is not None and count > 1:
@@ -140,12 +153,15 @@ def _run_generated(model, specialization: Specialization, numbers, count: int | 
 
 
 def have_state_rows(rows, count: int) -> bool:
-    """Whether arrays have a row for each state: a line would read and write beyond others."""
+    """Return whether all arrays have a row for each state. Generated code would read and write beyond others."""
     return all(x.ndim == 2 and len(x) >= count for x in rows)
 
 
 def run_generated_batch(line, model, rows, count: int) -> bool:
-    """A line over a batch, on all cores. Whether the results can be used. rows: the arrays that hold numbers."""
+    """Run a generated function over a batch, on all cores. Return whether the results are valid.
+
+    rows: the arrays that are not empty.
+    """
     edges = chunks(count, model.n_bodies)
 
     def part(first, last):
@@ -159,11 +175,13 @@ def nonempty_arrays(arrays) -> list[np.ndarray]:
 
 
 def intercepted_specialization(function, model, *arguments, **options) -> tuple[Specialization, Model]:
-    """Which entry a public function calls for these arguments, with what, and for which model (it may be that of the open tree);
-    it is not called."""
+    """Return the entry point and its arguments that a public function calls, and the model, without calling the entry point.
+
+    The model may be that of the open tree.
+    """
     try:
         with intercept_entry_points(_raise_entry_point_call):
-            function(model._copy(), *arguments, **options)            # which has no lines yet
+            function(model._copy(), *arguments, **options)            # without generated code
     except _EntryPointCall as answer:
         return answer.specialization, answer.model
     raise UsageError(f"{function.__name__} calls no entry of the kernels")
@@ -180,8 +198,10 @@ def _raise_entry_point_call(model, entry, size, static_arguments, arrays, count)
 
 @contextmanager
 def intercept_entry_points(run: Callable):
-    """Within it this thread's entries are not called, but run(model, entry, size, before, arrays, count) in their place; count is
-    None for one state."""
+    """Replace the calls of entry points in this thread by calls of `run`, within the block.
+
+    run(model, entry, size, static_arguments, arrays, count); count is None for one state.
+    """
     previous = getattr(_thread, "run", None)
     _thread.run = run
     try:
@@ -191,23 +211,25 @@ def intercept_entry_points(run: Callable):
 
 
 def thread_workspace(size: int) -> np.ndarray:
-    """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
-    (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
+    """Return the workspace of this thread, which is kept between calls and aligned to cache lines.
+
+    Without alignment, forward dynamics of a 6-DoF arm is 1.6 times slower.
+    """
     memory = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
         memory = cache_aligned(-(-size // 8) * 8, make=np.empty)
-        _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
+        _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave too few rows
         _thread.memory = memory
     return memory[:size]
 
 
 def simd_thread_workspace(size: int) -> np.ndarray:
-    """The same for eight states: at least `size` rows of eight."""
+    """Return the workspace of this thread for eight states: at least `size` rows of eight."""
     try:
         lanes = _thread.lanes
         if len(lanes) >= size:
-            return lanes                    # a part of it would take 1 us more, where a large result has left nothing else near
-    except AttributeError:                  # the first of this thread
+            return lanes                    # slicing it would take 1 us more when a large result has evicted the caches
+    except AttributeError:                  # the first call of this thread
         pass
     thread_workspace(8 * size)
     return _thread.lanes
@@ -222,8 +244,10 @@ _CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_block
 
 
 def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> None:
-    """Turn an entry's code into an error that names the coordinate. arrays: of its arguments by name; prescribed: where a is
-    read, and tau is not."""
+    """Raise the error for a code of an entry point. It names the coordinate.
+
+    arrays: arguments of the entry point by name; prescribed: mask of coordinates of which a is an input, and not tau.
+    """
     if code == batch_blocks.OK:
         return
     if code in (batch_blocks.BAD_Q, batch_blocks.BAD_QUATERNION):
@@ -250,9 +274,9 @@ def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arr
 
 
 def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...] = (), n_axes: int = 1, item: str = "state") -> None:
-    """ConfigurationError that names the first number of x that is not finite, if there is one.
+    """Raise ConfigurationError that names the first number of x that is not finite, if there is one.
 
-    The last `n_axes` of x belong to one item of the batch, of …_derivatives two; coordinates: names along the last axis.
+    The last `n_axes` axes of x belong to one item of the batch, two for …_derivatives. coordinates: names along the last axis.
     """
     if np.isfinite(x).all():
         return
@@ -266,7 +290,7 @@ def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...] = (), n_
 
 
 def check_configuration(model, q: np.ndarray, name: str = "q", item: str = "state") -> None:
-    """ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
+    """Raise ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
     check_finite(name, q, model.q_names, item=item)
     for joint in model.joints:
         if joint.kind != ONE_DOF:
@@ -274,7 +298,7 @@ def check_configuration(model, q: np.ndarray, name: str = "q", item: str = "stat
 
 
 def check_quaternion(joint: str, u: np.ndarray, item: str = "state") -> None:
-    """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
+    """Raise ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
     found = find_non_unit_quaternion(u)
     if found:
         k, norm = found
@@ -287,14 +311,14 @@ def check_quaternion(joint: str, u: np.ndarray, item: str = "state") -> None:
 def find_non_unit_quaternion(u: np.ndarray, tolerance: float = batch_blocks.QUATERNION_TOLERANCE / 2) -> tuple[int, float] | None:
     """Return the index and the norm of the first of the quaternions u (…, 4) whose norm is off 1 by the tolerance or more."""
     norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
-    bad = ~(np.abs(norms**2 - 1) < 2 * tolerance)                 # of squares, as kernels decide
+    bad = ~(np.abs(norms**2 - 1) < 2 * tolerance)                 # of squared norms, as in kernels
     k = int(np.argmax(bad)) if bad.any() else -1
     return None if k < 0 else (k, float(norms[k]))
 
 
-# Batches of which some states fail: what becomes of the others ----------------------------------------------------------
+# Batches in which some states fail ---------------------------------------------------------------------------------------
 
-# of an argument's axes, how many belong to a state: the others are the batch's
+# number of axes of an argument that belong to one state; the others are axes of the batch
 _STATE_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
          "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
          "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
@@ -303,11 +327,12 @@ _STATE_ERRORS = ConfigurationError, ComputationError
 
 
 def handle_failed_states(function, inputs: dict):
-    """What a public function gives for an `on_error` other than "raise": the results of all states that can be computed; of the
-    others NaN, False or 0, and on_error(state, error) is called, where it is a function.
+    """Return the results of all states that can be computed, for an `on_error` other than "raise".
 
-    given: all arguments of `function` by name, as its locals() are at its head. A batch that fails is computed again by halves
-    down to the states that fail: about as many states again as it has where few fail, so nothing is asked of the entries."""
+    Results of the other states are NaN, False or 0; on_error(state, error) is called for them if it is a function. inputs: all
+    arguments of `function` by name, that is its locals() at its first line. A batch that fails is bisected down to the states
+    that fail. If few fail, this computes about as many states again, and entry points need no support for it.
+    """
     model, on_error, out = inputs["model"], inputs["on_error"], inputs.get("out")
     inputs = {x: inputs[x] for x in inputs if x not in ("model", "on_error", "out")}
     result = _evaluate_valid_states(function, model, _error_callback(on_error), inputs)
@@ -318,13 +343,13 @@ def _evaluate_valid_states(function, model, tell, inputs):
     try:
         return function(model, **inputs)
     except _STATE_ERRORS as problem:
-        error = problem.with_traceback(None)           # which would hold the arrays of the call
+        error = problem.with_traceback(None)           # the traceback would keep the arrays of the call alive
     lead = _leading_axes(inputs)
     flat = _map_state_arrays(inputs, lambda x, state_axes: np.broadcast_to(
         x, (*lead, *_trailing_shape(x, state_axes))).reshape((prod(lead), *_trailing_shape(x, state_axes))))
 
     def call(first, last):
-        """A second axis of the batch tells fields of states from others."""
+        """Compute states first … last - 1 with a second batch axis, which distinguishes arrays of states from others."""
         return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
 
     found, failed = [], {}
@@ -344,7 +369,7 @@ def _error_callback(on_error):
 
 
 def _bisect_failures(call, first, last, error, found, failed) -> None:
-    """Results of parts of [first, last), of which `error` is known, and the errors of the states that have none."""
+    """Collect the results of parts of [first, last), which fails with `error`, and the errors of the states that fail."""
     if last - first == 1:
         failed[first] = error
         return
@@ -359,18 +384,18 @@ def _bisect_failures(call, first, last, error, found, failed) -> None:
 
 
 def _join_results(found, call, lead):
-    """One result of all states, of the type that the parts have."""
+    """Return one result for all states, of the type of the partial results."""
     first, last, pattern = found[0] if found else (0, 0, call(0, 0))
     fields = []
     for k, one in enumerate(_fields(pattern)):
-        if np.shape(one)[:2] == (last - first, 1):                   # else no field of states, as a mask
+        if np.shape(one)[:2] == (last - first, 1):                   # else not an array of states, as a mask
             one = _fill_array(np.asarray(one), [(*where, _fields(result)[k]) for *where, result in found], lead)
         fields.append(one)
     return _with_fields(pattern, fields)
 
 
 def _fill_array(pattern, parts, lead):
-    """An array of all states (*lead, …), of those parts that are there."""
+    """Return an array of all states (*lead, …), filled with the available parts."""
     out = np.zeros((prod(lead), *pattern.shape[2:]), np.result_type(pattern, *(x for *_, x in parts)))
     if out.dtype.kind == "f":
         out.fill(np.nan)
@@ -401,7 +426,7 @@ def _trailing_shape(x, state_axes) -> tuple[int, ...]:
 
 
 def _map_state_arrays(inputs: dict, change) -> dict:
-    """The arguments, with change(array, how many axes belong to a state) in place of each array of states."""
+    """Return the arguments, with change(array, number of axes that belong to a state) in place of each array of states."""
     def have_state_rows(name, x):
         if x is None or (name not in _STATE_AXES and name != "constraint_motion"):
             return x

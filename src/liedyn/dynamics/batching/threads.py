@@ -1,8 +1,9 @@
-"""A batch on all cores.
+"""Compute a batch on all cores.
 
-Made of what no interrupt can break: an exception of a signal's handler that comes while `threading.Condition` takes its lock
-leaves it locked for ever, and with it events, `Thread.start` and executors. Locks and threads of `_thread` and `SimpleQueue` have
-no such moment."""
+Only primitives that an interrupt cannot break are used. An exception of a signal handler during `Condition` of `threading` taking
+its lock leaves it locked forever, and with it events, `Thread.start` and executors. Locks and threads of `_thread` and
+`SimpleQueue` do not have this problem.
+"""
 from __future__ import annotations
 
 import os
@@ -27,13 +28,16 @@ _SELF_CGROUP = Path("/proc/self/cgroup")
 
 @cache
 def cores() -> int:
-    """Cores that this process may use: those of its affinity, at most the quota of its container. LIEDYN_THREADS lowers it."""
+    """Return the number of cores that this process may use: those of its affinity, at most the quota of its container.
+
+    LIEDYN_THREADS lowers it.
+    """
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, quota(), _parse_thread_count(os.environ.get("LIEDYN_THREADS", ""), available)))
 
 
 def _parse_thread_count(text: str, available: int) -> int:
-    """What LIEDYN_THREADS asks for; empty: as if it were not set."""
+    """Return the number of threads in LIEDYN_THREADS. Empty counts as not set."""
     if not text.strip():
         return available
     try:
@@ -47,10 +51,11 @@ def _parse_thread_count(text: str, available: int) -> int:
 
 
 def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) -> int:
-    """Cores that the control groups of a container allow in the mean, rounded up; very many where nothing limits them.
+    """Return the average number of cores that control groups of a container allow, rounded up; very many without a limit.
 
-    Every group above limits too. A container without its own view of the tree sees a path that is not there: its own
-    group is then the root that it sees."""
+    The limits of all parent groups apply, too. In a container without a separate view of the tree, the path of its group does not
+    exist. Its group is then the root of the tree that it sees.
+    """
     least = float(1 << 30)
     for line in _read(cgroup_file).splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
@@ -67,7 +72,10 @@ def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) ->
 
 
 def _group_quota(group: Path) -> float:
-    """Cores that one group allows: version 2 keeps "quota period" or "max period", version 1 a file for each, -1 for none."""
+    """Return the number of cores that one group allows.
+
+    Version 2 stores "quota period" or "max period", version 1 one file for each, with -1 for no limit.
+    """
     words = _read(group / "cpu.max").split() or [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
     try:
         limit, period = float(words[0]), float(words[1])
@@ -79,19 +87,19 @@ def _group_quota(group: Path) -> float:
 def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):                 # no such file on this system, or not for us
+    except (OSError, UnicodeDecodeError):                 # the file does not exist on this system or is not readable
         return ""
 
 
 # threads ----------------------------------------------------------------------------------------------------------------
 
-# Below this many body-states a second thread costs more than it brings (about 20 us).
+# Below this many states times bodies a second thread costs more than it saves (about 20 us).
 _MIN_WORK_PER_THREAD = 2000
-_thread_local = _local()                                        # of each thread: how many it may use
+_thread_local = _local()                                        # number of threads that calls of this thread may use
 
 
 def check_gil() -> None:
-    """UsageError where Python runs without its lock: single calls share scratch of their model, which the lock guards."""
+    """Raise UsageError if Python runs without the GIL, which guards the workspace that calls for one state share in a model."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise UsageError("liedyn needs Python's global interpreter lock, which is switched off here "
                          "(start this free-threaded Python with PYTHON_GIL=1, or use the standard build)")
@@ -99,7 +107,7 @@ def check_gil() -> None:
 
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
-    """Within it this thread's calls take so many threads; None: all cores."""
+    """Limit the number of threads of calls of this thread within a block. None: all cores."""
     before = getattr(_thread_local, "max_threads", None)
     _thread_local.max_threads = threads
     try:
@@ -109,17 +117,19 @@ def limit_threads(threads: int | None) -> Iterator[None]:
 
 
 def chunks(count: int, bodies: int) -> list[int]:
-    """Borders of the parts that threads take; each but the last a multiple of eight."""
+    """Return the borders of the chunks for threads. The size of each chunk but the last is a multiple of eight."""
     parts = max(1, min(cores(), getattr(_thread_local, "max_threads", None) or cores(), count * bodies // _MIN_WORK_PER_THREAD))
     step = max(1, -(-count // (8 * parts))) * 8
     return [*range(0, count, step), count]
 
 
 def run_on_threads(part, edges: list[int]) -> list:
-    """What part(first, last) returns for each pair of neighbours in `edges`, computed by this thread and those of the pool.
+    """Return the values of part(first, last) for each pair of neighbours in `edges`, computed by this thread and the pool.
 
-    Whatever happens, a part that has begun has ended when this leaves, and no other begins: no thread writes on for a call that
-    is over. Only a second interrupt, while it waits, does not wait: so `part` must hold all that it writes to."""
+    When the function returns or raises, no part is running and none will start, so no thread writes to results of a finished
+    call. The exception is a second interrupt during the wait for other threads: therefore `part` must own all memory that it
+    writes.
+    """
     batch = _ParallelCall(part, edges)
     try:
         batch.start_helpers(len(edges) - 2)
@@ -132,16 +142,16 @@ def run_on_threads(part, edges: list[int]) -> list:
 
 
 class _ParallelCall:
-    """Parts of one call, which threads take in turn."""
+    """Parts of one call; each thread takes the next part that has not started."""
 
     def __init__(self, part, edges):
         self.part, self.results = part, [None] * (len(edges) - 1)
         self.parts = enumerate(pairwise(edges))        # shared: each thread takes the next
-        self.helper_locks: list = []                          # for each helper a lock that it opens at its end
+        self.helper_locks: list = []                          # a lock for each helper, which releases it at its end
         self.errors: list[BaseException] = []
 
     def start_helpers(self, count: int) -> None:
-        """Ask threads of the pool, which may have none: this thread does without."""
+        """Add jobs for threads of the pool. If the pool is empty, this thread computes all parts."""
         helpers, jobs = _pool()
         for _ in range(min(count, helpers)):
             jobs.put(self.run_as_helper)
@@ -151,10 +161,10 @@ class _ParallelCall:
             self.results[k] = self.part(first, last)
 
     def run_as_helper(self) -> None:
-        """In a thread of the pool. Who comes late finds nothing to do."""
+        """Compute parts in a thread of the pool, as long as there are any."""
         ended = allocate_lock()
         ended.acquire()
-        self.helper_locks.append(ended)                       # before it takes a part: `finish` sees all who have one
+        self.helper_locks.append(ended)                       # first, so that `finish` waits for it
         try:
             self.run_parts()
         except BaseException as error:
@@ -164,19 +174,22 @@ class _ParallelCall:
             ended.release()
 
     def discard_parts(self) -> None:
-        """Leave what nobody has begun."""
+        """Remove the parts that have not started."""
         deque(self.parts, maxlen=0)
 
     def finish(self) -> None:
         self.discard_parts()
         for ended in self.helper_locks:
             ended.acquire()
-        self.part = None                               # who comes late holds no memory of results
+        self.part = None                               # a late helper keeps no memory of results alive
 
 
 @cache
 def _pool() -> tuple[int, SimpleQueue]:
-    """Threads that wait for jobs, and the queue of these. None can be started while Python ends or beyond the system's limit."""
+    """Return the number of threads that wait for jobs, and the queue of jobs.
+
+    No thread can be started while Python exits or beyond the limit of the system.
+    """
     jobs, helpers = SimpleQueue(), 0
     try:
         while helpers < cores() - 1:
@@ -193,7 +206,7 @@ def _run_jobs(jobs: SimpleQueue) -> None:
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads, and may be bound to other cores."""
+    """Reset the pool in a child process: it has none of its parent's threads and may have a different affinity."""
     _pool.cache_clear()
     cores.cache_clear()
 
