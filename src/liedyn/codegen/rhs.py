@@ -320,7 +320,7 @@ class _ConstrainedTracing(_ScenarioTracing):
         return self.motion_trace(s.store_rates(self.tree, plant, signals, self.y, constraint_ws.deficit[0], power, self.dy, w))
 
     def trace_projection(self) -> Trace:
-        """Return the trace that writes q, v and the motion of driven loops to the workspace, for `GeneratedRhs.projection_address`."""
+        """Return the trace of `GeneratedRhs.projection_address`: q, v and the motion of driven loops, in the workspace."""
         w, nv, (_, _, schedule, signals, _) = self.workspace, self.workspace.v.size, self.traced_tables
         with np.errstate(all="ignore"):
             traced_module("kernels.manifold").retract(self.tree, self.q0, self.y[:nv], w.q)

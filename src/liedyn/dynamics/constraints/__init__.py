@@ -1,4 +1,4 @@
 """Public functions of robots with loops and couplings.
 
-Entry points: `constraints`, `constrained_dynamics`, `assembly`. Open trees do not import it but to refuse constraints by name.
+Entry points: `constraints`, `constrained_dynamics`, `assembly`. Code of open trees imports this package only to raise errors.
 """

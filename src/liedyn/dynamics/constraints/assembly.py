@@ -1,4 +1,4 @@
-"""From a guess to a configuration that closes all loops, and along the closed configurations to the one nearest to the guess."""
+"""Find the configuration nearest to a guess that closes all loops, and the mobility of a closed configuration."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -26,34 +26,34 @@ from liedyn.immutable import Immutable
 from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
 from liedyn.model.model import Model
 
-# closing ----------------------------------------------------------------------------------------------------------------
+# closure search ---------------------------------------------------------------------------------------------------------
 
-# Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
-# along them to the nearest.
+# Closed configurations near a given one: Gauss-Newton steps on the manifold with Levenberg's damping, within the joint limits.
+# Then the configuration slides along the closed ones to the nearest.
 
 _MAX_ITERATIONS = 80    # Gauss-Newton steps from one start
-_MAX_STEP = 0.8         # of a step: rad, or that part of the length, or of the residual where that is longer than the length
-_DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
+_MAX_STEP = 0.8         # rad, or fraction of the length, or of the residual if it exceeds the length
+_DAMPING = 0.1          # initial damping, times the residual: quadratic convergence (J. Fan and Y. Yuan, 2005)
 # damping of scaled equations; the lightest is no more than rounding of their squares
 _MIN_DAMPING, _MAX_DAMPING = 1e-8, 1e8
-_MIN_DECREASE = 1e-6         # of the residual: a step that takes off less is not worth a further one
-_DIFFERENCE_STEP = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
+_MIN_DECREASE = 1e-6         # of the residual: stop when a step decreases it by less
+_DIFFERENCE_STEP = 1e-6      # for the derivative of the residual: its error, 1e-10, does not slow convergence
 # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
 _MIN_SINGULAR_VALUE = 1e-9
                         # since towards a singular configuration they vanish as the root of the residual does
-_MAX_RESTARTS = 24            # further starts, ever wider around the guess, while none closes
-# rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
+_MAX_RESTARTS = 24            # further starts, with growing distance from the guess, until one closes
+# rad, or fraction of the length: from a nearer guess, Newton steps do not leave its branch
 MAX_NEAR_DISTANCE = 0.25
-_N_BRANCH_STARTS = 8        # further starts that look for a nearer branch: a loop of four bars has two
+_N_BRANCH_STARTS = 8        # further starts for a nearer branch: a four-bar linkage has two
 _MAX_SLIDES = 60            # steps along the closed configurations
-# of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
+# of the distance: a branch that is nearer by less is the same one or a mirror image, and the first is kept
 _SAME_BRANCH = 1e-6
-_ROUNDING = 16 * np.finfo(float).eps  # of the largest position: a residual below it cannot be told from zero
-_MIN_SLIDE = 1e-9                     # rad, or that part of the length: a step that small ends it
-_MAX_TILT = 1e-3                      # rad: axes of a planar mechanism that are off by less are meant to be parallel
-# of the tilt: what is left in the plane is of its second order, and more where the search ends early
+_ROUNDING = 16 * np.finfo(float).eps  # of the largest position: a smaller residual is rounding
+_MIN_SLIDE = 1e-9                     # rad, or fraction of the length: sliding ends at a smaller step
+_MAX_TILT = 1e-3                      # rad: axes of a planar mechanism with a smaller tilt are meant to be parallel
+# of the tilt: the residual in the plane is of second order, and larger if the search ends early
 _MAX_IN_PLANE = 0.2
-_MAX_RESIDUAL = 10.0            # tilts: the most that they leave of all residuals, scaled
+_MAX_RESIDUAL = 10.0            # tilts: largest scaled residual that they explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class _Solution:
 
 
 class BranchSearch:
-    """Closed configurations of a model. Movement is measured in radians, and in units of the robot's length."""
+    """Closed configurations of a model. Movement is measured in radians, and in characteristic lengths of the robot."""
 
     def __init__(self, model, fixed=None, constraint_motion=None, *, tolerance: float = 1e-12, limits: bool = True):
         self.model, self.constraint_motion, self.tolerance = model, constraint_motion, tolerance
@@ -93,12 +93,12 @@ class BranchSearch:
         return _Solution(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
 
     def _rounding(self, q) -> np.ndarray:
-        """(m,) what rounding of the positions in q makes of a residual [m]; 0 of angles."""
+        """Return the residual (m,) that rounding of the positions in q causes [m]; 0 for angles."""
         far = np.abs(q[self.positions]).max(initial=0.0)
         return np.where(self.distances, _ROUNDING * far, 0.0)
 
     def within(self, q) -> np.ndarray:
-        """q with its coordinates brought back to their limits."""
+        """Return q with its coordinates clipped to their limits."""
         q = q.copy()
         q[self.place] = np.clip(q[self.place], self.lower, self.upper)
         return q
@@ -111,16 +111,16 @@ class BranchSearch:
         return tuple(self.model.v_names[k] for k in np.flatnonzero(low | high))
 
     def _limit_masks(self, q) -> tuple[np.ndarray, np.ndarray]:
-        """Masks (nv,) of the coordinates at their lower and at their upper limit, but for rounding of what closes the loops."""
+        """Return masks (nv,) of the coordinates at their lower and at their upper limit, up to the tolerance of the closure."""
         low, high = np.zeros((2, self.model.nv), dtype=bool)
         slack = _MIN_SLIDE * self.unit[self.screws]
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
     def find(self, guess, seed: int = 0) -> tuple[_Solution, int, int]:
-        """The closed configuration nearest to the guess, and how many steps and starts besides the guess the first one took.
+        """Return the closed configuration nearest to the guess, and the numbers of steps and further starts until the first one.
 
-        Raises ComputationError where none is found.
+        Raises ComputationError if none is found.
         """
         rng, starts = np.random.default_rng(seed), 0
         first = self.close(self.within(guess))
@@ -147,13 +147,18 @@ class BranchSearch:
     # steps --------------------------------------------------------------------------------------------------------
 
     def units(self, size: float) -> np.ndarray:
-        """(nv,) units of movement where the scaled residual is so large: one that is longer than the loop is closed by lengths,
-        which have no bound as angles do."""
+        """Return the units of movement (nv,) for a scaled residual of this size.
+
+        A residual that exceeds the length of the loop is closed by lengths, which are not bounded as angles are.
+        """
         return self.unit * np.where(self.lengths, max(1.0, size), 1.0)
 
     def residual_jacobian(self, q, unit) -> np.ndarray:
-        """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
-        without the rows by which rolling does not slip. unit: as of `units`."""
+        """Return the derivative (m, nv) of the residual by central differences, scaled with `unit` (from `units`).
+
+        A is this derivative only where the residual vanishes, and includes the equations of rolling without slip, which have no
+        residual.
+        """
         J, ways = np.zeros((len(self.weight), self.model.nv)), np.diag(unit)[self.free]
         rates = numerical_derivative(lambda steps: self.residual(integrate(self.model, q, np.multiply.outer(steps, ways))),
                                      _DIFFERENCE_STEP)
@@ -161,7 +166,7 @@ class BranchSearch:
         return J
 
     def close(self, q) -> _Solution:
-        """Damped steps from q while the residual falls, to rounding where it vanishes."""
+        """Take damped steps from q while the residual decreases, down to rounding if it vanishes."""
         now, weight, steps = self.at(q), _DAMPING, 0
         while steps < _MAX_ITERATIONS and now.size > 0:
             steps += 1
@@ -183,8 +188,10 @@ class BranchSearch:
         return self.within(integrate(self.model, q, unit * x))
 
     def step(self, q, J, r, damping: float, unit) -> np.ndarray:
-        """Scaled step that takes J x + r down, of those that stay within the limits: what would pass one stops there, and the
-        others make up for it."""
+        """Return the scaled step that minimizes J x + r within the limits.
+
+        Coordinates that would exceed a limit stop there, and the others compensate.
+        """
         low, high = self._limit_masks(q)
         down = -J.T @ r
         stopped = ~self.free | (low & (down < 0)) | (high & (down > 0))
@@ -201,7 +208,7 @@ class BranchSearch:
         return x * min(1.0, _MAX_STEP / longest) if longest else x
 
     def unwind(self, now: _Solution, guess) -> _Solution:
-        """Without the whole turns from the guess that joints have made and the constraints do not notice."""
+        """Return the solution without whole turns of joints from the guess on which no constraint depends."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
             turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
             if turns and self.model.v_units[k] == "rad":
@@ -213,7 +220,7 @@ class BranchSearch:
         return now
 
     def slide_to_nearest(self, now: _Solution, guess) -> _Solution:
-        """Along the closed configurations towards the guess, while that comes nearer."""
+        """Move along the closed configurations towards the guess while the distance decreases."""
         for _ in range(_MAX_SLIDES):
             d = self.approach_direction(now.q, guess)
             low, high = self._limit_masks(now.q)
@@ -228,7 +235,7 @@ class BranchSearch:
         return now
 
     def approach_direction(self, q, guess) -> np.ndarray:
-        """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
+        """Return the scaled direction (nv,) of steepest decrease of half the squared distance to the guess."""
         ways = np.diag(self.unit)
         gradient = numerical_derivative(
             lambda steps: difference(self.model, integrate(self.model, q, np.multiply.outer(steps, ways)), guess) / self.unit,
@@ -244,10 +251,10 @@ class BranchSearch:
                 return after
         return None
 
-    # why not ------------------------------------------------------------------------------------------------------
+    # errors -------------------------------------------------------------------------------------------------------
 
     def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
-        """Names the constraint that is open most, and what holds it."""
+        """Return the error that names the constraint with the largest residual and the reason."""
         model, r = self.model, self.residual(best.q)
         constraint = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
         units = np.array(constraint.units)
@@ -272,14 +279,14 @@ class BranchSearch:
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
 
     def _tilt(self, one, best: _Solution) -> float:
-        """Angle [rad] by which the axes of a planar loop are off; 0 where something else leaves it open."""
+        """Return the tilt [rad] of the axes of a planar loop; 0 if the loop is open for another reason."""
         if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
             return 0.0
         r = dict(zip(one.labels, self.residual(best.q)[one.rows], strict=True))
         w, p = (np.array([r.get(f"{kind}{axis}", 0.0) for axis in "xyz"]) for kind in "wv")
         turning = [k for k, axis in enumerate("xyz") if f"w{axis}" in r]
         J = constraint_jacobian(self.model, best.q, constraint_motion=self.constraint_motion)[one.rows][:len(turning), self.turns]
-        axes = np.zeros((3, J.shape[1]))                                # of the joints, in frame B
+        axes = np.zeros((3, J.shape[1]))                                # of joints, in frame B
         axes[turning] = J
         normal = np.linalg.svd(axes, full_matrices=False)[0][:, 0] if len(turning) == 3 else np.array([0.0, 0.0, 1.0])
         across = np.linalg.norm(w - (w @ normal) * normal)
@@ -290,18 +297,18 @@ class BranchSearch:
 
 
 def _damped_step(J, r, damping: float) -> np.ndarray:
-    """The x of least |J x + r|^2 + damping |x|^2; of least length where it is not unique."""
+    """Return the x that minimizes |J x + r|^2 + damping |x|^2; of minimum norm if it is not unique."""
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     kept = s > _MIN_SINGULAR_VALUE * max(1.0, s.max(initial=0.0))
     return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
 
 
-# How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations --------
+# Mobility of a closed configuration: degrees of freedom, redundant equations, singular configurations -----------------
 
-_MAX_CLOSURE_ERROR = 1e-6          # largest residual of a configuration whose mobility has a meaning
+_MAX_CLOSURE_ERROR = 1e-6          # largest residual of a configuration for which the mobility is defined
 _N_NEIGHBOURS = 4
-_NEIGHBOUR_DISTANCE = 0.1            # rad, or that part of the length: where neighbours are looked for
-_MIN_MOVEMENT = 1e-3           # of that: a neighbour that came back nearer is the same configuration
+_NEIGHBOUR_DISTANCE = 0.1            # rad, or fraction of the length: distance of neighbours
+_MIN_MOVEMENT = 1e-3           # of that distance: a nearer neighbour is the same configuration
 
 
 @dataclass(frozen=True)
@@ -310,11 +317,11 @@ class Mobility:
 
     degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
     rank          rank of A, by the rule of `dynamics.constraints.rank`
-    redundant     names of rows that depend on the rows before them
+    redundant     names of constraint equations that depend on the equations before them
     generic_rank  largest rank here and at neighbouring closed configurations
-    rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
+    rigid         whether no neighbouring configuration is closed: movable to first order at most, for any value of degrees
     gap           smallest singular value that counts and largest that does not, of A scaled by the lever arms of its loops:
-                  about one where constraints are independent, rounding where one follows from others
+                  about one if constraints are independent, rounding if one follows from others
 
     Examples
     --------
@@ -333,12 +340,12 @@ class Mobility:
 
     @property
     def singular(self) -> bool:
-        """Whether more can move here than nearby, to the first order: branches of motion meet, or a dead point."""
+        """Whether the mechanism has more degrees of freedom here than nearby, to first order: a branch point or a dead point."""
         return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
 
 
 def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
-    """Degrees of freedom and redundant constraints of a closed configuration.
+    """Return the degrees of freedom and the redundant constraints of a closed configuration.
 
     Parameters
     ----------
@@ -388,15 +395,15 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
 
 
 def warn_singular_state(model: Model, q, ranks, prescribed=None) -> None:
-    """Warns as `singular_state_warnings` says."""
+    """Issue the warnings of `singular_state_warnings`."""
     warn(singular_state_warnings(model, q, ranks, prescribed))
 
 
 def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[LiedynWarning]:
-    """A message if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a
-    mechanism with more degrees of freedom.
+    """Return a warning if more constraints depend on each other at a state than elsewhere.
 
-    q (N, nq); ranks (N,): numbers of independent rows in the coordinates that are not prescribed. Not for driven loops.
+    Results at such a state are those of a mechanism with more degrees of freedom. Driven loops are not supported.
+    q (N, nq); ranks (N,): numbers of independent constraint equations in the coordinates that are not prescribed.
     """
     k, free = int(np.argmin(ranks)), slice(None) if prescribed is None else ~prescribed
     if model.driven or ranks[k] >= min(model.nc, np.arange(model.nv)[free].size):
@@ -413,7 +420,7 @@ def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str =
 
 @dataclass(frozen=True)
 class GenericRankKey:
-    """prescribed: bytes of the mask; None: no coordinate is prescribed."""
+    """Key of a generic rank. prescribed: bytes of the mask; None: no coordinate is prescribed."""
 
     prescribed: bytes | None
 
@@ -426,7 +433,7 @@ class _LargestRank:
 def generic_rank(model, q, ranks, prescribed=None) -> int:
     """Return the largest rank found so far of the constraints in the coordinates that are not prescribed.
 
-    q (nq,): where neighbours are searched for in the first call; ranks (N,): those of the states of this call.
+    q (nq,): about which the first call searches for neighbours; ranks (N,): those of the states of this call.
     """
     free = slice(None) if prescribed is None else ~prescribed
     found = model.cached(GenericRankKey(None if prescribed is None else prescribed.tobytes()), lambda: _LargestRank(
@@ -446,10 +453,10 @@ def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
 
 
 def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
-    """Rows that follow from those before them, as many as are beyond the rank."""
+    """Return the equations that follow from those before them, A.shape[0] - rank of them."""
     basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
     for r, row in enumerate(A):
-        for _ in range(2):                                # again, for what rounding left
+        for _ in range(2):                                # again, against rounding
             row = row - basis.T @ (basis @ row)
         left[r] = np.linalg.norm(row)
         if left[r] > RANK:
@@ -458,7 +465,7 @@ def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
 
 
 def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
-    """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
+    """Return the largest rank of these columns at q and at closed configurations near q, and whether q is the only one."""
     search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
     rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
@@ -475,12 +482,12 @@ def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=sli
 
 @dataclass(frozen=True, eq=False)
 class Assembly(Immutable):
-    """A configuration that closes all loops.
+    """A configuration that closes all loops, as returned by `assemble`.
 
     q            (nq,)
     residual     largest remaining residual [rad | m]
     open_before  largest residual of the initial guess
-    mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
+    mobility     degrees of freedom, redundant equations, whether it is singular (`Mobility`)
     moved        distance from the guess: root of the sum of squares, radians and metres in characteristic lengths of the loops
     iterations   Gauss-Newton steps until the loops were closed, of all starts
     restarts     number of random starts that were needed in addition to the guess
@@ -518,10 +525,10 @@ class Assembly(Immutable):
         return self.mobility.redundant
 
 
-@np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
+@np.errstate(over="ignore", invalid="ignore")                # a guess far out of reach gives a large residual
 def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
              constraint_motion: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
-    """The configuration nearest to the guess that closes all loops and satisfies all couplings and joint limits.
+    """Return the configuration nearest to the guess that closes all loops and satisfies all couplings and joint limits.
 
     Parameters
     ----------
@@ -548,8 +555,8 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
 
     Notes
     -----
-    The nearest configuration on the branch that the guess leads to. Where that is farther than 0.25 (radians, and metres in
-    characteristic lengths of the loops), eight further starts look for a nearer branch. Joints make no whole turns.
+    The result is the nearest configuration on the branch to which the guess leads. If its distance exceeds 0.25 (radians, and
+    metres in characteristic lengths of the loops), eight further starts search for a nearer branch. Joints make no whole turns.
 
     Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
 
@@ -571,7 +578,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
 
 
 def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:
-    """(nv,) mask of the joints, or coordinates, of those names."""
+    """Return the mask (nv,) of the joints or coordinates with these names."""
     mask = np.zeros(model.nv, dtype=bool)
     for name in [names] if isinstance(names, str) else names:
         if name in model.joint_names:
@@ -579,7 +586,7 @@ def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:
         elif name in model.v_names and model.v_names.index(name) not in _quaternion_coordinates(model):
             mask[model.v_names.index(name)] = True
         else:
-            model.joint(name)                             # NameLookupError with the names that there are
+            model.joint(name)                              # NameLookupError with the valid names
             raise NameLookupError(f"no joint {name!r} to keep")
     return mask
 

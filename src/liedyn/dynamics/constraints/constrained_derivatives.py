@@ -1,4 +1,4 @@
-"""Constrained forward and hybrid dynamics differentiated by q, v and the inputs."""
+"""Derivatives of constrained forward and hybrid dynamics with respect to q, v and the inputs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,13 +22,14 @@ from liedyn.model.model import Model
 
 
 class ConstrainedForwardDerivatives(NamedTuple):
-    """Of a and lambda of constrained forward dynamics; [i, k] by coordinate k.
+    """Derivatives of a and lambda of constrained forward dynamics; [i, k] with respect to coordinate k.
 
-    da_dq         (..., nv, nv) tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
-    da_dv         by v
-    da_dtau       by tau: of rank nv - rank A
-    dlambda_dq    (..., m, nv) [N m or N, by rad or m]
-    dlambda_dv, dlambda_dtau
+    da_dq         (..., nv, nv) tangent derivative with respect to q [rad/s^2 or m/s^2, per rad or m]
+    da_dv         (..., nv, nv) with respect to v
+    da_dtau       (..., nv, nv) with respect to tau; its rank is nv - rank A
+    dlambda_dq    (..., m, nv) [N m or N, per rad or m]
+    dlambda_dv    (..., m, nv)
+    dlambda_dtau  (..., m, nv)
     """
 
     da_dq: Array
@@ -39,14 +40,15 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dtau: Array
 
     def wrt_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
-        """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
+        """Return da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
 
 
 class ConstrainedHybridDerivatives(NamedTuple):
-    """Of what constrained hybrid dynamics gives, y[k] = tau[k] where prescribed[k], else a[k], and of lambda, by q, v and what
-    it is given, u[k] = a[k] where prescribed[k], else tau[k]; [i, k] by coordinate k.
+    """Derivatives of the outputs y and of lambda of constrained hybrid dynamics with respect to q, v and the inputs u.
+
+    y[k] = tau[k] and u[k] = a[k] where prescribed[k], else y[k] = a[k] and u[k] = tau[k]; [i, k] with respect to coordinate k.
 
     dy_dq, dy_dv, dy_du                   (..., nv, nv)
     dlambda_dq, dlambda_dv, dlambda_du    (..., m, nv)
@@ -62,18 +64,20 @@ class ConstrainedHybridDerivatives(NamedTuple):
     prescribed: Mask
 
     def split(self) -> SplitDerivatives:
-        """`SplitDerivatives`: a and tau by q, v and u, with the rows of the inputs filled in."""
+        """Return the derivatives of a and tau with respect to q, v and u, including the rows of the inputs."""
         return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
 
 
 class BalanceDerivatives(NamedTuple):
-    """Rates of the equations of motion ``R1 = M a + b - tau_passive - J^T f_ext - A^T lambda``, ``R2 = A a + gamma`` and of
-    ``A x - the drive's velocity``, while a, lambda and x stay; [i, k] by coordinate k.
+    """Derivatives of the equations of constrained motion at constant a, lambda and x; [i, k] with respect to coordinate k.
+
+    The equations are ``R1 = M a + b - tau_passive - J^T f_ext - A^T lambda``, ``R2 = A a + gamma``, and ``A x`` minus the
+    velocity of driven loops.
 
     dR1_dq, dR1_dv   (..., nv, nv)
-    M                by a: the mass matrix, armature included
+    M                derivative of R1 with respect to a: the mass matrix, including armature
     dR2_dq, dR2_dv   (..., m, nv)
-    A                by a
+    A                derivative of R2 with respect to a
     dAx_dq           (..., m, nv)
     """
 
@@ -89,20 +93,20 @@ class BalanceDerivatives(NamedTuple):
 def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
                                     passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
                                     on_error: OnError = "raise") -> ConstrainedForwardDerivatives:
-    """Derivatives of `constrained_forward_dynamics` by q, v and tau.
+    """Return the derivatives of `constrained_forward_dynamics` with respect to q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive, constraint_motion
-        As in `constrained_forward_dynamics`. f_ext stays constant in its link's frame, drives keep their motion.
+        As in `constrained_forward_dynamics`. f_ext is constant in the frame of its link; so is the motion of driven loops.
     on_error
         As in `inverse_dynamics`.
 
     Returns
     -------
     ConstrainedForwardDerivatives
-        By q: d/de at 0 of a(q (+) e d), with (+) as in `integrate`; v and tau keep their components. q and v need not obey the
-        constraints: the formulas are differentiated as they stand.
+        With respect to q: d/de at 0 of a(q (+) e d), with (+) as in `integrate`, at constant components of v and tau. q and v
+        need not satisfy the constraints: the formulas are differentiated in any case.
 
     Raises
     ------
@@ -110,10 +114,11 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
 
     Notes
     -----
-    ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
+    ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the derivatives of both equations at constant a, lambda:
+    `BalanceDerivatives`.
 
-    Where rows of A depend on each other, derivatives hold only for directions along which the mechanism can move: dq in the null
-    space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
+    If rows of A depend on each other, derivatives are valid only for directions in which the mechanism can move: dq in the null
+    space of A, dv with ``A dv + d(A v) = 0``. For these, da is unique, and dlambda is that of the multipliers of minimum norm.
 
     Examples
     --------
@@ -133,11 +138,12 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
                                    *, f_ext: Wrenches | None = None, passive: bool = True,
                                    constraint_motion: Mapping[str, Any] | None = None,
                                    on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
-    """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
+    """Return the derivatives of `constrained_hybrid_dynamics` with respect to q, v and the inputs.
 
-    Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
-    columns of A that are not prescribed, in place of A: where the rows of A_v depend on each other, derivatives mean
-    directions that do not make the prescribed accelerations contradict the constraints.
+    The inputs are accelerations of prescribed coordinates and forces of all others. The parameters are those of
+    `constrained_hybrid_dynamics`. Conventions are those of `constrained_forward_derivatives`, with A_v, the columns of A that are
+    not prescribed, in place of A. If rows of A_v depend on each other, derivatives are valid only for directions in which the
+    prescribed accelerations do not contradict the constraints.
 
     For on_error see `inverse_dynamics`.
 
@@ -164,7 +170,7 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
                         x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
                         constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
-    """Rates of the equations of constrained motion by q and v, while a, the multipliers and x stay.
+    """Return the derivatives of the equations of constrained motion with respect to q and v at constant a, multipliers and x.
 
     Parameters
     ----------
@@ -174,7 +180,7 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     multipliers : (..., m) array
         lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
     x : (..., nv) array, optional
-        Whose product with A is differentiated, too; default: zero.
+        Vector of which the product A x is differentiated, too; default: zero.
     f_ext, passive
         As in `inverse_dynamics`.
     constraint_motion
@@ -230,20 +236,23 @@ def _solve_derivatives(model, q, v, motion, prescribed, options):
 
 
 def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independent, turned=None) -> tuple[np.ndarray, np.ndarray]:
-    """What comes out and multipliers (N, nv or m, 3 nv) by q, v and the inputs. With prescribed coordinates p and others v
+    """Return the derivatives (N, nv or m, 3 nv) of outputs and multipliers with respect to q, v and the inputs.
+
+    With prescribed coordinates p and others v
 
         M_vv da_v - A_v^T dlambda = -dR1_v,    A_v da_v = -dR2,    dtau_p = dR1_p + M_pv da_v - A_p^T dlambda
 
-    without the rows that are not to `independent` (N, m). Where there are any, dlambda is made least. turned: a basis N of the
-    null space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the least lambda is A_v mu; N^T dlambda =
-    N^T dA_v mu."""
+    without the equations that are not in `independent` (N, m). If there are any, dlambda is of minimum norm. turned: a basis N of
+    the null space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the minimum-norm lambda is A_v mu; N^T
+    dlambda = N^T dA_v mu.
+    """
     D, rows = (np.concatenate(x, axis=-1) for x in ((rates.dR1_dq, rates.dR1_dv, rates.M), (rates.dR2_dq, rates.dR2_dv, rates.A)))
     (_, m, nv), free, each = rates.A.shape, ~prescribed, np.arange(rates.A.shape[2])
     A = np.where(free & independent[..., None], rates.A, 0.0)
     J = np.zeros((len(A), nv + m, nv + m))
     J[:, :nv, :nv], J[:, :nv, nv:], J[:, nv:, :nv] = np.where(free & free[:, None], rates.M, np.eye(nv)), -A.swapaxes(1, 2), A
     J[:, nv + np.arange(m), nv + np.arange(m)] = ~independent
-    given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])             # columns by which the equations change
+    given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])              # variables that change the equations
     rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(independent[..., None] & given, -rows, 0.0)], axis=1)
     rhs[:, each, 2 * nv + each] = 1.0
     try:
@@ -262,8 +271,10 @@ def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independen
 
 
 def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of A (N, m, n) of rank (N,): its pseudo-inverse, and (N, m, m) bases of the null space of A^T and of the range of A, where
-    columns of the other, which are the first ones and the last ones, are zero."""
+    """Return the pseudo-inverse of A (N, m, n) of rank (N,), and bases (N, m, m) of the null space of A^T and of the range of A.
+
+    In each basis, the columns of the other are zero; those of the null space are the last ones.
+    """
     U, s, Vt = np.linalg.svd(A)
     k = s.shape[-1]
     kept = np.arange(k) < rank[:, None]

@@ -36,16 +36,16 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 from liedyn.numba_tools.decorators import compile_entry_point
 
-# Constraints A(q) v = 0 that a user gives as a function, in addition to those of the model --------------------------------------
+# Constraints P(q) v = 0 from a function of the user, in addition to those of the model -----------------------------------------
 
-# The constrained motion depends linearly on the joint forces: forces P^T mu along the rows P of the user's A move it by R mu,
-# and P R mu = -(P a + gamma) holds them. R comes from one more solution a row; a second round takes off what rounding left.
+# The constrained acceleration depends linearly on the joint forces: forces P^T mu change it by R mu, and P R mu = -(P a + gamma)
+# satisfies the constraints. R takes one more solution per row of P; a second iteration removes rounding errors.
 
-_STEP = 2e-3          # rad or characteristic lengths, of the differences that give dA/dt v: their error is about its sixth power
+_STEP = 2e-3          # rad or characteristic lengths: step of the differences for dP/dt v, whose error is about its sixth power
 
 
 def pfaffian_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
+    """Return P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
     P = _pfaffian_matrix(pfaffian, model, q)
     speed = np.maximum(np.abs(v / model_scales(model).unit_scales(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
     along = v / speed
@@ -66,17 +66,18 @@ def _pfaffian_matrix(pfaffian, model, q) -> np.ndarray:
 
 
 def enforce_pfaffian(model, P, gamma, motion, tau, M):
-    """Joint forces (N, nv) that with `tau` make motion(tau) (N, nv) obey P a + gamma = 0, the multipliers mu (N, k), and which
-    rows do not follow from those before them (N, k).
+    """Return joint forces (N, nv) with P a + gamma = 0, multipliers mu (N, k), and a mask (N, k) of independent rows of P.
 
-    Where rows depend on each other or on the model's constraints: the least mu. M (N, nv, nv) of the open tree: by P M^-1 P^T
-    what the constraints leave of a row is judged."""
+    The forces are `tau` plus those of mu; motion(tau) returns the accelerations (N, nv). A row is dependent if it follows from
+    rows before it. If rows depend on each other or on the constraints of the model, mu is of minimum norm. M (N, nv, nv) of the
+    open tree gives P M^-1 P^T, the reference size for the part of a row that the constraints leave.
+    """
     if not P.shape[1]:
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
     units, free = model_scales(model), motion(tau)
     reach, force = units.unit_scales(model.v_units), units.force_scales(model.v_units)
     along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
-    size = most / np.where(along > 0.0, along, 1.0)                       # of a multiplier: its forces are as large as the others
+    size = most / np.where(along > 0.0, along, 1.0)                       # unit of a multiplier
     R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
     G = P @ R                                                             # P M^-1 P^T within the model's constraints
     open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
@@ -103,21 +104,21 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
 
 # constrained ------------------------------------------------------------------------------------------------------------
 
-# looked up once: every 0.1 us of a call counts
+# attribute lookups at import save 0.1 us per call
 _empty, _new_object, _count_nonzero = np.empty, object.__new__, np.count_nonzero
 
 _MOTION_STAGES = EQUATIONS, SOLUTION
 _NONE = np.empty(0)
-_MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
-_ACCELERATION_TOLERANCE = 1e-5     # of the largest acceleration: what such states may miss
+_MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: a state with six digits is closed
+_ACCELERATION_TOLERANCE = 1e-5     # of the largest acceleration: tolerance for such states
 
 
 class ConstrainedMotion:
     """Result of constrained dynamics.
 
-    a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
-    multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
-    independent   (..., m) bool: False for a row that depends on the rows before it
+    a, tau        (..., nv) all accelerations and joint forces; inputs are returned unchanged
+    multipliers   (..., m) lambda with M a + b = tau + A^T lambda [N m | N]; of minimum norm if equations are dependent
+    independent   (..., m) bool: False for a constraint equation that depends on the equations before it
 
     Examples
     --------
@@ -149,8 +150,10 @@ class ConstrainedMotion:
 
 
 class _SingleStateMotion(ConstrainedMotion):
-    """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
-    they take as long as the computation. No __init__: it would cost 0.1 us."""
+    """Result for one state. `out` holds all numbers that the kernel wrote.
+
+    Further views are created at access, since all of them take as long as the computation. An `__init__` would cost 0.1 us.
+    """
 
     __slots__ = ("out",)
 
@@ -161,14 +164,14 @@ class _SingleStateMotion(ConstrainedMotion):
 def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
                                  passive: bool = True, constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
                                  pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
-    """Accelerations of a constrained system under joint forces.
+    """Return the accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
 
     Parameters
     ----------
     model : Model
-        With constraints; `forward_dynamics` and similar functions refuse it.
+        With constraints, which `forward_dynamics` and similar functions do not support.
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays
@@ -180,8 +183,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     baumgarte : float
         Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
     pfaffian : function, optional
-        Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
-        the motion comes from differences (about 1e-10). The model itself may then have no constraints.
+        Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and returns P (N, k, nv) or (k, nv). Its time
+        derivative is computed by differences (error about 1e-10). The model itself may then have no constraints.
     on_error
         As in `inverse_dynamics`.
 
@@ -195,8 +198,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Notes
     -----
-    Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
-    norm.
+    Source: K2 (54), (55). Accelerations are unique even if constraint equations depend on each other; multipliers are then those
+    of minimum norm.
 
     Examples
     --------
@@ -208,7 +211,7 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     if on_error != "raise":
         return handle_failed_states(constrained_forward_dynamics, locals())
     if f_ext is None and constraint_motion is None and pfaffian is None:
-        try:                                  # arrays as they should be: the entry checks shapes and values itself
+        try:                                  # expected arrays: the entry point checks shapes and values
             key = "constrained_forward_dynamics", get_ident(), passive, baumgarte > 0.0
             workspace, address, nv, rows, generic = model.single_calls[key]
             a, out = _empty(nv), _empty(3 * rows.start)
@@ -236,15 +239,15 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
                                 constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
                                 pfaffian: Pfaffian | None = None,
                                 on_error: OnError = "raise") -> ConstrainedMotion:
-    """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
+    """Return all accelerations and joint forces of a constrained system from one of the two for each coordinate.
 
-    ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
-    `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of least norm.
+    ``a`` is read where prescribed and ``tau`` elsewhere; other entries are ignored. Other parameters and results are those of
+    `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of minimum norm.
 
     Raises
     ------
     ComputationError
-        Also where the prescribed accelerations contradict the constraints: names both.
+        Also if the prescribed accelerations contradict the constraints; the message names both.
 
     For on_error see `inverse_dynamics`.
 
@@ -268,7 +271,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                       on_error: OnError = "raise") -> Array:
-    """Joint forces A^T lambda of constraints.
+    """Return the joint forces A^T lambda of constraints.
 
     Parameters
     ----------
@@ -285,7 +288,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, con
     Returns
     -------
     tau : (..., nv) array
-        What the constraints add to the joint forces [N m | N].
+        Joint forces of the constraints, in addition to the others [N m | N].
 
     Raises
     ------
@@ -306,7 +309,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, con
 
 
 def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency, pfaffian=None):
-    """a: NONE where nothing is prescribed."""
+    """Compute constrained dynamics. a: NONE if no coordinate is prescribed."""
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency)
     check_has_constraints(model)
@@ -316,7 +319,7 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, constraint_mot
     a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
     tau, out = given["tau"].copy(), np.empty((count, 3 * m))
     code = _solve_batch(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
-    if code:                                                     # what goes in not finite comes out so
+    if code:                                                     # inputs that are not finite give results that are not finite
         read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, given["tau"])}
         check_states(model, **{**given, **read})
         raise_for_code(model, code, **given)
@@ -349,7 +352,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, co
 
 
 def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> int:
-    """`solve_motion_batch` on all cores; by loops where lines do not hold. Returns a code."""
+    """Run `solve_motion_batch` on all cores, with generic kernels where generated code is not valid. Return a code."""
     compile_entry_point(solve_motion_batch)
     count, forced = len(given["q"]), given["f_ext"].size > 0
     F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
@@ -366,7 +369,7 @@ def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> i
 
 @dataclass(frozen=True)
 class ConstraintWorkspaceKey:
-    """thread: its identifier; prescribed: bytes of the mask; the others as in `constraint_workspace_for`."""
+    """Key of a workspace. thread: its identifier; prescribed: bytes of the mask; others as in `constraint_workspace_for`."""
 
     thread: int
     prescribed: bytes
@@ -384,15 +387,18 @@ def _thread_workspace(model, prescribed, passive, stabilized, forced, loops):
 
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:
-    """(N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
+    """Return wrenches on bodies (N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
     F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 1, 6)
     np.add.at(F, (slice(None), model.link_body), (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0])       # Ad*_{T^-1}
     return F
 
 
 def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None:
-    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the
-    state is singular and moves along no branch, or is open."""
+    """Check that dependent equations are satisfied up to rounding.
+
+    Raise ComputationError if a constraint contradicts prescribed or driven motion, or if the configuration is singular and the
+    velocity is along no branch. Warn if q or v violate the constraints.
+    """
     given_motion = prescribed.any() or model.driven
     scale = (CONTRADICTION_TOLERANCE if given_motion else _ACCELERATION_TOLERANCE) * rate_magnitude(model, a, 2)
     bad = (np.abs(gap) * equation_weights(model) > scale[:, None]) & ~keep
@@ -420,7 +426,7 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
 
 
 def _open(model, q, v) -> bool:
-    """Whether constraints are open by more than a state from a file has."""
+    """Return whether constraints are violated by more than the rounding of a state from a file."""
     weights = equation_weights(model)
     off, rate = constraint_residual(model, q) * weights, constraint_velocity(model, q, v) * weights
     return np.abs(off).max() > _MAX_CLOSURE_ERROR or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1)

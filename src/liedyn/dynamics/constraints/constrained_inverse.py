@@ -1,4 +1,4 @@
-"""Inverse dynamics of constrained systems: the forces of the actuated joints that make a motion (K2 §3.1)."""
+"""Inverse dynamics of constrained systems: forces of the actuated joints that produce a motion (K2 §3.1)."""
 from __future__ import annotations
 
 import math
@@ -36,19 +36,19 @@ UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actua
 # what counts as met: a part of the largest acceleration (at least of one per characteristic time
 _BALANCE_TOLERANCE = 1e-7
                            # squared), of the largest joint force, in lengths of the loops
-_ZERO = 1e-14              # of the largest weight: columns of U are orthonormal, or zero
-# rad, or lengths, per characteristic time squared: forces of slower accelerations need no balance
+_ZERO = 1e-14              # of the largest weight: columns of U are orthonormal or zero
+# rad, or lengths, per characteristic time squared: forces of smaller accelerations need no balance
 _REST_TOLERANCE = 1e-11
 
 
 class ConstrainedInverse(NamedTuple):
     """Result of constrained inverse dynamics.
 
-    tau           (..., nv) all joint forces; those of joints that are not actuated are as given [N m | N]
-    multipliers   (..., m) lambda: M a + b = tau + A^T lambda; those of least norm for this tau
+    tau           (..., nv) all joint forces; those of joints that are not actuated equal the input [N m | N]
+    multipliers   (..., m) lambda with M a + b = tau + A^T lambda; of minimum norm for this tau
     case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
-                  "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion; any tau
-                  is possible, also zero)
+                  "fully actuated" (every joint is actuated, and several tau do), "immobile" (the constraints allow no motion;
+                  any tau is possible, also zero)
 
     Examples
     --------
@@ -68,7 +68,7 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
                                  tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
                                  constraint_motion: Mapping[str, Any] | None = None,
                                  on_error: OnError = "raise") -> ConstrainedInverse:
-    """Forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
+    """Return the forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known for the joints that are not actuated. If several tau solve this,
     the criterion selects one.
@@ -82,13 +82,13 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         accelerations from those of independent joints.
     actuated : names of joints or coordinates, or (nv,) bool array
     criterion : str
-        "unique": error if several tau are solutions. "least_constraint_force": least sum lambda^2. "least_torque": least
-        sum (weights tau)^2 over the actuated joints. Sums add numbers in [N m] and [N] as they are.
+        "unique": error if several tau are solutions. "least_constraint_force": minimum of sum lambda^2. "least_torque": minimum
+        of sum (weights tau)^2 over the actuated joints. Sums add numbers in [N m] and [N] without conversion.
     weights : (..., n) array, optional
         Positive, for the actuated coordinates or for all nv; for example 1 / effort limit. For "least_torque".
     tau_passive : (..., nv) array, optional
-        Joint force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Not read
-        where actuated.
+        Joint force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Entries of actuated
+        joints are ignored.
     f_ext, passive
         As in `inverse_dynamics`.
     constraint_motion
@@ -104,8 +104,8 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     ------
     ModelError, ShapeError, ConfigurationError, NameLookupError, UsageError
     ComputationError
-        If the motion violates a constraint (names the row), if no tau produces the motion (names the passive joints whose forces
-        do not balance), or, with "unique", if several do.
+        If the motion violates a constraint (the message names the equation), if no tau produces the motion (it names the passive
+        joints whose forces do not balance), or, with "unique", if several tau do.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
     tau = np.where(mask, tau_r - matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
         _check_unique(model, freedom, case, mask)
-    if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
+    if criterion == "least_torque":                                      # (62)-(66): the part of tau_a outside the range of U
         B = w[..., None] * U
         tau[..., mask] -= matvec(U, matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
         x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
@@ -164,7 +164,10 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
 
 
 def _solve_passive_balance(Gp, rhs):
-    """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) a basis of the null space of Gp^T behind columns of zeros."""
+    """Return a solution x of Gp^T x = rhs, with Gp (…, m, n), and a basis (…, m, m) of the null space of Gp^T.
+
+    The columns of the basis follow columns of zeros.
+    """
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
     k = min(m, n)
@@ -177,8 +180,10 @@ def _solve_passive_balance(Gp, rhs):
 
 
 def _force_range(B, unit):
-    """Rank of B, of scaled equations, and an orthonormal basis (columns beyond the rank are zero) of the joint forces that it
-    reaches."""
+    """Return the rank of B, of scaled equations, and an orthonormal basis of the joint forces in its range.
+
+    Columns beyond the rank are zero.
+    """
     if not B.size:
         return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
     U, s, _ = np.linalg.svd(B, full_matrices=False)
@@ -188,16 +193,22 @@ def _force_range(B, unit):
 
 
 def _least_norm(size, N, x):
-    """lambda = (x - N y) / size of least Euclidean norm. N: a basis of what balances itself, behind columns of zeros. Forces are
-    those of x, whatever the rounding of y, also where equations are written with very different factors."""
+    """Return lambda = (x - N y) / size of minimum Euclidean norm.
+
+    N: a basis of self-equilibrated multipliers, after columns of zeros. The forces are those of x, independent of rounding of y,
+    even if the factors of equations differ by orders of magnitude.
+    """
     N = N[..., ::-1]
     y = _least_squares(N / size[:, None], (x / size)[..., None])[..., 0]
     return (x - matvec(N, y)) / size
 
 
 def _least_squares(B, rhs):
-    """The y that leave least of B y = rhs (…, m, k). Rows may be of very different sizes; columns are independent, except for
-    the last ones, which are zero. QR by Householder keeps the digits of small rows if large ones come first."""
+    """Return the y with the least-squares residual of B y = rhs (…, m, k).
+
+    Rows may differ in size by orders of magnitude. Columns are independent, except for the last ones, which are zero. QR by
+    Householder keeps the digits of small rows if large ones come first.
+    """
     order = np.argsort(-np.linalg.norm(B, axis=-1), axis=-1)[..., None]
     Q, R = np.linalg.qr(np.take_along_axis(B, order, axis=-2))
     unused = np.diagonal(R, axis1=-2, axis2=-1) == 0.0
@@ -207,15 +218,15 @@ def _least_squares(B, rhs):
 
 
 def _classify(G, freedom, mask):
-    """freedom: number of independent changes of actuated forces that do not change the motion."""
+    """Return the case. freedom: number of independent changes of actuated forces that do not change the motion."""
     fixed = scaled_rank(G) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
     return np.where(fixed, IMMOBILE, np.where(freedom, several, UNIQUE))
 
 
-# what is given ----------------------------------------------------------------------------------------------------
+# inputs -----------------------------------------------------------------------------------------------------------
 def actuated_mask(model, actuated) -> np.ndarray:
-    """(nv,) bool from a mask or from names of joints and coordinates."""
+    """Return a mask (nv,) from a mask or from names of joints and coordinates."""
     given = [actuated] if isinstance(actuated, str) else list(actuated)
     if given and all(isinstance(name, str) for name in given):
         mask = np.zeros(model.nv, dtype=bool)
@@ -252,12 +263,12 @@ def actuator_weights(weights, mask) -> np.ndarray:
 
 
 def _flatten_states(lead, x, state_axes: int) -> np.ndarray:
-    """x with one leading axis, the states."""
+    """Return x with one leading axis for all states."""
     last = x.shape[x.ndim - state_axes:]
     return np.broadcast_to(x, (*lead, *last)).reshape(math.prod(lead), *last)
 
 
-# what cannot be ---------------------------------------------------------------------------------------------------
+# errors -----------------------------------------------------------------------------------------------------------
 def _check_accelerations(model, A, gamma, a) -> None:
     gap = np.abs(matvec(A, a) + gamma)
     bad = equation_weights(model) * gap > _BALANCE_TOLERANCE * rate_magnitude(model, a, 2)[..., None]
@@ -271,7 +282,7 @@ def _check_accelerations(model, A, gamma, a) -> None:
 
 
 def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
-    """No solution: (57) holds at the passive joints or not at all."""
+    """Raise an error if (57) does not hold at the passive joints, or at all: there is no solution."""
     off = np.abs(matvec(np.swapaxes(Gp, -1, -2), x) - rhs)
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
@@ -309,10 +320,10 @@ def _check_unique(model, freedom, case, mask) -> None:
 def _state(k, rows) -> str: return f" in state {k}" if len(rows) > 1 else ""
 
 
-# Constrained inverse dynamics differentiated by q, v and a --------------------------------------------------------------
+# Derivatives of constrained inverse dynamics with respect to q, v and a -------------------------------------------------
 
 class ConstrainedInverseDerivatives(NamedTuple):
-    """Of tau and lambda of constrained inverse dynamics; [i, k] by coordinate k.
+    """Derivatives of tau and lambda of constrained inverse dynamics; [i, k] with respect to coordinate k.
 
     dtau_dq, dtau_dv, dtau_da             (..., nv, nv); rows of joints that are not actuated are zero
     dlambda_dq, dlambda_dv, dlambda_da    (..., m, nv)
@@ -331,19 +342,19 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
                                     tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
                                     constraint_motion: Mapping[str, Any] | None = None,
                                     on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
-    """Derivatives of `constrained_inverse_dynamics` by q, v and a.
+    """Return the derivatives of `constrained_inverse_dynamics` with respect to q, v and a.
 
     Parameters
     ----------
     model, q, v, a, actuated, criterion, weights, tau_passive, f_ext, passive, constraint_motion, on_error
-        As in `constrained_inverse_dynamics`; f_ext, the drives and tau_passive keep their values.
+        As in `constrained_inverse_dynamics`; f_ext, the motion of driven loops and tau_passive are constant.
 
     Returns
     -------
     ConstrainedInverseDerivatives
-        By q: tangent, with (+) as in `integrate`. They hold for changes of the motion that keep obeying the constraints: dq in
-        the null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
-        others, where no tau makes the motion, they are those of a least-squares balance at the passive joints.
+        Those with respect to q are tangent, with (+) as in `integrate`. They are valid for changes of the motion that satisfy the
+        constraints: dq in the null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (see `balance_derivatives`).
+        In other directions no tau produces the motion; the values are those of a least-squares balance at the passive joints.
 
     Raises
     ------
@@ -351,9 +362,9 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 
     Notes
     -----
-    With D the rate of ``M a + b - A^T lambda`` at fixed lambda, p passive and a actuated joints: ``A_p^T dlambda = D_p``,
-    ``dtau_a = D_a - A_a^T dlambda``. What the criterion chooses in the null space N of A_p^T follows by differentiating its
-    condition, ``N^T lambda = 0`` or ``N^T A_a W^2 tau_a = 0``, with the rate of A: exact as long as ranks stay.
+    With D the derivative of ``M a + b - A^T lambda`` at constant lambda, p passive and a actuated joints:
+    ``A_p^T dlambda = D_p``, ``dtau_a = D_a - A_a^T dlambda``. The part in the null space N of A_p^T follows from the derivative
+    of the criterion's condition, ``N^T lambda = 0`` or ``N^T A_a W^2 tau_a = 0``, and that of A: exact at constant ranks.
 
     Examples
     --------
@@ -390,14 +401,17 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 
 
 class _ConstraintJacobian:
-    """A (N, m, nv), and directional_rate(x): rates (N, m, 3 nv) of A x."""
+    """A (N, m, nv), and directional_rate(x): derivatives (N, m, 3 nv) of A x."""
 
     def __init__(self, model, A, directional_rate):
         self.model, self.A, self.directional_rate = model, A, directional_rate
 
     def least_norm_derivative(self, which, D, multipliers):
-        """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,). By equations and
-        coordinates in one measure, as in `_solve`, and what lies in the null space from the condition of `_least_norm`."""
+        """Return dlambda of the minimum-norm lambda for a given A_p^T lambda, where A_p^T dlambda = D_p; p: `which` (nv,).
+
+        Equations and coordinates are scaled as in `_solve`. The part in the null space follows from the condition of
+        `_least_norm`.
+        """
         size, unit = equation_norms(self.model)[:, None], coordinate_scales(self.model)[:, None]
         A = np.where(which, self.A, 0.0)
         inverse, null, ranged = pseudo_inverse(scaled_equations(self.model, A), equation_rank(self.model, A))
@@ -410,7 +424,7 @@ class _ConstraintJacobian:
 
 
 def _least_torque_derivative(rows, D, mask, w, tau):
-    """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0, with constraint equations that are numbers without unit."""
+    """Return dtau from N^T (A_a W^2 tau_a - A_p mu) = 0, with dimensionless constraint equations."""
     weights, passive = equation_weights(rows.model)[:, None], np.where(mask, 0.0, rows.A)
     A, rate = weights * rows.A, lambda x: weights * rows.directional_rate(x)
     inverse, null, _ = pseudo_inverse(weights * passive, equation_rank(rows.model, passive))
@@ -421,7 +435,7 @@ def _least_torque_derivative(rows, D, mask, w, tau):
     B = np.where(mask[:, None], At @ null, 0.0)
     rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rate((force - mu)[..., 0])
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
-    # against A_a: B may be rounding throughout
+    # relative to A_a: B may consist of rounding
     kept = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
     y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
     return dtau - B @ (V @ y)

@@ -1,5 +1,4 @@
-"""Constraints of a model at a state: how far they are open, their Jacobian, their velocity and what motion adds; and the way
-back onto them."""
+"""Constraints of a model at a state: residual, Jacobian, velocity, acceleration bias, projections, and reactions."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -50,17 +49,19 @@ from liedyn.model.model import Model, cache_aligned
 from liedyn.model.spatial import adjoint, pose
 from liedyn.numba_tools.decorators import compile_entry_point, entry_point_address
 
-# The desk of a constrained robot, and the addresses of the parts that work at it ----------------------------------------
+# The workspace of a constrained robot, and the addresses of its stages --------------------------------------------------
 
 class ConstraintWorkspaces(NamedTuple):
-    buffer: np.ndarray       # of the desk
-    workspace: stages.ConstraintWorkspace             # views into them
-    packed_model: np.ndarray       # the model's arrays, whose address the desk holds
+    """A workspace, its views, and the arrays of the model to which it refers."""
+
+    buffer: np.ndarray       # of the workspace
+    workspace: stages.ConstraintWorkspace             # views of the buffer
+    packed_model: np.ndarray       # the model's arrays; the workspace contains their address
 
 
 def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
               stage_set=STAGES, generic: bool = False) -> ConstraintWorkspaces:
-    """stage_set, generic: see `stage_addresses`."""
+    """Return a workspace for these masks and options. stage_set, generic: see `stage_addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
@@ -83,23 +84,23 @@ def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, freq
 
 
 def use_generic_kernels(buffer) -> None:
-    """Where lines do not hold, as for angles beyond the range of their sine."""
+    """Select the generic kernels if generated code is not valid, as for angles beyond the range of its sine."""
     first = stages.STAGE_ADDRESSES
     buffer.view(np.int64)[first:first + len(STAGES)] = list(map(entry_point_address, GENERIC_STAGES))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------
 
-_MAX_SLIDES = 20         # of slides along the constraints: each leaves their curvature times the distance
-_MIN_DISTANCE = 1e-9     # a distance of which rounding hides the direction
-_PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
+_MAX_SLIDES = 20         # slides along the constraints: the error of each is their curvature times the distance
+_MIN_DISTANCE = 1e-9     # the direction of a smaller distance is rounding
+_PERPENDICULAR = 1e-9    # of the distance: omitting a slide changes the result by 1e-9 of it
 
 _POSITION_STAGES, _VELOCITY_STAGES = (RESIDUALS, HOLONOMIC, POSITION_CORRECTION), (PFAFFIAN, VELOCITY_CORRECTION)
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Residual of each constraint (..., m) [rad | m], in the order of ``model.constraint_equation_names``.
+    """Return the residual of each constraint equation (..., m) [rad | m], in the order of ``model.constraint_equation_names``.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def constraint_residual(model: Model, q: ArrayLike, *, constraint_motion: Mappin
 
     Notes
     -----
-    Rows as in `joints.loop_joints`: angles of misalignment as 2 sin(angle/2), lengths along frame B.
+    The equations are those of `joints.loop_joints`: misalignment angles as 2 sin(angle/2), lengths along frame B.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def constraint_residual(model: Model, q: ArrayLike, *, constraint_motion: Mappin
 
 def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Velocity of each constraint row: A v minus that of the drive; zero if v satisfies the constraints.
+    """Return the velocity of each constraint equation: A v minus that of driven loops; zero if v satisfies the constraints.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                     on_error: OnError = "raise") -> Array:
-    """gamma of the constraints at acceleration level: ``A a + gamma = 0`` (K2 §3).
+    """Return gamma of the constraints at acceleration level: ``A a + gamma = 0`` (K2 §3).
 
     Parameters
     ----------
@@ -209,9 +210,9 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, constraint_moti
 
 def constraint_jacobian(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """A: rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
+    """Return the Jacobian A of closures (constrained components of the twist of frame B relative to A) and couplings (K2 (55)).
 
-    It is the derivative of `constraint_residual` at configurations where that is zero.
+    It is the derivative of `constraint_residual` at configurations with zero residual.
 
     Parameters
     ----------
@@ -247,10 +248,10 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, constraint_motion: Mappin
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
                           constraint_motion: Mapping[str, Any] | None = None, tolerance: float = 1e-13,
                           on_error: OnError = "raise") -> Array:
-    """q projected onto the constraints in the metric of the mass matrix.
+    """Return q projected onto the constraints in the metric of the mass matrix.
 
-    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides
-    along the constraints until the way to the given configuration is perpendicular to them.
+    It takes Gauss-Newton steps on the manifold from a nearly closed configuration; for a guess, see `assemble`. Then q slides
+    along the constraints until the displacement from the initial configuration is perpendicular to them.
 
     Parameters
     ----------
@@ -262,8 +263,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     constraint_motion
         Motion of driven loops, as in `constraint_residual`.
     tolerance : float
-        Largest residual that counts as closed [rad | metres per characteristic length of the loop]. Where rounding leaves more,
-        a thousand times as much does.
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop]. If rounding prevents it, a
+        residual up to 1000 times as large is accepted.
     on_error
         As in `inverse_dynamics`.
 
@@ -276,7 +277,7 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     ------
     ModelError, ShapeError, ConfigurationError
     ComputationError
-        If the constraints cannot be satisfied from there.
+        If the constraints cannot be satisfied from this configuration.
 
     Examples
     --------
@@ -293,10 +294,12 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
 
 
 def _slide_to_nearest(model, start, q, prescribed, constraint_motion, tolerance):
-    """Closed configurations q moved along the constraints until the way to `start` is perpendicular to them in the metric of M.
+    """Move closed configurations q along the constraints to the one nearest to `start` in the metric of M.
 
-    Newton steps from an open configuration are not enough: rows that depend on each other in closed configurations, as those of
-    overconstrained linkages, do not in open ones, where they add directions to the steps."""
+    There the displacement to `start` is perpendicular to the constraints. Newton steps from an open configuration are not enough.
+    Equations that are dependent in closed configurations, as those of overconstrained linkages, are independent in open ones,
+    where they add directions to the steps.
+    """
     still = {name: (motion[0],) for name, motion in (constraint_motion or {}).items()}         # project_velocity: V is zero
     unit = coordinate_scales(model)
 
@@ -324,7 +327,7 @@ def _slide_to_nearest(model, start, q, prescribed, constraint_motion, tolerance)
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
                      constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
-    """v projected onto the constraints in the metric of the mass matrix.
+    """Return v projected onto the constraints in the metric of the mass matrix.
 
     Parameters
     ----------
@@ -343,13 +346,13 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     Returns
     -------
     v : (..., nv) array
-        The nearest velocity with ``A v`` that of the drive, else zero.
+        The nearest velocity for which ``A v`` is the velocity of driven loops, or zero.
 
     Raises
     ------
     ModelError, ShapeError, ConfigurationError
     ComputationError
-        If no velocity satisfies the constraints: those of `prescribed` coordinates or of driven loops contradict them.
+        If no velocity satisfies the constraints: velocities of `prescribed` coordinates or driven loops contradict them.
 
     Examples
     --------
@@ -369,12 +372,12 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
 
 def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
                      constraint_motion: Mapping[str, Any] | None = None) -> Array:
-    """`project_velocity` for those who look themselves at what is left of the residual."""
+    """Return the result of `project_velocity` without a check of the remaining residual."""
     return _project(model, q, v, prescribed, constraint_motion, 0.0)
 
 
 def _check_velocity_consistent(model, q, v, constraint_motion) -> None:
-    """Where rows that depend on what is given could not be satisfied."""
+    """Raise an error if dependent equations could not be satisfied."""
     left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion)).reshape(-1, model.nc)
     scaled = left * equation_weights(model)
     bad = scaled > CONTRADICTION_TOLERANCE * rate_magnitude(model, v, 1).reshape(-1, 1)
@@ -421,7 +424,7 @@ def _project(model, q, v, prescribed, constraint_motion, tolerance):
 
 
 def _project_each(model, given, mask, tolerance, generic):
-    """States one at a time, in place. Returns a code, the state that it is of, and the residual that was left there."""
+    """Project states one at a time, in place. Return a code, the index of its state, and the remaining residual."""
     position = "v" not in given
     made = constraint_workspace_for(model, mask, mask, mask, False, stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES,
                                     generic=generic)
@@ -440,8 +443,10 @@ def _project_each(model, given, mask, tolerance, generic):
 
 
 def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
-    """ConfigurationError for arrays (N, n) that parts read, where one is not finite or a quaternion not of unit norm; other:
-    f_ext, constraint_motion."""
+    """Raise ConfigurationError for arrays (N, n) that are not finite, or quaternions that are not of unit norm.
+
+    other: f_ext, constraint_motion.
+    """
     check_configuration(model, q)
     for name, x in (("v", v), ("a", a), ("tau", tau)):
         if x is not None:
@@ -462,17 +467,20 @@ def _raise_not_closed(model, q, constraint_motion, size):
                            "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
 
 
-# Rows on which the constraints of a robot rest at a configuration: the others depend on them ----------------------------
+# Independent constraint equations at a configuration: the others depend on them -----------------------------------------
 
 def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Of projections of the position, of those of the velocity, and of motion in which the coordinates `prescribed` (nv,) have
-    given accelerations, each in the order in which `constraints.solver` takes them. q (nq,): closed."""
+    """Return the independent equations for projections of position, projections of velocity, and motion at a closed q (nq,).
+
+    Each is in the order in which `constraints.solver` eliminates them. In motion, the coordinates `prescribed` (nv,) have given
+    accelerations.
+    """
     none, found = np.zeros(model.nv, dtype=bool), []
     for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                               (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
                               (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
         made = constraint_workspace_for(model, none, none, mask, False, stage_set=parts)
-        made.workspace.q[:], made.workspace.statistics[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
+        made.workspace.q[:], made.workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
         run_constraint_operation(made.buffer.ctypes.data, what)
         solver = made.workspace.solver
         order = solver.order.view(np.int64)
@@ -480,11 +488,11 @@ def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple
     return tuple(found)
 
 
-# Constraint forces for people: as the wrenches that closures transmit, and as wrenches on links -------------------------
+# Constraint forces as wrenches of closures, and as wrenches on links ----------------------------------------------------
 
 def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                      frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
-    """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
+    """Return the reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that link a exerts on link b.
 
     Link a receives the opposite wrench, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
 
@@ -493,7 +501,7 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, cons
     q : (..., nq) array
     multipliers : (..., m) array
         From `constrained_forward_dynamics` and similar functions [N m | N]. If constraints are redundant,
-        only sums of reactions are determined by rigid bodies; these are then the reactions of the multipliers of least norm.
+        rigid bodies determine only sums of reactions; these are then the reactions of the multipliers of minimum norm.
     constraint_motion
         As in `constraint_residual`.
     frame : "local", "local_world_aligned" or "world"
@@ -537,11 +545,11 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, cons
 
 def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
+    """Return the wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
 
     They can be passed as ``f_ext`` to the functions of the open tree, `Model.spanning_tree`, which then moves like the
-    constrained robot. Forces of couplings are not included (`constraint_forces` has all as joint forces), nor are the wrenches
-    that closures exert on the ground. `closure_wrenches` returns the wrenches by closure.
+    constrained robot. Forces of couplings are not included (`constraint_forces` returns all as joint forces), nor are wrenches
+    of closures on the ground. `closure_wrenches` returns the wrenches by closure.
 
     Parameters
     ----------
@@ -561,7 +569,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, c
 
     Notes
     -----
-    Row r of a closure is a wrench on B in frame B (`joints.loop_joints`), and its opposite on A (K2 (54): A^T lambda).
+    Equation r of a closure exerts a wrench on B in frame B (`joints.loop_joints`), and the opposite on A (K2 (54): A^T lambda).
 
     Examples
     --------
@@ -584,7 +592,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, c
 
 
 def _wrenches_on_bodies(model, q, multipliers, constraint_motion) -> np.ndarray:
-    """The wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
+    """Return the wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
     check_has_constraints(model)
     nc = len(model.constraints)
     return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,

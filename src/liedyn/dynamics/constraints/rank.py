@@ -1,11 +1,12 @@
-"""The rank of constraint equations: one rule for all analyses in NumPy, that of `kernels.constraints.solver`.
+"""The rank of constraint equations: one rule for all analyses in NumPy, which is that of `kernels.constraints.solver`.
 
-An entry of A is a component of a joint's motion at a closure. If nothing cancelled it would be 1 (turns against turns, shifts
-against shifts) or the lever arm of a turn. Each equation is divided by the norm that it would then have, with coordinates in
-radians and in lengths of their loop, never by its own norm: an equation that consists of rounding stays rounding. A singular
-value below RANK counts as zero.
+An entry of A is a component of a joint's motion at a closure. Without cancellation it would be 1 (rotation against rotation,
+translation against translation) or the lever arm of a rotation. Each equation is divided by the norm that it would then have,
+with coordinates in radians and in lengths of their loop. It is never divided by its own norm: an equation of rounding errors
+stays small. A singular value below RANK counts as zero.
 
-The tolerances of other ranks are listed with their reasons in docs/proof.md ("Ranks")."""
+The tolerances of other ranks are listed with their reasons in docs/proof.md ("Ranks").
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -18,71 +19,78 @@ from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
 from liedyn.model.model_cache import ModelValue
 
-# The kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there its residual grows with the
-# square; rounding is 1e-16, or 1e-13 a kilometre away.
+# The rule of the kernels applies to squares. A singular configuration is known to 1e-7 only, since its residual grows with the
+# square of the distance; rounding is 1e-16, or 1e-13 at a distance of one kilometre.
 RANK = RANK_TOLERANCE**0.5
 _SCALES = ModelValue("constraint scales")
 
 
 def equation_weights(model) -> np.ndarray:
-    """(m,) factors that make residuals numbers without unit (see `ModelConstraint.scales`)."""
+    """Return factors (m,) that make residuals dimensionless (see `ModelConstraint.scales`)."""
     return residual_weights(model.constraints)
 
 
 def coordinate_scales(model) -> np.ndarray:
-    """(nv,) one unit of movement of each coordinate: 1 rad, or the length of the longest loop that it moves, else of all [m]."""
+    """Return the unit of movement (nv,) of each coordinate.
+
+    It is 1 rad, or the length [m] of the longest loop that the coordinate moves, or of all loops if it moves none.
+    """
     return _scales(model)[0]
 
 
 def rate_magnitude(model, x, order: int) -> np.ndarray:
-    """(…) the largest of velocities (order 1) or accelerations (2) x (…, nv) in radians and lengths of the loops, at least one of
-    these per characteristic time: rounding of what is nearly at rest contradicts no constraint."""
+    """Return the maximum (…) of velocities (order 1) or accelerations (order 2) x (…, nv) in radians and lengths of loops.
+
+    It is at least one unit per characteristic time (squared): rounding of a robot nearly at rest contradicts no constraint.
+    """
     return np.abs(x / coordinate_scales(model)).max(axis=-1, initial=model_scales(model).time**-order)
 
 
 def equation_norms(model) -> np.ndarray:
-    """(m,) Euclidean norm that an equation would have if nothing cancelled, of columns times `coordinate_scales`."""
+    """Return the Euclidean norm (m,) of each equation without cancellation, with columns times `coordinate_scales`."""
     return _scales(model)[1]
 
 
 def scaled_equations(model, A) -> np.ndarray:
-    """A (…, m, nv) with equations and coordinates in these measures: its singular values are at most of the order of one."""
+    """Return A (…, m, nv) with scaled equations and coordinates. Its singular values are at most of the order of one."""
     unit, size = _scales(model)
     return A * unit / size[:, None]
 
 
 def is_significant(s) -> np.ndarray:
-    """Which singular values (…, k) of scaled equations count."""
+    """Return which singular values (…, k) of scaled equations count."""
     return s > RANK
 
 
 def scaled_rank(scaled) -> np.ndarray:
-    """Rank of scaled equations (…, m, n)."""
+    """Return the rank of scaled equations (…, m, n)."""
     return is_significant(np.linalg.svd(scaled, compute_uv=False)).sum(axis=-1)
 
 
 def row_and_null_space(scaled) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal rows (rank, n) that span those of scaled equations (m, n), and (n - rank, n) that span what they allow."""
+    """Return orthonormal rows that span the row space (rank, n) and the null space (n - rank, n) of scaled equations (m, n)."""
     _, s, Vt = np.linalg.svd(scaled)
     r = int(is_significant(s).sum())
     return Vt[:r], Vt[r:]
 
 
 def equation_rank(model, A) -> np.ndarray:
-    """Rank of equations A (…, m, nv)."""
+    """Return the rank of equations A (…, m, nv)."""
     return scaled_rank(scaled_equations(model, A))
 
 
 def clear_rounding(model, A) -> np.ndarray:
-    """Equations A (…, m, nv) divided by `equation_norms`, zero where they consist of rounding."""
+    """Return equations A (…, m, nv) divided by `equation_norms`, and zero for equations that consist of rounding."""
     scaled = scaled_equations(model, A)
     nothing = np.linalg.norm(scaled, axis=-1) <= RANK
     return np.where(nothing[..., None], 0.0, A / equation_norms(model)[:, None])
 
 
 def least_norm_solution(model, A, rhs) -> np.ndarray:
-    """(…, nv, k) the x with A x = rhs (…, m, k) that moves least in units of `coordinate_scales`, or nearly where there is
-    none."""
+    """Return the x (…, nv, k) of minimum norm in units of `coordinate_scales` with A x = rhs (…, m, k).
+
+    If there is no solution, x minimizes the squared residual of the scaled equations.
+    """
     unit, size = _scales(model)
     U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
     kept = is_significant(s)
@@ -91,7 +99,7 @@ def least_norm_solution(model, A, rhs) -> np.ndarray:
 
 
 def null_space(model, A) -> np.ndarray:
-    """(nv, f) directions that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
+    """Return directions (nv, f) that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
     return row_and_null_space(scaled_equations(model, A))[1].T
 
 
@@ -110,7 +118,7 @@ def _constraint_scales(model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def entry_bounds(model) -> np.ndarray:
-    """(m, nv) how large entries of A would be if nothing cancelled; zero where a coordinate does not move the closure."""
+    """Return the magnitude (m, nv) of entries of A without cancellation; zero if a coordinate does not move the closure."""
     if not model.constraints:
         return np.zeros((0, model.nv))
     reach, tree = np.zeros((model.nc, model.nv)), traced_module("joints.joint_model").tree_views(model.index, model.constants)
