@@ -1,7 +1,7 @@
-"""Everything that liedyn raises on purpose, one family.
+"""Exceptions and warnings of liedyn. All exceptions are subclasses of `LiedynError`.
 
-Each class knows the exit status of a command that it ends (0 done, 1 computation failed, 2 wrong usage,
-3 invalid input, 4 a check did not hold).
+`exit_status` of each class is the exit status of the command: 0 success, 1 computation failed, 2 wrong usage,
+3 invalid input, 4 check failed.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liedyn.warning_codes import WARNING_CODES
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: a file, a line of it, an element or key. Any of them may be unknown."""
+    """A location in the input: file, line, and element or key. Unknown parts are None."""
 
     file: str | None = None
     line: int | None = None
@@ -31,7 +31,7 @@ class Place:
 
 
 class LiedynError(Exception):
-    """Base class of all errors that liedyn raises on purpose.
+    """Base class of all exceptions that liedyn raises.
 
     Examples
     --------
@@ -43,12 +43,12 @@ class LiedynError(Exception):
     """
 
     exit_status = 1
-    # `Result | None`, of a layer beyond this one: of a simulation that ended early, the motion before
+    # `Result | None` (a class of a higher layer): the motion before a simulation ended early
     result: Any = None
 
 
 class InputError(LiedynError, ValueError):
-    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it.
+    """Invalid file or argument. The message names the location, the value found, the expected value and the correction.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class InputError(LiedynError, ValueError):
 
 
 class ModelError(InputError):
-    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …
+    """Invalid robot: negative mass, two parents, zero axis, …
 
     Examples
     --------
@@ -94,7 +94,7 @@ class ModelError(InputError):
 
 
 class ScenarioError(InputError):
-    """A scenario that is not valid.
+    """Invalid scenario.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class TrajectoryError(InputError):
 
 
 class ShapeError(LiedynError, ValueError):
-    """An array argument of the wrong shape or kind.
+    """Array argument with the wrong shape or type.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class ShapeError(LiedynError, ValueError):
 
 
 class ConfigurationError(LiedynError, ValueError):
-    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm.
+    """Array argument with invalid values: NaN, infinite, or a quaternion without unit norm.
 
     Examples
     --------
@@ -163,11 +163,11 @@ class NameLookupError(LiedynError, KeyError, ValueError):
 
 
 class ComputationError(LiedynError):
-    """A computation that failed: a vanishing articulated inertia, a step size that underflowed, …
+    """Failed computation: a vanishing articulated inertia, a step size that underflowed, …
 
-    result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
-    at       [s] where the motion ended, if that is known
-    depends_on_method   whether another integrator may compute what this one does not
+    result             motion before the failure (`Result`) if a simulation ended early, else None
+    at                 time [s] at which the motion ended, or None if unknown
+    depends_on_method  whether another integrator may succeed
 
     Examples
     --------
@@ -184,7 +184,7 @@ class ComputationError(LiedynError):
 
 
 class Interrupted(LiedynError):
-    """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
+    """A run that a signal ended at the time t [s]. `result` is as for ComputationError."""
 
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal
@@ -210,7 +210,7 @@ class UsageError(LiedynError):
 
 
 class ArgumentError(UsageError, TypeError):
-    """An argument that a function does not have, or an object of another class than it takes.
+    """Unknown keyword argument, or an argument of the wrong class.
 
     Examples
     --------
@@ -242,15 +242,15 @@ class CheckFailed(LiedynError):
 
 
 class LiedynWarning(UserWarning):
-    """A result or an input that is doubtful.
+    """Warning about a doubtful result or input.
 
     Functions issue warnings by `warnings.warn` and return them in the `warnings` of results and models. Commands print them,
     and write them as JSON.
 
-    code      of the kind of warning, a key of `warning_codes.WARNING_CODES`
-    message   what is doubtful
-    place     the file, line and element that it concerns, or None
-    hint      what to do, or None
+    code      identifier of the warning, a key of `warning_codes.WARNING_CODES`
+    message   description of the problem
+    place     file, line and element, or None
+    hint      how to correct it, or None
 
     ``warnings.simplefilter("error", ld.LiedynWarning)`` turns all of them into errors, ``"ignore"`` hides them.
 
@@ -294,7 +294,7 @@ class LiedynWarning(UserWarning):
         return _warning_of, self._content()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the warning as JSON has it, without what is None."""
+        """Return the warning as a dict for JSON, without the entries that are None."""
         place = self.place or Place()
         fields = {"code": self.code, "message": self.message, "file": place.file, "line": place.line, "key": place.key,
                   "hint": self.hint}
@@ -302,7 +302,7 @@ class LiedynWarning(UserWarning):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> LiedynWarning:
-        """Return the warning that `to_dict` has written."""
+        """Return the warning from a dict written by `to_dict`."""
         place = Place(fields.get("file"), fields.get("line"), fields.get("key"))
         return cls(fields["code"], fields["message"], place=place if str(place) else None, hint=fields.get("hint"))
 
@@ -312,7 +312,7 @@ def _warning_of(code: str, message: str, place: Place | None, hint: str | None) 
 
 
 class WarningLog:
-    """Warnings in the order in which they were found, each once."""
+    """Warnings in the order in which they were added, without duplicates."""
 
     def __init__(self, warnings: Iterable[LiedynWarning] = ()):
         self._by_cause: dict[Hashable, LiedynWarning] = {}
@@ -320,7 +320,7 @@ class WarningLog:
 
     def add(self, code: str, message: str, *, place: Place | None = None, hint: str | None = None,
             cause: Hashable = None) -> None:
-        """Add a warning, unless there is one with this cause, or, without a cause, an equal one."""
+        """Add a warning unless one with the same cause exists (without a cause: an equal warning)."""
         warning = LiedynWarning(code, message, place=place, hint=hint)
         self._by_cause.setdefault(warning if cause is None else cause, warning)
 
@@ -329,12 +329,12 @@ class WarningLog:
             self._by_cause.setdefault(warning, warning)
 
     def state_dict(self) -> list:
-        """Return causes and warnings as JSON has them."""
+        """Return the causes and warnings as a list for JSON."""
         return [[None if cause == warning else cause, warning.to_dict()] for cause, warning in self._by_cause.items()]
 
     @classmethod
     def from_state_dict(cls, state: Iterable) -> WarningLog:
-        """Return the log that `state_dict` has written."""
+        """Return the log from a list written by `state_dict`."""
         log = cls()
         for cause, fields in state:
             warning = LiedynWarning.from_dict(fields)
@@ -349,7 +349,7 @@ class WarningLog:
 
 
 def warn(found: Iterable[LiedynWarning]) -> None:
-    """Issue each warning once, at the line outside of this package that called it."""
+    """Issue each warning once, attributed to the line outside of this package that called it."""
     distinct = tuple(WarningLog(found))
     if not distinct:
         return
@@ -361,22 +361,24 @@ def warn(found: Iterable[LiedynWarning]) -> None:
 
 
 def shown(text: str) -> str:
-    """The text for a terminal or a plot: what does not print (escape sequences, line ends, signs that turn the direction of
-    writing) as Python writes it, such as \\x1b. The one place where that is done."""
+    r"""Return the text with nonprintable characters escaped as in Python (\\x1b), for a terminal or a plot.
+
+    These are escape sequences, line ends and characters that change the direction of writing. Only this function escapes them.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def close_to(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
-    """At most n of the options that a word, or a pattern, is close to, in capitals or not; the closest first."""
+    """Return at most n of the options that resemble a word or pattern, ignoring case, the closest first."""
     small = {option.lower(): option for option in options}
     plain = str(word).replace("*", "").replace("?", "")[:100].lower()
     return [small[one] for one in difflib.get_close_matches(plain, list(small), n, cutoff)]
 
 
 def nearest(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6, written: Callable[[str], str] = str) -> str | None:
-    """The hint for a word that is none of the options: those that were probably meant, as `written`."""
+    """Return a hint with the options that resemble an unknown word, each formatted by `written`, or None if there are none."""
     close = close_to(word, options, n, cutoff)
     return f"did you mean {' or '.join(map(written, close))}?" if close else None
 

@@ -1,4 +1,4 @@
-"""Base class of public results and descriptions that hold arrays: read-only, comparable, and read-only again after unpickling."""
+"""Base class of public results and descriptions that hold arrays: read-only, also after unpickling, and comparable."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 class Immutable:
-    """A frozen dataclass (with ``eq=False``) whose arrays are read-only, also in its tuples, lists and dicts.
+    """Base class of frozen dataclasses (with ``eq=False``) whose arrays are read-only, also in tuples, lists and dicts.
 
-    Two of them are equal if their fields are (``field(compare=False)`` excludes one); NaN equals NaN."""
+    Two objects are equal if their fields are equal (``field(compare=False)`` excludes a field). NaN equals NaN.
+    """
 
     def __post_init__(self) -> None:
         for one in fields(self):                                         # type: ignore[arg-type]  # subclasses are dataclasses
@@ -30,7 +31,7 @@ class Immutable:
                                     for one in fields(self) if one.compare)         # type: ignore[arg-type]
 
     def __hash__(self) -> int:
-        """Of what is cheap to hash: equal objects have equal hashes."""
+        """Return a hash of the str and int fields, which are cheap to hash. Equal objects have equal hashes."""
         values = (getattr(self, one.name) for one in fields(self) if one.compare)   # type: ignore[arg-type]
         return hash((type(self), *(x for x in values if isinstance(x, (str, int)))))
 
@@ -44,7 +45,7 @@ class read_only_property(cached_property[T]):
 
 
 def read_only(x: Any) -> Any:
-    """`x` with read-only views in place of its writeable arrays; tuples, lists and dicts that hold none stay as they are."""
+    """Return `x` with read-only views of its writeable arrays. A tuple, list or dict without any is returned unchanged."""
     if isinstance(x, np.ndarray):
         if not x.flags.writeable:
             return x
@@ -65,7 +66,7 @@ def _is(x, y) -> bool:
 
 
 def same(x: Any, y: Any) -> bool:
-    """Whether two values are equal, arrays element by element; NaN equals NaN."""
+    """Return whether two values are equal, arrays element by element. NaN equals NaN."""
     if x is y:
         return True
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):

@@ -1,4 +1,4 @@
-"""From a file to a model: finds the format by the file's ending."""
+"""Read robot files as models, and write models as robot files. The file name extension selects the format."""
 from __future__ import annotations
 
 import dataclasses
@@ -26,7 +26,7 @@ from liedyn.model.model import Model, build
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = ()) -> Robot:
-    """Description of a robot file: what it says, before it is made computable.
+    """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
          loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
-    """Model of a robot file (URDF, YAML or MJCF).
+    """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
 
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
                loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
-    """`load` without a warning: for callers that return or print what is doubtful."""
+    """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings."""
     from liedyn.model.model import build
     robot = load_description(path, base, loops)
     if gravity is not None:
@@ -120,7 +120,7 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
 
 
 def robot_file_warnings(model: Model) -> list[LiedynWarning]:
-    """A warning that the robot has warnings; none without."""
+    """Return a list of one warning that the robot of a model has warnings, or an empty list if it has none."""
     if not model.warnings:
         return []
     one = len(model.warnings) == 1
@@ -142,16 +142,17 @@ def _with_constraints(robot: Robot, path: Path, loops, format: RobotFormat) -> R
     return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
 
 
-# From a model to a file: finds the format by the file's ending ----------------------------------------------------------
+# Writing a model to a file ----------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A robot as text of a format.
+    """The text of a robot in a file format.
 
-    text, loops  of the robot file, and of the loops file next to a URDF; None where none is needed
-    robot        what the text describes
-    rewritten    what was put otherwise and means the same
-    losses       what the format cannot say (`Omission`)
+    text       contents of the robot file
+    loops      contents of the loops file next to a URDF, or None if none is needed
+    robot      description that the text contains
+    rewritten  messages about parts that are written in an equivalent form
+    losses     parts that the format cannot describe (`Omission`)
     """
 
     format: str
@@ -162,7 +163,7 @@ class Conversion:
     losses: tuple[Omission, ...]
 
     def check(self, *, lossy: bool = False, source: str | None = None) -> None:
-        """ModelError where the robot of the text would move otherwise, or, with `lossy`, could not be computed."""
+        """Raise ModelError if the text loses dynamics of the robot or, with `lossy`, if the remaining robot is not computable."""
         title, lost = FORMATS[self.format].title, [loss for loss in self.losses if loss.dynamics]
         if lost and not lossy:
             more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
@@ -229,7 +230,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
 
 
 def format_of(path: Path) -> str:
-    """The format that the ending of a file to write names; UsageError for others."""
+    """Return the format for the extension of an output file. Raise UsageError if there is none."""
     if path.name.endswith("loops.yaml"):
         raise UsageError(f"{path} is the name of a loops file; expected another name for a robot")
     formats_of_ending(path)
@@ -240,9 +241,11 @@ def format_of(path: Path) -> str:
 
 
 def convert(model: Model | Robot, format: str, name: str | None = None) -> Conversion:
-    """The text of a robot in a format such as "urdf", with what it cannot say; the robot is validated first.
+    """Validate a robot and return its text in a format such as "urdf", with the parts that the format cannot describe.
 
-    name: of the file; None: the text stands alone, so that a URDF cannot have loops and couplings."""
+    name  file name, which names the loops file of a URDF. None: there is no loops file, so loops and couplings of a URDF are
+          reported as losses
+    """
     robot = model if isinstance(model, Robot) else model.description
     build(robot)
     if format not in written_formats():
@@ -265,8 +268,10 @@ def loops_path_of(path: Path) -> Path:
 
 
 def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Path, ...]:
-    """Write the text, and the loops file where there is one: both or none. UsageError where a file exists, or where a loops file
-    next to it would add its constraints to the robot."""
+    """Write the text, and the loops file if there is one, both or none. Return the paths.
+
+    Raises UsageError if a file exists, or if an existing loops file next to it would add its constraints to the robot.
+    """
     from liedyn.io.atomic_output import check_output, open_output
     from liedyn.io.robots.robot_yaml import loops_beside as found_beside
     texts = {path: converted.text}
@@ -285,7 +290,7 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
 
 
 def _shapes(robot: Robot, target: RobotFormat):
-    """Primitives for drawing by link, and what is lost of the shapes."""
+    """Return the primitives for drawing by link, and an `Omission` if not all shapes can be written."""
     shapes, count = link_shapes(robot), len(robot.visuals)
     if count and not target.writes_shapes:
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
@@ -297,5 +302,5 @@ def _shapes(robot: Robot, target: RobotFormat):
 
 
 def yaml_of(model: Model) -> str:
-    """The text of a robot YAML from which `load` builds the same model."""
+    """Return the text of a robot YAML from which `load` builds the same model."""
     return robot_yaml(as_yaml(model.description).robot)

@@ -1,4 +1,4 @@
-"""A robot as plain data: its description, what `build` makes of it, and what is checked about both.
+"""Robots as plain data: the description, its validation, and the model built from it.
 
-Entry points: `model.Model`, `build`, `description.Robot`. It does without compiled code.
+Entry points: `model.Model`, `build`, `description.Robot`. This package uses no compiled code.
 """

@@ -1,4 +1,4 @@
-"""Closures and couplings as kernels read them: two flat arrays, and names for people.
+"""Closures and couplings as two flat arrays for the kernels, and their names.
 
 `loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, 0, numbers of the last list, 0;
                       then for each constraint
@@ -8,12 +8,12 @@
 `loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each;
                       length of each; then coefficients of the terms.
 
-common    the last body that moves both frames alike; the ground for those that hang on nothing in common
-drive     which of the given motions moves frame A, or -1
-chain     the bodies whose joints can move a frame or a term: these and all that carry them but for the ground, descending
+common    the last common ancestor of both bodies, or the ground
+drive     index of the prescribed motion that moves frame A, or -1
+chain     the bodies whose joints can move a frame or a term: these bodies and their ancestors without the ground, descending
 pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
 extent    length, radius or offset
-sign      of what rolls: -1 a sphere, 1 a disc; else 0
+sign      rolling: -1 for a sphere, 1 for a disc; else 0
 length    characteristic length of the loop (see `LeverArms`); 0 for couplings, whose equations have no lever arms
 """
 from __future__ import annotations
@@ -35,17 +35,18 @@ from liedyn.model.validate import mimic_couplings
 class ModelConstraint(Immutable):
     """A closure or coupling of the model.
 
-    type, kind     its name in files ("coupling" for couplings and mimics), and as kernels know it (`model.description`)
-    rows           slice of the residual and of the multipliers that belongs to it
-    labels, units  one a row: "vx", …, the empty label where there is one row; rad or m, of the residual (of a coupling: of its
-                   first term with the coefficient 1 or -1, else of its first)
+    type           type in files; "coupling" for couplings and mimics
+    kind           number of the type in the kernels (`model.description`)
+    rows           slice of the residual and of the multipliers
+    labels         names of the constraint equations: "vx", …; empty if there is only one equation
+    units          unit of each residual, rad or m. Coupling: unit of its first term with the coefficient 1 or -1, else of its
+                   first term
     a, b           names of the links, or `world`; empty for a coupling
-    driven         whether frame A moves in its link by a motion given in time
-    turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
-    length         characteristic length [m] of a closure's loop (see `LeverArms`); of a coupling, the longest of these, or
-                   the robot's
-    scales         one a row: the residual that counts as one. 1 rad, or the length; of a coupling, which may be written with any
-                   factor, the norm of its terms for coordinates of 1 rad and of the length
+    driven         whether frame A moves in its link by a prescribed motion
+    turn           (3, 3) rotation from frame A of the kernels, whose axis is z, to frame A of the file
+    length         characteristic length [m] of the loop (see `LeverArms`). Coupling: the longest of these, or that of the robot
+    scales         residual of each equation that counts as one: 1 rad, or the length. Coupling: norm of its terms for
+                   coordinates of 1 rad and of the length, because it may be written with any factor
     """
 
     name: str
@@ -68,7 +69,7 @@ class ModelConstraint(Immutable):
 
 @dataclass(slots=True)
 class ConstraintAnchors:
-    """What of the tree carries constraints: bodies, links and coordinates."""
+    """The bodies, links and coordinates of the tree to which constraints refer."""
 
     parent: Sequence[int]                                       # of each body; -1 of the ground
     kind: Sequence[int]                                         # of each body's joint
@@ -76,7 +77,7 @@ class ConstraintAnchors:
     coordinates: Mapping[tuple[str, str], tuple[int, int, int, str]]    # by joint and label: body, v index, q index, unit
 
     def support(self, body: int) -> list[int]:
-        """The body and all that carry it but for the ground, itself first."""
+        """Return the body and its ancestors without the ground, starting with the body."""
         found = []
         while body > 0:
             found.append(body)
@@ -86,8 +87,10 @@ class ConstraintAnchors:
 
 def pack_constraints(robot: Robot, anchors: ConstraintAnchors,
                      arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
-    """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
-    it has none."""
+    """Return the constraints, `loop_index` and `loop_constants` of a validated robot.
+
+    The constraints are its loops, couplings and mimics, in this order. All three results are empty if there are none.
+    """
     described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
     if not described:
         return (), np.zeros(0, np.int64), np.zeros(0)
@@ -114,17 +117,17 @@ def _unit_scales(units: Iterable[str], length: float) -> Iterator[float]:
 
 
 def residual_weights(constraints) -> np.ndarray:
-    """(m,) factors that make residuals numbers without unit: the inverse `scales` of constraints."""
+    """Return the (m,) factors that make residuals dimensionless: the inverse `scales` of the constraints."""
     return 1.0 / np.array([scale for one in constraints for scale in one.scales])
 
 
 def constraint_geometry(loop_constants, constraints: int) -> np.ndarray:
-    """`loop_constants` without the lengths, which follow from the robot's joints and inertias too."""
+    """Return `loop_constants` without the lengths, which also depend on the joints and inertias of the robot."""
     return np.delete(loop_constants, np.arange(26 * constraints, 27 * constraints))
 
 
 def packed_model(index, constants, loop_index, loop_constants) -> np.ndarray:
-    """The four as one array (see `joints.loop_joints.unpack_constraints`)."""
+    """Return the four arrays as one array (see `joints.loop_joints.unpack_constraints`)."""
     if not loop_index.size:
         return np.zeros(0)
     return np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
@@ -132,7 +135,7 @@ def packed_model(index, constants, loop_index, loop_constants) -> np.ndarray:
 
 @dataclass(slots=True)
 class _PackedConstraint:
-    """A constraint and its share of the arrays."""
+    """A constraint and its entries in the arrays."""
 
     constraint: ModelConstraint
     bodies: tuple[int, int] = (0, 0)
@@ -172,7 +175,7 @@ def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> 
 
 
 def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
-    """(4, 4) rotations from the kernels' frames to the file's."""
+    """Return the (4, 4) rotations from the frames A and B of the kernels to those of the file."""
     if not loop.axes:
         return np.eye(4), np.eye(4)
     type_ = LOOP_TYPES[loop.type]
@@ -181,7 +184,7 @@ def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axis_rotation(axis, k: int) -> np.ndarray:
-    """The shortest rotation that takes unit vector k to the axis."""
+    """Return the shortest rotation that takes unit vector k to the axis."""
     order, T = [(k + 1) % 3, (k + 2) % 3, k], np.eye(4)
     T[np.ix_(order, order)] = rotation_of_z(np.array(axis)[order]) + 0.0          # no negative zeros
     return T
@@ -205,7 +208,7 @@ def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> np.nda
 
 
 def _offsets(counts: Iterable[int]) -> list[int]:
-    """Where each of several pieces begins, laid end to end."""
+    """Return the offsets of pieces of the given lengths in their concatenation."""
     return np.cumsum([0, *counts])[:-1].tolist()
 
 

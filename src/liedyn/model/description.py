@@ -1,9 +1,9 @@
-"""What a robot is, before it is made computable: frozen, in SI units, checked.
+"""Robot description: immutable, in SI units.
 
-Loaders (`io`) write a `Robot`; `model.validate` checks it; `model.model` turns it into the arrays of the kernels.
-Numbers are plain floats in tuples, so that descriptions compare and hash.
+Loaders (`io`) create a `Robot`, `model.validate` checks it, and `model.model` builds the arrays of the kernels from it.
+Numbers are plain floats in tuples, so that descriptions can be compared and hashed.
 
-A joint's child frame stands, at zero coordinates, at `origin` in the parent link; axes and screws are written in that
+At zero coordinates, the child frame of a joint is at `origin` in the parent link. Axes and screws are given in this
 joint frame. The pose of the child is `origin · motion(q)`.
 """
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from liedyn.errors import LiedynWarning, Place
 from liedyn.model.spatial import rotation_by_rows, screw_frame
 
-# The three kinds of joint that kernels know. Every other joint is expanded into screws by the model builder -------------
+# The three kinds of joint of the kernels. The model builder expands every other joint into screws -----------------------
 
 # | kind  | nq | nv | motion T = T0 · M(q)                    | S in the body frame |
 # |-------|----|----|-----------------------------------------|---------------------|
@@ -102,8 +102,8 @@ class Coordinate:
 
     lower: float = -math.inf
     upper: float = math.inf
-    velocity: float = math.inf       # largest speed
-    effort: float = math.inf         # largest force
+    velocity: float = math.inf       # maximum speed
+    effort: float = math.inf         # maximum generalized force
     damping: float = 0.0             # force = -damping * v
     friction: float = 0.0            # Coulomb level: force = -friction * v / sqrt(v^2 + FRICTION_SPEED^2)
     armature: float = 0.0            # rotor inertia reflected to the joint, added to the diagonal of M
@@ -113,8 +113,10 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class Mimic:
-    """A joint's only coordinate follows that of another: q = multiplier · q_joint + offset. A `Coupling` by the name of the
-    joint that follows."""
+    """Couples the only coordinate of a joint to that of another: q = multiplier · q_joint + offset.
+
+    It becomes a `Coupling` with the name of the joint that follows.
+    """
 
     joint: str
     multiplier: float = 1.0
@@ -146,24 +148,24 @@ class Joint:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the velocity coordinates; the empty name where there is one only."""
+        """Names of the velocity coordinates; the empty name if there is only one."""
         labels = JOINT_TYPES[self.type].labels
         return labels(self) if callable(labels) else labels
 
     @property
     def coordinate_parameters(self) -> tuple[Coordinate, ...]:
-        """Those of each velocity coordinate, also where none are given."""
+        """One `Coordinate` for each velocity coordinate, with defaults if the description has none."""
         return self.coordinates or (Coordinate(),) * len(self.labels)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """rad or m, for each velocity coordinate."""
+        """Unit of each velocity coordinate, rad or m."""
         units = JOINT_TYPES[self.type].units
         return units(self) if callable(units) else units
 
     @property
     def kind(self) -> int:
-        """The joint as the kernels know it."""
+        """Kind of the joint in the kernels."""
         return JOINT_TYPES[self.type].kind
 
 
@@ -176,14 +178,14 @@ ForJoint = tuple[str, ...] | Callable[[Joint], tuple[str, ...]]
 class JointType:
     """A type of joint.
 
-    labels      names of its velocity coordinates, the empty one where there is one only; or a function of the joint
-    units       rad or m, of each; or a function of the joint
+    labels      names of its velocity coordinates, an empty name if there is only one; or a function of the joint
+    units       unit of each velocity coordinate, rad or m; or a function of the joint
     screws      function of a joint with unit axes: its screws [w; v] in the joint frame, linear in the pitch: motion =
-                exp(S1 q1) … exp(Sk qk). None: the type does not move, or the kernels know it
-    axes        what each of its axes is: none, one, or two that are not parallel
-    parameters  the fields of `Joint` that it needs besides: pitch, sequence, screws
+                exp(S1 q1) … exp(Sk qk). None: the joint is fixed, or its `kind` is not ONE_DOF
+    axes        meaning of each axis: none, one, or two that are not parallel
+    parameters  further required fields of `Joint`: pitch, sequence, screws
     bounded     whether its coordinates may have lower and upper limits
-    kind        the type as the kernels know it
+    kind        kind of the joint in the kernels
     """
 
     labels: ForJoint
@@ -249,10 +251,10 @@ JOINT_TYPES: dict[str, JointType] = {
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A closure: what joins frame A, fixed in the link `a`, to frame B, fixed in the link `b`, besides the tree's joints.
+    """A loop closure: a constraint between frame A, fixed in link `a`, and frame B, fixed in link `b`.
 
     a, b            names of links; WORLD is the ground
-    pose_a, pose_b  where the frames stand in their links
+    pose_a, pose_b  poses of the frames in their links
     axes            revolute, prismatic, cylindrical: the axis; planar: the normal; rolling disc: the axle (frame B); one, written
                     in both frames, which share it; default z. universal: two, the first in frame A, the second in frame B,
                     which stay perpendicular; default x and y. The others have none
@@ -281,11 +283,11 @@ class Loop:
 class LoopType:
     """A type of closure.
 
-    kind        the type as the kernels know it
-    labels      names of its constraint equations, the empty one where there is one only; those of rotations begin with w
-    axes        the axes of closures for which none are written: none; one, that both frames share; or two, of frame A and frame B
-    parameters  the fields of `Loop` that it needs besides, the first one a length
-    turns_a     whether the axis is one of frame A, too
+    kind        number of the type in the kernels
+    labels      names of its constraint equations, an empty name if there is only one; those of rotations begin with w
+    axes        default axes: none; one, shared by both frames; or two, of frame A and frame B
+    parameters  further required fields of `Loop`, the first one a length
+    turns_a     whether the axis is also an axis of frame A
     """
 
     kind: int
@@ -296,7 +298,7 @@ class LoopType:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """rad or m, of each constraint equation."""
+        """Unit of each constraint equation, rad or m."""
         return tuple("rad" if label.startswith("w") else "m" for label in self.labels)
 
 
@@ -317,9 +319,9 @@ LOOP_TYPES: dict[str, LoopType] = {
 
 @dataclass(frozen=True, slots=True)
 class Coupling:
-    """sum_k c_k q_k = offset over coordinates of joints of screws (not ball, free): gears, belts, cables.
+    """The constraint sum_k c_k q_k = offset between joint coordinates (not of ball and free joints): gears, belts, cables.
 
-    Each term is joint, label (the empty one where the joint has one coordinate), c_k.
+    Each term is (joint, label, c_k). The label is empty if the joint has one coordinate.
     """
 
     name: str
@@ -330,8 +332,10 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A thruster (AGF (28)): the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
-    axis, p the position, both in the link frame."""
+    """A thruster (AGF (28)) on a link, with the scalar command u [N].
+
+    Its wrench is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame.
+    """
 
     name: str
     link: str
@@ -346,8 +350,11 @@ Colour = tuple[float, float, float]                 # red, green, blue from 0 to
 
 @dataclass(frozen=True, slots=True)
 class LinkShape:
-    """A primitive for drawing. `sizes` [m] are those named in `io.robots.robot_schema.SHAPES`; cylinder and capsule lie along z.
-    pose: of the shape in the link."""
+    """A primitive for drawing. Cylinders and capsules lie along z.
+
+    sizes  [m], as listed in `io.robots.robot_schema.SHAPES`
+    pose   pose of the shape in the link
+    """
 
     kind: str
     sizes: tuple[float, ...]
@@ -357,8 +364,13 @@ class LinkShape:
 
 @dataclass(frozen=True, slots=True)
 class LinkMesh:
-    """A mesh for drawing, scaled and placed in the frame of a link. name: as in the robot file; colour None: that of the mesh
-    file; file: where `io.robots.visual_shapes.link_meshes` found it."""
+    """A mesh for drawing.
+
+    name    name in the robot file
+    pose    pose of the mesh in the frame of the link
+    colour  None: the colour of the mesh file
+    file    path found by `io.robots.visual_shapes.link_meshes`
+    """
 
     name: str
     pose: Pose
@@ -369,12 +381,12 @@ class LinkMesh:
 
 @dataclass(frozen=True, slots=True)
 class LinkVisuals:
-    """What a robot file has of a link for drawing.
+    """Shapes and meshes of a link for drawing.
 
     shapes     visible primitives
-    collision  primitives of collisions
+    collision  collision primitives
     meshes     visible meshes
-    complete   whether `shapes` are all that the file has
+    complete   whether `shapes` are everything that the file has for drawing
     """
 
     shapes: tuple[LinkShape, ...] = ()
@@ -404,12 +416,12 @@ class Robot:
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # what the loader noticed
+    warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # of the loader
     source: str | None = field(default=None, compare=False)
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that the file draws
 
     def __repr__(self) -> str:
-        """Short: the fields hold the robot whole."""
+        """Return a short summary: the fields contain the whole robot."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
                  (self.couplings, "couplings"), (self.warnings, "warnings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)

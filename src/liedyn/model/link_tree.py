@@ -1,4 +1,4 @@
-"""The tree that a description's joints make of its links: its checks, its order, and its rigid bodies."""
+"""The tree of links and joints of a description: its checks, its order, and its rigid bodies."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ _KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
 
 
 def element_location(element, part: str | None = None) -> Place:
-    """Where a link, joint, … stands, or a part of it such as `axis`; its name where it comes from no file."""
+    """Return the location of a link, joint, … or of a part of it such as `axis`. Without a file, it contains the name."""
     place = element.place
     kind = _KINDS.get(type(element), "actuator")
     name = str(element.name)
     key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
         return Place(place.file, place.line, key)
-    at = getattr(place, "at", None)                    # io.robots.robot_yaml knows the line of each part
+    at = getattr(place, "at", None)                    # io.robots.robot_yaml stores the line of each part
     return at(part) if at else Place(place.file, place.line, f"{key}, {part}")
 
 
@@ -35,7 +35,7 @@ class LinkTree:
 
 
 def build_link_tree(robot: Robot) -> LinkTree:
-    """The robot's tree, or a ModelError: duplicate names, unknown links, two parents, cycles, unconnected links, no root."""
+    """Return the tree of a robot. Raise ModelError for duplicate names, unknown links, two parents, cycles, or no single root."""
     links = {link.name: link for link in robot.links}
     check_names(robot.links, "link")
     check_names(robot.joints, "joint")
@@ -57,7 +57,7 @@ def build_link_tree(robot: Robot) -> LinkTree:
 
 
 def links_by_body(tree: LinkTree) -> dict[str, list[Link]]:
-    """Links of each rigid body (joined by fixed joints), by the name of the body's first link (WORLD: the ground)."""
+    """Return the links of each rigid body (links joined by fixed joints), by the name of its first link (WORLD: the ground)."""
     top = {tree.root: tree.root}
     bodies: dict[str, list[Link]] = {tree.root: [tree.links[tree.root]] if tree.root in tree.links else []}
     for joint in tree.joints:
@@ -72,7 +72,7 @@ def _first_line(element) -> str | None:
 
 
 def check_names(elements, kind: str) -> None:
-    """Names must be printable and differ."""
+    """Raise ModelError if a name is not printable or occurs twice."""
     first: dict[str, object] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
@@ -130,7 +130,7 @@ def _order_joints(robot: Robot, root: str) -> tuple[Joint, ...]:
 
 
 def _raise_cycle(parent_joint: dict[str, Joint], reached: set[str]) -> None:
-    """Every link has a parent and some cannot be reached: walking up from one of these ends in a cycle."""
+    """Raise ModelError for a cycle: every link has a parent, and walking up from an unreachable link ends in the cycle."""
     link = next(joint for joint in parent_joint.values() if joint.name not in reached).child
     seen: dict[str, None] = {}
     while link not in seen:
@@ -156,12 +156,12 @@ class Body:
 
 
 def principal_inertias(inertia: np.ndarray) -> np.ndarray:
-    """Eigenvalues, ascending."""
+    """Return the eigenvalues of an inertia matrix, ascending."""
     return np.linalg.eigvalsh(inertia)
 
 
 def merge_links(tree: LinkTree, first: str, links: list[Link]) -> Body:
-    """The body of `links`, which fixed joints join to the link `first` (parents before children)."""
+    """Return the body of `links` (parents before children), which fixed joints join to the link `first`."""
     frames = {first: np.eye(4)}
     parts = []
     for link in links:
@@ -174,11 +174,11 @@ def merge_links(tree: LinkTree, first: str, links: list[Link]) -> Body:
 
 
 def combine_bodies(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
-    """The body of parts given by mass, com and inertia about it (3, 3), all in one frame."""
+    """Return the body of parts (mass, com, (3, 3) inertia about the com), all in one frame."""
     mass = sum(m for m, _, _ in parts)
     com = sum((m * c for m, c, _ in parts), np.zeros(3)) / mass if mass > 0 else np.zeros(3)
     inertia = np.zeros((3, 3))
-    for m, c, I in parts:                              # about the com at once: nothing cancels
+    for m, c, I in parts:                              # directly about the com, to avoid cancellation
         d = c - com
         inertia += I + m * (d @ d * np.eye(3) - np.outer(d, d))
     return Body(mass, com, inertia)
@@ -209,7 +209,7 @@ def reduced_inertias(parent, kind, S, T0, I) -> np.ndarray:
 
 
 def _regrouped_inertia(kind: int, S, I: np.ndarray) -> np.ndarray:
-    """The part without momentum as the joint moves, which looks the same from the parent wherever the joint stands."""
+    """Return the part of I that has no momentum in the motion of the joint and is the same in the parent at every position."""
     out, (m, _, _, hz, *A) = np.zeros(10), I
     turns, slides = kind == ONE_DOF and S[0] != 0.0, kind == ONE_DOF and S[1] != 0.0
     if kind == BALL or (turns and not slides):

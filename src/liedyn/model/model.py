@@ -1,4 +1,4 @@
-"""The computable robot: flat arrays for the kernels, names for people."""
+"""The model of a robot: flat arrays for the kernels, and names of joints, links and coordinates."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
@@ -54,7 +54,7 @@ _SPANNING_TREE = ModelValue("spanning tree")
 
 
 class KernelArrays(NamedTuple):
-    """Arrays of a model as compiled code takes them: writeable for its signatures only. Nothing writes to them."""
+    """Arrays of a model for compiled functions: writeable, as their signatures require, but never written to."""
 
     index: Integers
     constants: Array
@@ -87,7 +87,7 @@ class ModelJoint(Immutable):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Model(Immutable):
-    """A robot that is ready for computation. Made by `liedyn.load` or `liedyn.build`.
+    """A robot model for computation, created by `liedyn.load` or `liedyn.build`.
 
     Immutable: its arrays are read-only. `with_changes` returns a copy with other masses, gravity, damping, ….
 
@@ -98,13 +98,12 @@ class Model(Immutable):
     v_names, v_units     the same for velocities (rad or m; their forces are N m or N)
     lower, upper, velocity_limit, effort_limit   (nv,), infinite if the file has none (also for ball and free joints)
     gravity              (3,) m/s^2 in the world frame
-    index, constants     what the kernels read; see `joints.joint_model`
-    constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further. Parts of the constrained
-                         equations (mass matrix, bias force, regressor, …) are those of the open tree; dynamics that would leave
-                         the constraints out refuse the robot
-    loop_index, loop_constants   what the kernels read of them; see `model.constraint_arrays`; empty without
+    index, constants     arrays for the kernels; see `joints.joint_model`
+    constraints          closures, couplings and mimics (`ModelConstraint`). Parts of the constrained equations (mass matrix, bias
+                         force, regressor, …) are those of the open tree; dynamics that would ignore constraints raise an error
+    loop_index, loop_constants   constraints as arrays for the kernels; see `model.constraint_arrays`; empty without constraints
     packed_model         index, constants, loop_index and loop_constants as one array
-    single_calls         what functions of one state reuse in their next call, by (function, its options); no lock, for speed
+    single_calls         data that functions of one state reuse, by (function, options); without a lock, for speed
 
     Examples
     --------
@@ -144,15 +143,14 @@ class Model(Immutable):
     _cache: ModelCache = field(init=False, repr=False, compare=False)
 
     def __init__(self, *_: Any, **__: Any):
-        """Raises UsageError. `dataclasses.replace` comes here, too: it would change some of the numbers of a model and not those
-        that follow from them."""
+        """Raise UsageError, also for `dataclasses.replace`: it would leave fields that depend on the changed ones as they are."""
         raise UsageError("a Model is immutable and made by ld.load or ld.build (a copy with other numbers: "
                          "model.with_changes(gravity=..., mass={...}, ...); with other links, joints or loops: "
                          "ld.build(dataclasses.replace(model.description, ...)))")
 
     @classmethod
     def _from_fields(cls, **values: Any) -> Model:
-        """Of all its fields; those that have a default may be left out."""
+        """Return a model with these values of all fields; fields with a default may be omitted."""
         model = object.__new__(cls)
         for one in fields(cls):
             if one.init and one.name not in values:
@@ -161,11 +159,11 @@ class Model(Immutable):
         return model
 
     def _copy(self, **changes: Any) -> Model:
-        """With other values of some fields, and without generated code."""
+        """Return a copy with other values of some fields, and without generated code."""
         return self._from_fields(**self.__getstate__() | changes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without what follows from them."""
+        """Return the fields without those that are derived from others."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -183,7 +181,7 @@ class Model(Immutable):
                      lower: Mapping[str, ArrayLike] | None = None, upper: Mapping[str, ArrayLike] | None = None,
                      velocity_limit: Mapping[str, ArrayLike] | None = None,
                      effort_limit: Mapping[str, ArrayLike] | None = None) -> Model:
-        """Return a copy with other numbers, as if they stood in the robot file. What is not given stays.
+        """Return a copy with other numbers, as if they were in the robot file. All other numbers are unchanged.
 
         Parameters
         ----------
@@ -219,7 +217,7 @@ class Model(Immutable):
             "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit})
 
     def cached(self, key: Hashable, build: Callable[[], Value], limit: int | None = None) -> Value:
-        """Return the value of `key`, which the first call builds.
+        """Return the cached value of `key`. The first call builds it.
 
         Parameters
         ----------
@@ -239,7 +237,7 @@ class Model(Immutable):
 
     @cached_property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Bodies of the kernels (ground included), nq, nv, links."""
+        """Numbers of bodies (with the ground), of coordinates nq and nv, and of links."""
         return int(self.index[0]), self.nq, self.nv, len(self.link_names)
 
     @cached_property
@@ -249,17 +247,17 @@ class Model(Immutable):
 
     @cached_property
     def nc(self) -> int:
-        """Rows of all constraints."""
+        """Number of constraint equations."""
         return self.constraints[-1].rows.stop if self.constraints else 0
 
     @cached_property
     def driven(self) -> int:
-        """How many loops are driven."""
+        """Number of driven loops."""
         return sum(one.driven for one in self.constraints)
 
     @cached_property
     def constraint_equation_names(self) -> tuple[str, ...]:
-        """A name a row: "tip.vx", …; that of the constraint alone where it has one row."""
+        """Names of the constraint equations: "tip.vx", …; the name of the constraint if it has only one equation."""
         return tuple(name for one in self.constraints for name in one.constraint_equation_names)
 
     @property
@@ -272,7 +270,7 @@ class Model(Immutable):
 
     @property
     def n_bodies(self) -> int:
-        """Bodies of the kernels, ground included."""
+        """Number of bodies of the kernels, with the ground."""
         return int(self.index[0])
 
     @property
@@ -280,8 +278,7 @@ class Model(Immutable):
         return bool(self.index[4])
 
     def spanning_tree(self) -> Model:
-        """The robot without loops, couplings and mimics: for the dynamics of the open tree, such as `inverse_dynamics`. The model
-        itself where it has none."""
+        """The robot without loops, couplings and mimics, for dynamics of the open tree; the model itself if it has none."""
         if not self.constraints:
             return self
         return self.cached(_SPANNING_TREE, self._without_constraints)
@@ -293,36 +290,36 @@ class Model(Immutable):
                           packed_model=none)
 
     def joint(self, name: str) -> ModelJoint:
-        """The moving joint of that name. Raises NameLookupError, with the nearest name."""
+        """Return the moving joint with this name. Raise NameLookupError, with the nearest name, if there is none."""
         for joint in self.joints:
             if joint.name == name:
                 return joint
         raise NameLookupError(_unknown_name("moving joint", name, self.joint_names))
 
     def constraint(self, name: str) -> ModelConstraint:
-        """The closure, coupling or mimic of that name. Raises NameLookupError."""
+        """Return the closure, coupling or mimic with this name. Raise NameLookupError if there is none."""
         for one in self.constraints:
             if one.name == name:
                 return one
         raise NameLookupError(_unknown_name("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
-        """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
+        """Return the index of a link in `link_names` and in f_ext. Raise NameLookupError if there is none."""
         try:
             return self.link_names.index(name)
         except ValueError:
             raise NameLookupError(_unknown_name("link", name, self.link_names)) from None
 
     def q_index(self, name: str) -> slice:
-        """Slice of q that belongs to the joint."""
+        """Return the slice of the joint in q."""
         return self.joint(name).q
 
     def v_index(self, name: str) -> slice:
-        """Slice of v, a and tau that belongs to the joint."""
+        """Return the slice of the joint in v, a and tau."""
         return self.joint(name).v
 
     def neutral(self) -> Array:
-        """Zero coordinates, identity quaternions."""
+        """Return q with zero coordinates and identity quaternions."""
         q = np.zeros(self.nq)
         for joint in self.joints:
             if joint.kind in (BALL, FREE):
@@ -346,13 +343,13 @@ def _unknown_name(what: str, name: str, known: tuple[str, ...]) -> str:
     return f"no {what} {name!r}; {hint}"
 
 
-# Arrays on a border of cache lines. Kernels take eight numbers at a time, which from any other place cost two lines -----
+# Aligned arrays. Kernels load eight numbers at a time; unaligned loads touch two cache lines ----------------------------
 
 _CACHE_LINE = 64       # bytes
 
 
 def cache_aligned(count: int, at: int = 0, make=np.zeros) -> np.ndarray:
-    """`count` numbers of which number `at` begins a line."""
+    """Return an array of `count` numbers in which number `at` is at the start of a cache line."""
     raw = make(count + _CACHE_LINE // 8)
     address = addressof(c_char.from_buffer(raw))             # raw.ctypes.data takes 0.7 us more
     first = -(address + 8 * at) % _CACHE_LINE // 8
@@ -365,7 +362,7 @@ def cache_aligned(count: int, at: int = 0, make=np.zeros) -> np.ndarray:
 # bodies, with massless bodies between where a joint has several (DESIGN §2).
 
 def build(robot: Robot) -> Model:
-    """Model of a robot description, which is validated first.
+    """Validate a robot description and return its model.
 
     Parameters
     ----------
@@ -391,7 +388,7 @@ def build(robot: Robot) -> Model:
 
 
 def build_validated(robot: Robot) -> Model:
-    """Model of a validated description. ModelError where a joint moves no inertia."""
+    """Return the model of a validated description. Raise ModelError if a joint moves no inertia."""
     tree = _ModelBuilder(robot)
     tree.add_links()
     bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
@@ -401,7 +398,7 @@ def build_validated(robot: Robot) -> Model:
 
 
 def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
-    """Of a joint that can move without moving a mass."""
+    """Return the error for a joint that can move without moving a mass."""
     links, heavy = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
     for link in links:
         links += [one.child for one in robot.joints if one.parent == link]
@@ -417,7 +414,7 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
 
 @dataclass
 class _ModelBuilder:
-    """The tree while it grows: one row a body, body 0 the ground."""
+    """The tree under construction: one entry of each list per body, body 0 is the ground."""
 
     robot: Robot
     parent: list[int] = field(default_factory=lambda: [-1])
@@ -451,7 +448,7 @@ class _ModelBuilder:
         self.I[body] = self.I[body] + transform_inertia(frame, inertia_from_link(link))
 
     def _add_joint(self, joint: Joint) -> tuple[int, np.ndarray]:
-        """Body that carries the child link, and the link's pose in it."""
+        """Add the bodies of a joint. Return the body of the child link, and the pose of the link in it."""
         body, frame = self.links[joint.parent][:2] if joint.parent in self.links else (0, np.eye(4))
         home = frame @ pose(joint.origin)
         if joint.type == "fixed":
@@ -486,7 +483,7 @@ class _ModelBuilder:
         return self.coordinate("armature")
 
     def coordinate(self, name: str) -> np.ndarray:
-        """One number of every velocity coordinate."""
+        """Return one parameter of every velocity coordinate."""
         return np.array([getattr(c, name) for joint in self.moving for c in joint.coordinate_parameters], dtype=float)
 
     def model(self) -> Model:
@@ -517,7 +514,7 @@ class _ModelBuilder:
         return ConstraintAnchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """`index` and `constants` in the order of `joints.joint_model`."""
+        """Return `index` and `constants` in the layout of `joints.joint_model`."""
         n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
         iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
@@ -541,12 +538,12 @@ class _ModelBuilder:
 
 
 def base_joint_name(robot: Robot) -> str:
-    """Of the free joint of a floating base."""
+    """Return the name of the free joint of a floating base."""
     return "base" if all(joint.name != "base" for joint in robot.joints) else "floating_base"
 
 
 def joint_screws(joint: Joint) -> np.ndarray:
-    """(k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
+    """Return the (k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
     screws = JOINT_TYPES[joint.type].screws
     if screws is None:
         raise ModelError(f"joint type {joint.type!r} has no screws", place=joint.place)
@@ -709,7 +706,7 @@ def _pose(joint: Joint, T) -> Pose:
 
 
 def _find_coordinates(joints: Mapping[str, Joint], name) -> tuple[Joint, list[int]]:
-    """The joint that is meant, and which of its coordinates."""
+    """Return the joint with this name or coordinate, and the indices of its coordinates that are meant."""
     moving = {joint.name: joint for joint in joints.values() if joint.labels}
     if name in moving:
         return moving[name], list(range(len(moving[name].labels)))

@@ -1,7 +1,7 @@
-"""Values that a model keeps between calls: generated code, tables, workspaces.
+"""Cache of a model between calls: generated code, tables, workspaces.
 
-A key is a frozen dataclass, which is equal only to keys of the same class with equal fields. All that a value depends on, except
-for the model, is a field of its key.
+A key is a frozen dataclass, equal only to keys of the same class with equal fields. Its fields are everything that the value
+depends on, except for the model.
 """
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LOCK = threading.RLock()          # of all models: a value may be built from th
 
 @dataclass(frozen=True, eq=False)
 class ModelValue:
-    """Key of a value that depends on the model alone. No two keys are equal, whatever their names."""
+    """Key of a value that depends on the model only. Each instance is a separate key, whatever its name."""
 
     name: str
 
 
 class ModelCache:
-    """Values by key; of those with a limit, only the ones that were used last."""
+    """Values by key. Of the values with a limit, only the most recently used ones are stored."""
 
     __slots__ = ("recent", "values")
 
@@ -33,7 +33,7 @@ class ModelCache:
         return len(self.values) + len(self.recent)
 
     def get(self, key: Hashable, build: Callable[[], Any], limit: int | None) -> Any:
-        """See `Model.cached`."""
+        """Return the value of a key (see `Model.cached`)."""
         try:
             return self.values[key]
         except KeyError:

@@ -1,7 +1,7 @@
-"""Whether a description can be computed rightly. Two grades: errors, always raised, and warnings, noted in the robot.
+"""Validation of robot descriptions: errors, which are always raised, and warnings, which are stored in the robot.
 
-A *warning* is computable but doubtful. Real files are full of them (massless frames, rounded inertias, missing limits): a
-tool that refuses them is useless, one that is silent is worse.
+A warning is about a robot that can be computed but is doubtful. Real files often have massless frames, rounded inertias or
+missing limits, so these are not errors.
 """
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_finite(values, count: int, place: Place, what: str) -> None:
 
 
 def check_axes(axes, count: int, kind: str, place: Place) -> None:
-    """`count` axes with a direction, for a `kind` such as "a joint of type planar"."""
+    """Raise ModelError unless there are `count` axes with a direction; `kind` is text such as "a joint of type planar"."""
     if len(axes) != count:
         raise ModelError("wrong number of axes", place=place, found=len(axes), expected=f"{count} for {kind}")
     for axis in axes:
@@ -96,19 +96,19 @@ def has_direction(vector) -> bool:
 
 
 def normalize_axes(element):
-    """The joint or loop with its axes of unit length."""
+    """Return the joint or loop with axes of unit length."""
     return replace(element, axes=tuple(normalize_axis(axis) for axis in element.axes))
 
 
 def normalize_axis(axis) -> tuple[float, ...]:
-    """The axis divided by its length. A unit vector stays as it is, so that a robot that was written reads back bit by bit."""
+    """Return the axis divided by its length. A unit vector is unchanged, so that a written robot reads back bit for bit."""
     length = math.hypot(*axis)
     if abs(length - 1.0) <= _UNIT_ROUNDING:
         return tuple(map(float, axis))
     return tuple(float(x) / length for x in axis)
 
 
-# Whether closures and couplings can be computed rightly: what `model.validate` refuses of them --------------------------
+# Validation of closures and couplings -----------------------------------------------------------------------------------
 
 _SHAPES = ("disc", "sphere")
 
@@ -140,7 +140,7 @@ def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
 
 
 def _check_mimic_cycles(robot: Robot) -> None:
-    """Joints that follow each other in a cycle have no driver: they would lock."""
+    """Raise ModelError if joints follow each other in a cycle, which would lock them."""
     driver = {joint.name: joint.mimic.joint for joint in robot.joints if joint.mimic and joint.type != "fixed"}
     acyclic: set[str] = set()
     for joint in robot.joints:
@@ -195,7 +195,7 @@ def _check_end(loop: Loop, part: str, tree: LinkTree) -> None:
 
 
 def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
-    """The frames must be on two bodies, else there is no joint for the loop to act on."""
+    """Raise ModelError unless the frames are on two bodies: otherwise no joint can move one relative to the other."""
     if loop.a == loop.b:
         raise ModelError("the loop joins a link to itself", place=element_location(loop, "b"), found=loop.b, expected="two links")
     if body_of[loop.a] == body_of[loop.b]:
@@ -207,7 +207,7 @@ def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
 # couplings ----------------------------------------------------------------------------------------------------------
 
 def _coupling_coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
-    """Joint and label of each coordinate that a coupling may hold, by its name in files."""
+    """Return (joint, label) of each coordinate that a coupling may contain, by its name in files."""
     return {f"{joint.name}.{label}" if label else joint.name: (joint.name, label)
             for joint in joints if joint.kind == ONE_DOF for label in joint.labels}
 
@@ -283,7 +283,7 @@ def validate(robot: Robot) -> Robot:
 
 
 def validate_changes(robot: Robot, before: Robot) -> Robot:
-    """`validate` of a robot that differs from a validated one, `before`, in numbers of links, joints and gravity alone."""
+    """Validate a robot that differs from the validated robot `before` only in numbers of links, joints and gravity."""
     check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
     links = [link for link, old in zip(robot.links, before.links, strict=True) if link is not old]
     joints = [joint for joint, old in zip(robot.joints, before.joints, strict=True) if joint is not old]
@@ -318,7 +318,7 @@ def _check_link(link: Link) -> None:
 
 
 def _check_inertia(links: list[Link], body: Body) -> None:
-    """The body's inertia must be positive semidefinite; where it is not, the worst of its links is at fault."""
+    """Raise ModelError if the inertia of a body is not positive semidefinite. The error names the worst of its links."""
     if is_not_semidefinite(body.inertia, body.mass):
         link = min(links, key=lambda link: principal_inertias(symmetric_matrix(link.inertia))[0])
         values = [float(f"{x:.4g}") for x in principal_inertias(symmetric_matrix(link.inertia))]
@@ -327,7 +327,7 @@ def _check_inertia(links: list[Link], body: Body) -> None:
 
 
 def _validate_joint(joint: Joint) -> Joint:
-    """The joint with one Coordinate for each velocity coordinate, or a ModelError."""
+    """Return the joint with one `Coordinate` for each velocity coordinate. Raise ModelError if it is not valid."""
     if joint.type not in JOINT_TYPES:
         raise ModelError("unknown joint type", place=element_location(joint, "type"), found=joint.type,
                          expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
@@ -394,7 +394,7 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
 
 
 def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
-    """Files name a coordinate `joint` or `joint.label`: these must differ, too."""
+    """Raise ModelError if coordinate names (`joint` or `joint.label` in files) are not unique."""
     if base == "floating":
         joints = (Joint("base", "free", "", ""), *joints)
     quaternion = ("qx", "qy", "qz", "qw")

@@ -1,4 +1,4 @@
-"""Warnings: what can be computed but is probably not meant."""
+"""Warnings about robots that can be computed but are probably not intended."""
 from __future__ import annotations
 
 import math
@@ -20,7 +20,7 @@ UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printe
 
 
 def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[LiedynWarning]:
-    """Warnings of a robot without errors, whose axes are still as they were written."""
+    """Yield the warnings of a robot without errors. Its axes must not be normalized yet."""
     for first, links in links_by_body(tree).items():
         if len(links) > 1:
             for link in links:
@@ -36,7 +36,7 @@ def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Ite
 
 
 def is_not_semidefinite(inertia: np.ndarray, mass: float) -> bool:
-    """Whether an inertia about the com is not positive semidefinite beyond rounding (and beyond a micrometre's worth)."""
+    """Return whether an inertia about the com is not positive semidefinite beyond rounding (and beyond that of a micrometre)."""
     values = principal_inertias(inertia)
     return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
 
@@ -93,7 +93,7 @@ def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[LiedynWarning]:
 
 
 def _are_dependent(screws) -> bool:
-    """Moments are compared with directions in the longest lever arm of the screws."""
+    """Return whether screws are linearly dependent. The longest lever arm of the screws converts moments to directions."""
     S = np.array(screws, dtype=float)
     size = np.linalg.norm(S[:, :3], axis=1)
     turns = size > 0.0
@@ -169,7 +169,7 @@ def _inertia_without_joint(AI, S, U, D, rotor) -> np.ndarray:
 
 
 def _random_joint_motion(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
-    """S (6, k) in the body frame and a random motion (4, 4); S: of a screw along z, its turn and slide."""
+    """Return S (6, k) in the body frame and a random motion (4, 4) of a joint. S of ONE_DOF: (angular, linear) part along z."""
     if kind == ONE_DOF:
         screw = np.array([0, 0, S[0], 0, 0, S[1]])
         return screw[:, None], exp_screw(screw, rng.uniform(-2, 2))
