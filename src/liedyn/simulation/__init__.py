@@ -1,4 +1,4 @@
-"""One run of a scenario: from its file to a `Result`.
+"""Simulation of one run: from a scenario to a `Result`.
 
-Entry points: `run.run_scenario`, `run.simulate`; `hybrid_simulation` goes from event to event.
+Entry points are `run.run_scenario` and `run.simulate`. `hybrid_simulation` simulates segments between events.
 """

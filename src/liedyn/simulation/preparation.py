@@ -1,4 +1,4 @@
-"""Everything about a run that is known before it starts: the scenario bound to its robot, its integrator, its size."""
+"""Preparation of a run: the scenario bound to its robot, the integrator and the estimated size of the result."""
 from __future__ import annotations
 
 import math
@@ -23,18 +23,20 @@ from liedyn.simulation.limits import velocity_and_force_limits
 from liedyn.simulation.name_binding import bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
 
-# Whether the result of a run will fit into memory and onto the disk: estimated before it starts -------------------------
+# Memory and disk space of the result, estimated before the run starts ---------------------------------------------------
 
-_BYTES_IN_MEMORY = 80          # bytes a number of a result that stays in memory: the record, its checks, columns made of it
-# bytes where the rows go to disk: of a row its time, and copies of that; some rows
+_BYTES_IN_MEMORY = 80          # bytes per number of a result in memory: the record, its checks and its columns
+# bytes in memory if the rows are on disk: for the time of each row with its copies, and for buffers
 _BYTES_PER_ROW, _BYTES_OF_BUFFERS = 40, 64_000_000
-_BYTES_ON_DISK = 28            # bytes a number: 20 of the CSV, 8 of the rows while the run is not finished
-_MIN_CHECKED_BYTES = 100e6     # bytes: less than this needs no looking
+_BYTES_ON_DISK = 28            # bytes per number: 20 of the CSV, 8 of the rows until the run is finished
+_MIN_CHECKED_BYTES = 100e6     # bytes: smaller results are not checked
 
 
 def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.PathLike | None = None) -> None:
-    """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
-    will be. Without a folder the rows stay in memory. Raises ComputationError with the estimate."""
+    """Raise ComputationError with the estimate if a result of so many rows needs more memory or disk space than is free.
+
+    folder   determines the disk, and may not exist yet; without it the rows are in memory
+    """
     memory, disk = result_size(problem, rows, folder is not None)
     _check_fits(memory, available_memory(), rows, "memory")
     if folder is not None:
@@ -43,20 +45,20 @@ def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.Pa
 
 
 def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
-    """Bytes that are free where a folder is or will be, and the folder there that exists."""
+    """Return the free bytes on the disk of a folder that may not exist yet, and its nearest existing parent."""
     place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
     return shutil.disk_usage(place).free, place
 
 
 def result_size(problem: InitialValueProblem, rows: int, to_disk: bool) -> tuple[int, int]:
-    """Bytes that a result of so many rows takes in memory and on disk, about."""
+    """Return the approximate bytes of a result of so many rows in memory and on disk."""
     numbers = rows * row_size(problem)
     memory = numbers * _BYTES_IN_MEMORY
     return min(memory, rows * _BYTES_PER_ROW + _BYTES_OF_BUFFERS) if to_disk else memory, numbers * _BYTES_ON_DISK
 
 
 def row_size(problem: InitialValueProblem) -> int:
-    """Time, state, accelerations, forces, wrenches, contacts, stops, energies, multipliers."""
+    """Return the number of values of a row: time, state, accelerations, forces, wrenches, contacts, stops and so on."""
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
     stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + len(problem.hard_stop_scales)
@@ -65,18 +67,18 @@ def row_size(problem: InitialValueProblem) -> int:
 
 
 def available_memory() -> float:
-    """Bytes that a process may still take, as far as the system tells: infinite where it does not."""
+    """Return the bytes that a process may still allocate; infinite if the system does not report it."""
     limit, used = _system_value("/sys/fs/cgroup/memory.max"), _system_value("/sys/fs/cgroup/memory.current")
     return min(_system_value("/proc/meminfo", "MemAvailable:", 1024.0), limit - used if used < limit else limit)
 
 
 def _system_value(path: str, key: str = "", unit: float = 1.0) -> float:
-    """The number behind `key` in a file of the system; infinite where there is none."""
+    """Return the number after `key` in a system file; infinite if there is none."""
     try:
         words = Path(path).read_text(encoding="ascii").split()
         return float(words[words.index(key) + 1 if key else 0]) * unit
     except (OSError, ValueError, IndexError):
-        return float("inf")                                    # also for the word max
+        return float("inf")                                    # also for the value "max"
 
 
 def _check_fits(needed: float, free: float, rows: int, what: str) -> None:
@@ -95,14 +97,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRun:
-    """A run that could start.
+    """A run that is ready to start.
 
-    scenario       with the integrator that is used
-    problem        for `integrators.solve`
-    warnings       what is doubtful, one line each
-    chosen         why another integrator than the default is used, one line each
-    timeline       what follows the phases and events; None without
-    contact_names  of what may touch
+    scenario            with the integrator that is used
+    problem             for `integrators.solve`
+    warnings            one line each
+    integrator_reasons  why an integrator other than the default is used, one line each
+    hybrid_simulation   simulates phases and events; None without
+    contact_names       names of the contacts
     """
 
     scenario: Scenario
@@ -115,12 +117,12 @@ class PreparedRun:
 
     @property
     def rows(self) -> int:
-        """Rows of the result: 0, output_step, … and the end."""
+        """Number of rows of the result, at times 0, output_step, … and the end."""
         return math.ceil(self.scenario.duration / self.scenario.output_step - 1e-9) + 1
 
     @property
     def steps(self) -> int | None:
-        """Steps that a method of fixed step takes where nothing switches; None for the others."""
+        """Number of steps of a fixed-step method without discontinuities; None for other methods."""
         integrator, between = self.scenario.integrator, self.scenario.output_step
         if not integrator.step_is_fixed:
             return None
@@ -129,7 +131,7 @@ class PreparedRun:
         return (self.rows - 2) * each + few
 
     def report(self, folder: str | os.PathLike | None = None) -> dict:
-        """What a run would do, as plain values."""
+        """Return the properties of the run as plain values."""
         scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
         memory, disk = result_size(self.problem, self.rows, folder is not None)
         rules = bind_rules(scenario.joints, model.joint_names, "joint")
@@ -150,7 +152,7 @@ class PreparedRun:
 
 
 def make_hybrid_simulation(scenario: Scenario, model, problem):
-    """What follows the phases, events, samples and hard stops of a scenario; None without."""
+    """Return the simulation of phases, events, samples and hard stops of a scenario; None without."""
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
         return None
@@ -160,7 +162,7 @@ def make_hybrid_simulation(scenario: Scenario, model, problem):
 
 
 def check_supports_events(scenario: Scenario) -> None:
-    """ScenarioError for a method whose steps do not end at events."""
+    """Raise ScenarioError for a method whose steps do not end at events."""
     if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
         raise ScenarioError(f"{scenario.integrator.method} cannot be used with {what}", place=scenario.integrator.place,
@@ -168,7 +170,7 @@ def check_supports_events(scenario: Scenario) -> None:
 
 
 def _with_controller(scenario: Scenario, controller) -> Scenario:
-    """With a function of the user that is called at samples."""
+    """Return the scenario with a user function that is called at samples."""
     if not callable(controller):
         raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
     if scenario.sampling is None:
@@ -179,7 +181,7 @@ def _with_controller(scenario: Scenario, controller) -> Scenario:
 
 
 def check_supports_integrals(scenario: Scenario, method: str) -> None:
-    """ScenarioError where pid laws that are not sampled do not go with the method of the integrator, or with hard stops."""
+    """Raise ScenarioError where pid laws that are not sampled cannot be combined with the integrator or with hard stops."""
     law = continuous_pid(scenario)
     if law is None:
         return
@@ -192,7 +194,7 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
 
 
 def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
-    """Warnings about keys that change nothing in this run."""
+    """Return warnings about keys that have no effect in this run."""
     warnings = WarningLog()
     for number, force in enumerate(scenario.forces, 1):
         if force.start >= scenario.duration:
@@ -211,8 +213,10 @@ def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
 
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
             model: Model | None = None) -> PreparedRun:
-    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
-    model: instead of that of the scenario."""
+    """Check the scenario and compile its signals, without a step of the run. Raises the errors of `run_scenario`.
+
+    model   replaces that of the scenario
+    """
     scenario = scenario_of(path, overrides, force_long)
     if controller is not None:
         scenario = _with_controller(scenario, controller)
@@ -224,7 +228,7 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
 
 
 def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> PreparedRun:
-    """`prepare` of a scenario that is read, and its robot."""
+    """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
     model = add_rotor_inertias(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
     from liedyn.simulation.input_schedule import compile_schedule
@@ -263,15 +267,15 @@ class SingleSegment:
         return {}
 
     def load_state_dict(self, state: dict) -> None:
-        """Nothing: the segment has all of it."""
+        """Do nothing: the segment contains the whole state."""
 
     def problems_of_segments(self) -> tuple[InitialValueProblem, ...]:
-        """Of the segments that have ended."""
+        """Return the problems of the completed segments."""
         return ()
 
 
 def output_times(scenario: Scenario) -> np.ndarray:
-    """0, output_step, …, and the end of the run, which may stand closer to the last."""
+    """Return the times 0, output_step, … and the end of the run. The last interval may be shorter."""
     n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
     times = np.arange(n + 1) * scenario.output_step
     if scenario.duration - times[-1] > 1e-9 * scenario.output_step:

@@ -1,4 +1,4 @@
-"""Poses of ball and free joints that a scenario prescribes: by signals, by waypoints, or by the columns of a recorded motion."""
+"""Prescribed poses of ball and free joints: by signals, waypoints or the columns of a recorded motion."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -36,20 +36,23 @@ from liedyn.simulation.signals.signal_compiler import (
 # with r_i = log(R_i^T R_{i+1}), J_i the right Jacobian of exp there, and N_i the part of the angular acceleration at the end of
 # piece i that is quadratic in the rate.
 
-MAX_TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
+MAX_TURN = 3.1                       # rad: the direction of a larger turn between two waypoints depends on rounding
 _MAX_ITERATIONS = 500
-_RATE_TOLERANCE = 32e-16  # of the largest rate: rounding of the banded equations
+_RATE_TOLERANCE = 32e-16  # of the maximum rate: rounding of the banded equations
 
 
 class SplineNotSolvedError(ValueError):
-    """The rates at the waypoints are not found: the rotation is too fast for its waypoints."""
+    """The iteration for the rates at the waypoints does not converge: the rotation is too fast for its waypoints."""
 
 
 def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
-    """The quaternions without jumps of sign; coefficients (n - 1, 3, 4) of the rotation vectors, ascending powers of t - t_i.
+    """Return quaternions without jumps of sign, and coefficients (n - 1, 3, 4) of rotation vectors in powers of t - t_i.
 
-    t (n,) increasing, quaternions (n, 4) x y z w, first and last: angular velocities in the body at the ends [rad/s].
-    Raises Unsettled.
+    t            (n,) increasing
+    quaternions  (n, 4) x y z w
+    first, last  angular velocities in the body at the ends [rad/s]
+
+    The powers are ascending. Raises SplineNotSolvedError.
     """
     u = _align_signs(np.array(quaternions, dtype=float))
     r, h = _rotation_vectors(u[:-1], u[1:]), np.diff(t)[:, None]
@@ -61,8 +64,11 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
 
 
 def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, constant_ends: bool) -> list[Curve]:
-    """The three of x and the four of U. held: constant before and after the waypoints, which are knots then; else the first and
-    the last piece continue."""
+    """Return the curves of the three rotation vector components and the four quaternion components.
+
+    constant_ends   whether they are constant before and after the waypoints, which then are knots; otherwise the first and the
+                    last piece continue
+    """
     pieces = np.zeros((7, len(t) - 1, ORDER))
     pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
     curves = [Curve(t[:-1].copy(), one, t if constant_ends else np.empty(0)) for one in pieces]
@@ -71,21 +77,23 @@ def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, cons
 
 
 def rate_at_start(t, quaternions) -> np.ndarray:
-    """Angular velocity in the body at the first of a few samples: by the polynomial through their rotation vectors from there.
-    At the last, of the samples in reverse order."""
+    """Return the angular velocity in the body at the first of a few samples, from the polynomial through their rotation vectors.
+
+    For the last sample, pass the samples in reverse order.
+    """
     x = _rotation_vectors(np.repeat(quaternions[:1], len(t), axis=0), quaternions)
     return np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0]
 
 
 def largest_turn(quaternions) -> tuple[int, float]:
-    """Between which waypoint and the next the rotation turns most, and how far [rad]."""
+    """Return the index of the waypoint before the maximum rotation between two waypoints, and its angle [rad]."""
     angle = np.linalg.norm(_rotation_vectors(quaternions[:-1], quaternions[1:]), axis=1)
     return int(np.argmax(angle)), float(angle.max(initial=0.0))
 
 
 # rates at the waypoints ---------------------------------------------------------------------------------------------------
 def _waypoint_rates(r, h, first, last) -> np.ndarray:
-    """(n, 3): by iteration over the quadratic part."""
+    """Return the (n, 3) rates at the waypoints, by iteration over the quadratic part."""
     from scipy.linalg import solve_banded
 
     n = len(r) - 1                                            # inner waypoints
@@ -114,7 +122,7 @@ def _waypoint_rates(r, h, first, last) -> np.ndarray:
 
 
 def _banded_matrix(blocks, n: int) -> np.ndarray:
-    """Blocks of 3 x 3 on three diagonals as `scipy.linalg.solve_banded` takes them."""
+    """Return 3 x 3 blocks on three diagonals in the format of `scipy.linalg.solve_banded`."""
     A = np.zeros((11, 3 * n))
     for offset, stack in blocks.items():
         for i, j in np.ndindex(3, 3):
@@ -123,7 +131,7 @@ def _banded_matrix(blocks, n: int) -> np.ndarray:
 
 
 def _quadratic(x, dx) -> np.ndarray:
-    """dw less J ddx where x moves with dx: see `lie.so3.rotation_vector_motion`."""
+    """Return dw - J ddx for the rate dx of a rotation vector x, see `lie.so3.rotation_vector_motion`."""
     _, _, c, slope_b, slope_c = angle_functions(np.sum(x * x, axis=1))
     y = np.cross(x, dx)
     rate = 2 * np.sum(x * dx, axis=1)
@@ -131,13 +139,13 @@ def _quadratic(x, dx) -> np.ndarray:
 
 
 def _rotation_vectors(u, r) -> np.ndarray:
-    """(n, 3) rotation vectors that lead from the rotations u to r, by the shorter way."""
+    """Return the (n, 3) rotation vectors from the rotations u to r, with angles of at most pi."""
     from scipy.spatial.transform import Rotation
     return (Rotation.from_quat(u).inv() * Rotation.from_quat(r)).as_rotvec()
 
 
 def _align_signs(u) -> np.ndarray:
-    """Quaternions of the same sign, each as the one before."""
+    """Return the quaternions with the sign nearest to the previous one."""
     turned = np.r_[u[0, 3] < 0.0, np.sum(u[:-1] * u[1:], axis=1) < 0.0]
     return u * np.where(np.cumsum(turned) % 2 == 1, -1.0, 1.0)[:, None]
 
@@ -146,12 +154,12 @@ def _align_signs(u) -> np.ndarray:
 
 _AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 _UNUSED = -1
-_END_ROWS = 4            # rows from which the rate at the end of a recorded motion is taken
-_UNIT_NORM = 1e-6        # a quaternion printed with seven digits is meant to be a unit one
+_END_ROWS = 4            # number of rows from which the rate at the end of a recorded motion is computed
+_UNIT_NORM = 1e-6        # tolerance of norms: quaternions with seven digits are accepted
 
 
 class PoseTable:
-    """Collects prescribed poses; `poses` gives them as the kernels read them."""
+    """Prescribed poses, added one by one; `poses` returns them as arrays for the kernels."""
 
     def __init__(self, model, compiler: SignalCompiler):
         self.model, self.compiler = model, compiler
@@ -159,7 +167,7 @@ class PoseTable:
         self.signals: list[int] = []
 
     def add(self, name: str, drive: Prescribe, n: int) -> list[int]:
-        """The pose of joint `name` with n coordinates, 3 or 6. Returns the signal of each, for messages."""
+        """Add the pose of joint `name` with n coordinates, 3 or 6. Return the signal of each coordinate, for messages."""
         given, free = drive.signals, n == 6
         if isinstance(given, Waypoints):
             numbers = self._waypoints(name, given, free)
@@ -177,7 +185,7 @@ class PoseTable:
         return [*numbers[3:6], *(numbers[:3] if free else ())]
 
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
-        """A pose that is no joint's."""
+        """Add a pose that belongs to no joint."""
         waypoints = isinstance(given, Waypoints)
         self._append(0, 0, True, self._waypoints(name, given, True) if waypoints else motion_signals(self.compiler, name, given))
 
@@ -203,7 +211,7 @@ class PoseTable:
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 
     def _recorded_pose(self, name: str, given: Column, free: bool) -> list[int]:
-        """By all rows of a CSV."""
+        """Return the signals of the pose in all rows of a CSV."""
         q = self.model.q_index(name)
         names = self.model.q_names[q]
         t, turns = np.empty(0), []
@@ -229,7 +237,7 @@ class PoseTable:
 
 
 def motion_signals(compiler: SignalCompiler, name: str, given: Motion) -> list[int]:
-    """x y z roll pitch yaw of what has this name."""
+    """Add the signals x y z roll pitch yaw of a motion with this name, and return their indices."""
     zero = (Constant(0.0, given.place),) * 3
     for signal in (*given.xyz, *given.rpy):
         if isinstance(signal, Column) and signal.name is None:
@@ -254,7 +262,7 @@ def _pose_rotation(name: str, place, t, turns, constant_ends: bool) -> list[Curv
     try:
         with np.errstate(all="ignore"):
             return rotation_curves(t, *rotation_spline(t, turns, *ends), constant_ends)
-    except ValueError:                                         # unsettled, or not finite where times are too close
+    except ValueError:                                         # no convergence, or not finite where times are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
                             expected="poses that turn less from one to the next, or times farther apart") from None
 
@@ -263,11 +271,11 @@ def _no_position_error(name: str, place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
-# what follows a motion --------------------------------------------------------------------------------------------------
+# prescribed motions -----------------------------------------------------------------------------------------------------
 class PrescribedPose(NamedTuple):
-    """A ball or free joint whose pose is prescribed, or one coordinate whose position or velocity is.
+    """A ball or free joint with prescribed pose, or one coordinate with prescribed position or velocity.
 
-    q, v   its places; none in q at velocity level
+    q, v   its slices; q is empty at velocity level
     """
 
     joint: str
@@ -278,8 +286,10 @@ class PrescribedPose(NamedTuple):
     model: Model
 
     def mismatch(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
-        """The largest differences of positions and of velocities, each relative to the largest number of its unit and to the
-        characteristic one. A quaternion and its negative are the same."""
+        """Return the maximum differences of positions and of velocities.
+
+        Each is relative to the maximum value of its unit and to the characteristic size. A quaternion equals its negative.
+        """
         q, begins, scales = here[0][self.q].copy(), there[0][self.q], model_scales(self.model)
         if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
             q[-4:] *= -1.0
@@ -288,7 +298,7 @@ class PrescribedPose(NamedTuple):
                                     scales), _relative_difference(here[1][self.v], there[1][self.v], rates, scales)
 
     def format(self, x: np.ndarray) -> str:
-        """Coordinates, for messages."""
+        """Return the coordinates as text for messages."""
         numbers = ", ".join(f"{number:.9g}" for number in x)
         return f"[{numbers}]" if self.is_pose else numbers
 
@@ -302,7 +312,7 @@ def _relative_difference(here, there, units, scales: Scales) -> float:
 
 
 def prescribed_motions(problem: InitialValueProblem) -> list[PrescribedPose]:
-    """What is prescribed at position or velocity level."""
+    """Return the motions that are prescribed at position or velocity level."""
     found, schedule = [], problem.schedule
     for joint in problem.model.joints:
         if joint.screws is None and schedule.level[joint.v.start] == POSITION:
@@ -317,7 +327,7 @@ def prescribed_motions(problem: InitialValueProblem) -> list[PrescribedPose]:
 
 
 def prescribed_state(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at t, with what is prescribed on its motion. Raises ScenarioError where a signal is not finite."""
+    """Return q and v with the prescribed motions at time t. Raises ScenarioError if a signal is not finite."""
     schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
     q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.workspace()
     work.q[:], work.v[:] = q, v
@@ -333,7 +343,7 @@ def prescribed_state(problem: InitialValueProblem, t: float, q, v) -> tuple[np.n
 
 
 def _finite_signal(problem: InitialValueProblem, k: int, t: float, work, count: int) -> tuple[float, ...]:
-    """Signal k and its derivatives, `count` numbers."""
+    """Return signal k and its derivatives, `count` numbers. Raises ScenarioError if they are not finite."""
     jet = read_signal(problem.signals, k, t, work.q, work.v)[:count]
     if not np.isfinite(jet).all():
         raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_locations[k],

@@ -1,4 +1,4 @@
-"""From a scenario to its motion and the self-check of it."""
+"""Simulation of a scenario or a model, its `Result`, and the self-check of the result."""
 from __future__ import annotations
 
 import contextlib
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from liedyn.simulation.hybrid_simulation import OccurredEvent
 
 LOADING = f"loading the compiled code ({FIRST_RUN_MESSAGE}: {FIRST_RUN_TIME})"
-# What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
+# Tolerances of the self-check: rounding of unit quaternions, and of inverse dynamics compared with the integrated dynamics.
 _NORM_TOLERANCE, _RESIDUAL_TOLERANCE = 1e-12, 1e-9
 
 
@@ -63,20 +63,24 @@ class Result(Immutable):
     """A simulated motion of N output times.
 
     t         (N,) [s]
-    q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
+    q         (N, nq) [rad | m] in the order of model.q_names
+    v, a, tau (N, nv) rates of q, and joint torques or forces [N m | N], in the order of model.v_names
     wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
     work      (N,) energy supplied by motors, external wrenches and passive forces except springs since t[0] [J]
-    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.constraint_equation_names [N m
-                                    | N];
-              (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
-    tracking  how links or joints followed the desired motions of `control`; None without
-    contacts  forces, depths and slips of `contacts`; None without (`simulation.contact_setup.ContactMotion`)
-    stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
+    multipliers   (N, m) of the constraints, in the order of model.constraint_equation_names [N m | N]; None without constraints
+    reactions     (N, loops, 6) wrenches of the loops on their links b, see `closure_wrenches`; None without constraints
+    drift         (N,) maximum residual of the constraints [rad | m]; None without constraints
+    tracking  errors of links or joints relative to the desired motions of `control`; None without `control`
+    contacts  forces, depths and slips of `contacts` (`simulation.contact_setup.ContactMotion`); None without `contacts`
+    stops     (N, nv) part of tau from stops at limits [N m | N]; None without `limits`
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.LimitViolation`)
-    events    what happened, in order (`hybrid_simulation.OccurredEvent`); the rows before and after an event have its
-time     check     values of the self-check, by name     warnings  one line each     timing    seconds by part
-of the run     status    complete; diverged or interrupted: the rows before that, and reason says why
+    events    events that occurred, in order (`hybrid_simulation.OccurredEvent`); the rows before and after have the same time
+    check     values of the self-check, by name
+    warnings  one line each
+    timing    seconds by part of the run
+    status    "complete", "diverged" or "interrupted"; the latter two have the rows before the end, and a reason
+    reason    cause of an early end
 
     Examples
     --------
@@ -128,24 +132,24 @@ of the run     status    complete; diverged or interrupted: the rows before that
 
     @property
     def has_events(self) -> bool:
-        """Whether something may happen in the course of the run."""
+        """Whether events may occur during the run."""
         return bool(self.scenario.events or self.events)
 
     @property
     def attached(self) -> str:
-        """The links that bodies are attached to in the course of the run; the other commands do not know these bodies."""
+        """Names of the links to which bodies are attached during the run; other commands do not include these bodies."""
         actions = [action for event in self.scenario.events if any(one.name == event.name for one in self.events)
                    for action in event.actions]
         return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
     @property
     def armatures(self) -> dict[str, float]:
-        """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
+        """Armatures of the joints whose rotor inertia is given by `motors`, not by the robot file."""
         return motor_armatures(self.scenario, self.model)
 
     @read_only_property
     def power(self) -> dict[str, Array]:
-        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase: what its motor supplies."""
+        """Motor power (N,) tau . v [W] of each joint whose motion is prescribed in at least one phase."""
         phases = [phase.name for phase in self.scenario.phases] or [None]
         rules = [phase_rules(self.scenario, self.model, phase) for phase in phases]
         return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
@@ -171,27 +175,37 @@ of the run     status    complete; diverged or interrupted: the rows before that
         return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
-        "t[s]" as its index. Needs pandas, which liedyn does not install."""
+        """Return a DataFrame with the columns of trajectory.csv, such as "q.elbow[rad]", and the time "t[s]" as index.
+
+        Requires pandas, which liedyn does not install.
+        """
         return data_frame(self.t, self.columns)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
-        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also plots
-        and replay.html. Raises UsageError where the folder exists and `force` is not given."""
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json and events.csv.
+
+        With `plots`, also write plots and replay.html.
+
+        Raises UsageError where the folder exists and `force` is not given.
+        """
         import liedyn
         liedyn.write_run(self, folder, force=force, plots=plots)
 
     def plot(self, what: str = "positions") -> Figure:
-        """A Matplotlib figure; `what` as the plots of a run folder are called: replay, positions, velocities, torques, …
-        Raises NameLookupError for a plot that this motion does not have."""
+        """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, …
+
+        Raises NameLookupError for a plot that this motion does not have.
+        """
         import liedyn
         return liedyn.figure_of(self, what)
 
     def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), side_by_side: bool = False,
                traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
                package_roots: Sequence[str] = (), force: bool = False) -> None:
-        """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
-        is not given."""
+        """Write a page that shows the motion in 3D, see `liedyn.replay_of`.
+
+        Raises UsageError where the file exists and `force` is not given.
+        """
         import liedyn
         from liedyn.io.atomic_output import open_output
         with open_output(path, force=force) as file:
@@ -200,19 +214,19 @@ of the run     status    complete; diverged or interrupted: the rows before that
                                         meshes=meshes, package_roots=package_roots))
 
     def _repr_html_(self) -> str:
-        """The motion in 3D, which notebooks show where a result is the value of a cell."""
+        """Return the motion in 3D for notebooks."""
         import liedyn
         return liedyn.replay_of(self, inline=True)
 
     @property
     def balance(self) -> Array:
-        """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
+        """Energy minus initial energy and supplied work (N,) [J]: the error of the integrator."""
         energy = self.kinetic + self.potential
         return energy - energy[0] - self.work
 
     @property
     def summary(self) -> str:
-        """The run and its self-check in a line."""
+        """The run and its self-check in one line."""
         return (f"{self.model.name}: {self.t[-1]:g} s in {self.statistics.steps} steps ({self.scenario.integrator.method}), "
                 f"{self.timing['simulate']:.2f} s of computing; {self._check_summary}")
 
@@ -226,7 +240,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
 
 
 class SilentProgress:
-    """Progress that is not shown."""
+    """Progress that is not displayed."""
 
     def stage(self, text):
         return contextlib.nullcontext()
@@ -282,13 +296,13 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
 def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
                   disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None,
                   model: Model | None = None) -> Result:
-    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`.
+    """Return the result of `run_scenario`, with progress: an object with `stage(text)`, a context, and `update(fraction)`.
 
-    disk      for a result that is to be written into its folder
-    resumed   from its checkpoint
-    model     instead of that of the scenario
+    disk      for a result that is written into its folder
+    resumed   whether the run continues from its checkpoint
+    model     replaces that of the scenario
 
-    Raises Interrupted where disk.stop has asked for it.
+    Raises Interrupted when disk.stop requests it.
     """
     began = time.perf_counter()
     with progress.stage(LOADING):
@@ -298,8 +312,11 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
 
 def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0,
                       trials: bool = True) -> Result:
-    """`simulate_file` of what it has prepared. loading: seconds that this took; trials: whether other integrators are tried where
-    this one fails or its result is doubtful (`simulation.trials`)."""
+    """Return the result of a prepared run, see `simulate_file`.
+
+    loading   time of the preparation [s]
+    trials    whether other integrators are tried if this one fails or its result is doubtful (`simulation.trials`)
+    """
     began = time.perf_counter() - loading
     with progress.stage(LOADING):
         scenario, problem = prepared.scenario, prepared.problem
@@ -307,9 +324,9 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         from liedyn.integrators.solve import solve
         from liedyn.simulation.run_recorder import RunRecorder, accepting_signals, finite_segments, identity, resume
         options = integrator_options(scenario.integrator)
-        own = identity(prepared) if disk else {}               # before anything is written to its arrays
+        own = identity(prepared) if disk else {}               # before the arrays are modified
         ready = time.perf_counter()
-        solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
+        solve(problem, np.zeros(1), options)                   # compile or load the code; computes the first row only
         start = time.perf_counter()
         motion = prepared.hybrid_simulation or SingleSegment(problem)
         rows = RunRecorder(prepared.model, problem, disk)
@@ -348,17 +365,20 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
 
 
 def _partial_result(ended, prepared, rows, segments, statistics, timing) -> Result | None:
-    """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
+    """Return the motion up to an interrupt, or up to an error as far as it is meaningful; None if there is none."""
     status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
     try:
         return _result(prepared, rows, segments, statistics, timing, lambda segments: "", status,
                        str(ended)) if segments else None
-    except LiedynError:                                        # a motion that means nothing: the error stands
+    except LiedynError:                                        # the motion is not meaningful: raise the error
         return None
 
 
 def _result(prepared, rows, segments, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
-    """others: parts -> what other integrators make of a run whose result is doubtful, "" for nothing."""
+    """Return the result of a run.
+
+    others   segments -> the results of other integrators for a doubtful run, "" for none
+    """
     from liedyn.integrators.diagnosis import find_unstable_steps
     from liedyn.simulation.control.joint_control import saturation_warnings
     from liedyn.simulation.control.task_space_control import task_space_warnings
@@ -375,7 +395,7 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
     inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
     jumps = jump_warnings(segments)
-    if inaccurate and not jumps:                               # which no integrator mends
+    if inaccurate and not jumps:                               # otherwise no integrator helps
         last = inaccurate[-1]
         inaccurate[-1] = LiedynWarning(last.code, last.message + others(segments))
     warnings = WarningLog((
@@ -393,7 +413,7 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:
-    """A line for each value of the self-check that is not as it should be, whatever the integrator."""
+    """Return a warning for each value of the self-check that is too large with any integrator."""
     warnings = WarningLog()
     if check["quaternion_norm"] > _NORM_TOLERANCE:
         warnings.add("quaternion-norm", f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
@@ -404,7 +424,7 @@ def _check_warnings(check: dict[str, float]) -> WarningLog:
     return warnings
 
 
-# `ld.simulate`: the motion of a model from arrays and Python functions, without files -----------------------------------
+# `ld.simulate`: the motion of a model with arrays and Python functions, without files -----------------------------------
 
 Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 
@@ -412,7 +432,7 @@ Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
              q0: ArrayLike | None = None, v0: ArrayLike | None = None, tau: Torques | None = None, rate: float | None = None,
              method: str | None = None, output_step: float | None = None, **keys: Any) -> Result:
-    """Simulate a model; returns a `Result`.
+    """Simulate a model and return a `Result`.
 
     Parameters
     ----------
@@ -481,7 +501,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
 
 
 def _values_by_joint(model, x, name: str, kind: str) -> dict | None:
-    """Coordinates as a scenario writes them."""
+    """Return coordinates by joint, as in a scenario."""
     if x is None:
         return None
     x = as_array(x, name, (model.nq if kind == "q" else model.nv,))
@@ -493,7 +513,7 @@ def _values_by_joint(model, x, name: str, kind: str) -> dict | None:
 
 
 def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | None]:
-    """The scenario with constant torques and signals in it, or with a function that is called at samples."""
+    """Return the scenario with constant torques and signals, or with a function that is called at samples."""
     if tau is None:
         return given, None
     held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
@@ -528,7 +548,7 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
 
 
 def _free_joint_torques(model, tau: dict, given: dict) -> dict:
-    """Torques without those of prescribed joints, which are ignored, and without zeros where `joints` gives."""
+    """Return the torques without those of prescribed joints, which are ignored, and without zeros for joints in `joints`."""
     def acts(name: str, value) -> bool:
         rule = _joint_rule(name, given, model)
         return rule is None or ("prescribe" not in rule and np.any(value))
@@ -543,13 +563,13 @@ def _sampling_with_rate(given: dict, rate) -> dict:
 
 
 def _rules(given: dict) -> Mapping:
-    """What is said of joints; nothing, where it is no mapping, for the reader of scenarios to refuse."""
+    """Return the rules of `joints`; empty if it is no mapping, which the reader of scenarios rejects."""
     rules = given.get("joints", {})
     return rules if isinstance(rules, Mapping) else {}
 
 
 def _joint_rule(name: str, given: dict, model) -> Mapping | None:
-    """What `joints` says of a joint, by its name or a pattern."""
+    """Return the rule of a joint in `joints`, by its name or a pattern."""
     rules = _rules(given)
     own = [rules[name]] if name in rules else [rule for pattern, rule in rules.items()
                                                if isinstance(pattern, str) and name in matching_names(pattern, model.joint_names)]
@@ -557,6 +577,6 @@ def _joint_rule(name: str, given: dict, model) -> Mapping | None:
 
 
 def _merge_key(given: dict, key: str, more: dict):
-    """What is given under a key, and more; what is no mapping stays, for the reader of scenarios to refuse."""
+    """Return the mapping under a key merged with `more`. Other values are returned for the reader of scenarios to reject."""
     before = given.get(key, {})
     return dict(before) | more if isinstance(before, Mapping) else before

@@ -1,7 +1,7 @@
-"""A motion as the columns of a trajectory file, and back.
+"""Conversion of a motion to the columns of a trajectory file and back.
 
-Kinds of columns: q, v, a, tau and fext, and their further derivatives with respect to time: d1a, d2a, … of the accelerations,
-d1tau, d2tau, … of the joint forces, d1fext, … of the external wrenches, component by component.
+Kinds of columns are q, v, a, tau and fext, and their further time derivatives: d1a, d2a, … of accelerations, d1tau, d2tau, … of
+joint forces, d1fext, … of external wrenches by component.
 """
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
 def derivative_kind(kind: str, k: int) -> str:
-    """Kind of the columns of the k-th time derivative: "a", "d1a", "d2a", …"""
+    """Return the kind of the columns of the k-th time derivative: "a", "d1a", "d2a", …"""
     return f"d{k}{kind}" if k else kind
 
 
 def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path | None = None) -> dict[str, str]:
-    """Comments of a trajectory file that tell the robot and its file of loops; paths relative to `folder`, where it is known."""
+    """Return comments of a trajectory file that name the robot file and its file of loops.
+
+    Paths are relative to `folder` if it is given.
+    """
     header = {}
     if model.source:
         robot = os.path.abspath(model.source)
@@ -55,8 +58,12 @@ def reaction_comment(axes: str = "world axes") -> str:
 
 
 def motion_columns(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, (…, N) array) of q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a, as far as given, and of external
-    wrenches (…, N, len(forced_links), 6)."""
+    """Return (name, unit, (…, N) array) of the given quantities of a motion.
+
+    arrays         q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a
+    forced_links   links with external wrenches
+    wrench         (…, N, len(forced_links), 6)
+    """
     out = []
     for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_file_order):
         out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
@@ -66,33 +73,37 @@ def motion_columns(model: Model, forced_links=(), wrench=None, **arrays) -> list
 
 
 def _component_columns(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
-    """Of F (…, 6) [m; f]."""
+    """Return the columns of F (…, 6) [m; f]."""
     return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
 
 
 def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, array) of energies [J]."""
+    """Return (name, unit, array) of energies [J]."""
     return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
 
 
 def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, (N,) array) of the wrenches' components `names` ("hand.fx") and their rates, (N, names) each."""
+    """Return (name, unit, (N,) array) of wrench components and their rates.
+
+    names   of the components, such as "hand.fx"
+    rates   (N, names) of each order
+    """
     units = dict(_WRENCH)
     return [(f"{derivative_kind('fext', k)}.{name}", _per_second(units[name.rpartition(".")[2]], k), x[:, j])
             for k, x in enumerate(rates) for j, name in enumerate(names)]
 
 
 def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
-    """wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
+    """Return the columns wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
     return [column for joint, F in wrenches.items() for column in _component_columns(f"wrench.{joint}", F)]
 
 
 def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
-    """What constraints transmit, and drift, the largest residual of them [rad, or m, or `rad or m` where they have both]. Nothing
-    without constraints.
+    """Return the columns of reactions and drift of constraints; empty without constraints.
 
     reaction.<loop>.mx … fz    wrench on link b from link a [N m | N], `closure_wrenches` (N, loops, 6)
     reaction.<coupling>        force on a joint of the coupling whose coefficient is 1 [N m | N, as of its first joint]
+    drift                      maximum residual [rad | m, or `rad or m` with both]
     """
     if multipliers is None:
         return []
@@ -107,7 +118,7 @@ def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple
 
 
 def _units(model: Model, kind: str) -> dict[str, str]:
-    """Of all columns that there may be of a kind, by the rest of their names."""
+    """Return the unit of each possible column of a kind, by the name without the kind."""
     if kind == "q":
         return dict(zip(model.q_names, model.q_units, strict=True))
     found = _KIND.fullmatch(kind)
@@ -129,9 +140,10 @@ def _file_order(kind: str) -> tuple[int, int]:
 
 
 def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
-    """(N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name. None where the file has none of them.
+    """Return the (N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name; None without such columns.
 
-    Raises TrajectoryError where it has some but not all, or where a unit is not ours."""
+    Raises TrajectoryError where only some are present, and for a different unit.
+    """
     units = _units(model, kind)
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
@@ -140,13 +152,13 @@ def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
 
 
 def unused_columns(model: Model, trajectory) -> list[str]:
-    """Columns that belong to nothing of the robot: misspelled ones are among them."""
+    """Return the columns that do not belong to the robot, including misspelled ones."""
     known: dict[str, dict[str, str]] = {}
 
     def fits(column: str) -> bool:
         kind, _, name = column.partition(".")
         found = _KIND.fullmatch(kind)
-        if not found or (found["rate"] and found["kind"] in ("q", "v")):           # those are called v and a
+        if not found or (found["rate"] and found["kind"] in ("q", "v")):          # rates of q are called v and a
             return kind in _OTHER_KINDS
         if kind not in known:
             known[kind] = _units(model, kind)
@@ -162,7 +174,7 @@ def _check_unit(trajectory, column: str, unit: str) -> None:
 
 
 def _stack_columns(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
-    """(N, names) of columns of a kind. None where none of them is present; TrajectoryError where not all are."""
+    """Return the (N, names) columns of a kind; None if none is present. Raises TrajectoryError if only some are."""
     if not present:
         return None
     expected = [f"{kind}.{name}" for name in names]
@@ -178,7 +190,7 @@ def _stack_columns(trajectory, kind: str, names, present: list[str]) -> np.ndarr
 
 
 def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
-    """(N, n_links, 6) external wrenches of the columns fext.<link>.<component>; None where the file has none."""
+    """Return the (N, n_links, 6) external wrenches of the columns fext.<link>.<component>; None without such columns."""
     names = wrench_components(model, trajectory)
     if not names:
         return None
@@ -190,9 +202,10 @@ def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
 
 
 def wrench_components(model: Model, trajectory, rate: int = 0) -> list[str]:
-    """The components <link>.<component> of external wrenches, or of a rate of them, that the file has.
+    """Return the components <link>.<component> of external wrenches, or of their rates, in the file.
 
-    Raises TrajectoryError for a column that fits no link, and for a unit that is not ours."""
+    Raises TrajectoryError for a column that belongs to no link, and for a different unit.
+    """
     kind, names = derivative_kind("fext", rate), []
     units = _units(model, kind)
     for column in trajectory.columns:
@@ -208,9 +221,10 @@ def wrench_components(model: Model, trajectory, rate: int = 0) -> list[str]:
 
 
 def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> np.ndarray | None:
-    """(N, names) of a rate of these components of external wrenches. None where the file has none of them.
+    """Return the (N, names) rates of these components of external wrenches; None without such columns.
 
-    Raises TrajectoryError where it has some but not all, or others than these."""
+    Raises TrajectoryError if only some are present, or others.
+    """
     kind, found = derivative_kind("fext", rate), wrench_components(model, trajectory, rate)
     for name in found:
         if name not in names:
