@@ -1,4 +1,4 @@
-"""What is to be integrated, how, and how a run can fail."""
+"""Initial value problems, options of integrators, and segments of runs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -34,17 +34,17 @@ from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputS
 from liedyn.model.model import Model
 
 NO_DIRECTION = 2             # a direction of `InitialValueProblem.directions`
-STAYS_AT_ZERO = 2.0          # times a sign of `SegmentStart.signs`: that of an expression which stays at zero
-STATE_LIMIT = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
+STAYS_AT_ZERO = 2.0          # factor of a sign in `SegmentStart.signs`: the expression stays at zero
+STATE_LIMIT = 1e12           # rad, m and their rates: larger states are meaningless, since sines of such angles are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintOptions:
-    """How the constraints of a model act in a run.
+    """Settings of the constraints of a model in a run.
 
-    signals     (6 driven,) x y z roll pitch yaw of each driven loop
-    tolerance   largest residual [rad | m] that a projection leaves; 0: no projection
-    frequency   of Baumgarte's stabilization [rad/s], or 0
+    signals    (6 driven,) signals x y z roll pitch yaw of each driven loop
+    tolerance  maximum residual [rad | m] after a projection; 0: no projection
+    frequency  of Baumgarte's stabilization [rad/s], or 0
     """
 
     signals: np.ndarray
@@ -54,33 +54,34 @@ class ConstraintOptions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InitialValueProblem:
-    """An initial value problem on the manifold: a model, what acts on it, and the initial state.
+    """An initial value problem on the manifold: a model, its inputs, and the initial state.
 
-    q, v                 (nq,), (nv,) initial state
-    passive              whether joint springs, damping and friction act
-    constraints          None: the spanning tree, whatever constraints the model has
+    q, v                           (nq,), (nv,) initial state
+    passive                        whether joint springs, damping and friction act
+    constraints                    None: the constraints of the model are ignored
 
-    schedule, signals    what each coordinate, wrench and event reads, and the signals; stack_size: of their programs
-    signal_names, signal_locations   what each signal drives, then what each limit of a force is of, for messages
-    max_step             bounds that of the options [s]
-    clocks, rebind       what the times of signals begin with, and schedule and signals for other beginnings by name
+    schedule, signals              signals of each coordinate, wrench and event, and their definitions
+    stack_size                     stack size of the programs of signals
+    signal_names, signal_locations names and locations of signals, then of the limits of forces, for messages
+    max_step                       upper bound of the maximum step of the options [s]
+    clocks, rebind                 names of the clocks of signals; function of start times by name: returns schedule and signals
 
-    law                  gives the motors' torques, besides the schedule's; or None
-    joint_laws           the same for other joints, and limits of all forces; or None
-    input_jacobian       (problem, t, q, v) -> two (nv, 2 nv), derivatives of joint forces and of generalized forces of wrenches
-                         with respect to the state (`control.law_derivatives`); None: implicit methods take differences
-    sampled              laws of a sampled controller (`simulation.control.sampled_control`); or None
+    law                            law of the motor torques, in addition to the schedule; or None
+    joint_laws                     laws of other joints, and limits of all forces; or None
+    input_jacobian                 (problem, t, q, v) -> two (nv, 2 nv), derivatives of joint forces and of generalized forces of
+                                   wrenches with respect to the state (`control.law_derivatives`); None: finite differences
+    sampled                        laws of a sampled controller (`simulation.control.sampled_control`); or None
 
-    contacts             of links with planes and each other; or None
-    stops                at limits of joints; None: none
-    stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
-    directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
-                         NO_DIRECTION neither
-    hard_stop_scales     of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is
-                         never accepted
+    contacts                       contacts of links with planes and with each other; or None
+    stops                          stops at limits of joints; or None
+    stop_loads                     (m,) loads of compliant stops [N m | N], for estimates of their time constants
+    directions                     of the events of schedule.watch, then of `stops.held`: 1 rising, -1 falling, 0 both, or
+                                   NO_DIRECTION
+    hard_stop_scales               of the last of these events, which are hard stops: magnitude of the terms of their expressions.
+                                   A state beyond a hard stop is never accepted
 
-    code                 generated functions by name, which copies of `with_same_code` share
-    curve_sizes          largest terms of polynomials by (signal, derivative), see `simulation.expression_motion`
+    code                           generated functions by name, shared by copies of `with_same_code`
+    curve_sizes                    maximum terms of polynomials by (signal, derivative), see `simulation.expression_motion`
     """
 
     model: Model
@@ -113,7 +114,7 @@ class InitialValueProblem:
     curve_sizes: dict[tuple[int, int], float] = field(init=False, repr=False, default_factory=dict)
 
     def restarted_at(self, start_times: Mapping[str, float]) -> InitialValueProblem:
-        """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
+        """Return a copy with other start times of its clocks [s]; nothing is compiled again."""
         schedule, signals = self.rebind(start_times) if self.rebind else (self.schedule, self.signals)
         sampled = None if self.sampled is None else self.sampled.restarted_at(start_times)
         return self.with_same_code(schedule=schedule, signals=signals, sampled=sampled)
@@ -126,12 +127,12 @@ class InitialValueProblem:
 
     @property
     def size(self) -> int:
-        """Of the state y = [x; v; z; work]: see `kernels.simulation.right_hand_side`."""
+        """Number of entries of the state y = [x; v; z; work], see `kernels.simulation.right_hand_side`."""
         return 2 * self.model.nv + len(self.schedule.integral) + 1
 
     @property
     def prescribed(self) -> np.ndarray:
-        """(nv,) bool: coordinates whose acceleration is given, those that rest at hard stops among them."""
+        """(nv,) bool: coordinates with prescribed acceleration, including those that rest at hard stops."""
         mask = np.asarray(self.schedule.level != TORQUE)
         if self.stops is not None:
             mask[self.stops.held] = True
@@ -139,7 +140,7 @@ class InitialValueProblem:
 
     @cached_property
     def forced_links(self) -> np.ndarray:
-        """Links that external wrenches and contacts act on, sorted."""
+        """Sorted links with external wrenches or contacts."""
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
@@ -153,7 +154,7 @@ class InitialValueProblem:
                      contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
 
     def tables(self) -> ScenarioTables:
-        """What its lines are recorded from."""
+        """Return the tables from which the generated functions are traced."""
         tied = None if self.constraints is None else ConstraintTables(self.constraints.signals, self._axis_rotations,
                                                                       self.constraints.frequency > 0.0)
         return ScenarioTables(self.model, self.system(), self.schedule, self.signals, tied)
@@ -164,14 +165,14 @@ class InitialValueProblem:
 
     @property
     def generated_rhs(self) -> GeneratedRhs | None:
-        """The right-hand side as a line; None where loops do the work."""
+        """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
             self.code["rhs"] = generated_rhs(self.tables())
         return self.code["rhs"]
 
     @property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
-        """The derivative of the right-hand side as a line, see `RhsJacobian`; None where there is none, and under constraints."""
+        """Return the generated derivative of the right-hand side, see `RightHandSideJacobian`; None if not supported."""
         if self.constraints is not None or self.generated_rhs is None:
             return None
         if "jacobian" not in self.code:
@@ -209,8 +210,11 @@ class InitialValueProblem:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol,
-    max_step)."""
+    """Options of an integrator.
+
+    method  rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or a method of SciPy (rtol, atol,
+            max_step)
+    """
 
     method: str = "rk4"
     step: float = 1e-3
@@ -220,14 +224,14 @@ class Options:
     rho: float = 0.9
 
 
-# of tolerances. BDF and LSODA restart with order 1 after each event: by the default tolerances, impacts of a bouncing ball are
-# found 9e-6 s off, by tightened ones 9e-10 s
+# Factor of tolerances. BDF and LSODA restart with order 1 after each event. The error of impact times of a bouncing ball is
+# 9e-6 s with the default tolerances and 9e-10 s with tightened ones.
 _EVENT_FACTOR = 1e-4
 MULTISTEP = "BDF", "LSODA"
 
 
 def event_options(options: Options, events: bool) -> Options:
-    """The options for a run with events or without: tolerances of multistep methods are tightened for events."""
+    """Return the options for a run with or without events: multistep methods have smaller tolerances with events."""
     if not events or options.method not in MULTISTEP:
         return options
     return replace(options, rtol=max(_EVENT_FACTOR * options.rtol, 1e-13), atol=_EVENT_FACTOR * options.atol)
@@ -235,14 +239,18 @@ def event_options(options: Options, events: bool) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class SegmentStart:
-    """Where a segment of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
-    one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
+    """Initial state of a segment of a run.
 
-    signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
-                           known; STAYS_AT_ZERO times it: unless it goes to the other), whether reaching zero counts, and their
-                           rounding; see `zero_crossings`. None: not known
-    jump_events            of those that have just been, whose expressions have jumped over zero: they are not near it
-    switch_signs           of the other switches, where nothing has changed since; NaN: not known
+    t, q, v         time [s] and state
+    supplied_energy energy [J] supplied so far
+    fired           events that have just happened
+    step            first step of adaptive methods; 0: to be chosen
+    integral        (nv,) integrals of pid laws [N m | N]; None: zero
+    signs           side of zero of each event expression of schedule.watch. NaN: unknown; times STAYS_AT_ZERO: the expression
+                    stays at zero
+    armed, bounds   whether reaching zero is an event, and rounding bounds of the expressions; see `zero_crossings`. None: unknown
+    jump_events     events among `fired` whose expressions have jumped over zero, and are not near it
+    switch_signs    signs of the other switches if nothing has changed since; NaN: unknown
     """
 
     t: float
@@ -268,8 +276,11 @@ class SegmentStart:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """What became of it. record: of the outputs that were reached, and where an event ended it a row of that instant, before
-    what the event does; end: that state, with the events that have ended it (none: the last output)."""
+    """Result of a segment.
+
+    record  rows at the output times that were reached; if an event ended the segment, the last row is the state just before it
+    end     final state, with the events that ended the segment (none: the last output was reached)
+    """
 
     record: Record
     statistics: Statistics
@@ -277,24 +288,26 @@ class Segment:
 
 
 class RunObserver:
-    """Who is told of a segment while it is computed; this one does nothing.
+    """Callbacks during the computation of a segment; this base class does nothing.
 
-    saved_state   of a segment to continue, of `checkpoint`; None: from the start
+    saved_state  state from a `checkpoint` at which the segment continues; None: from the start
     """
 
     saved_state: Mapping[str, Any] | None = None
 
     def begin_segment(self, record: Record, count: np.ndarray) -> None:
-        """Before the first step: the rows [0, count[NEXT_OUTPUT]) of record are done, now and later."""
+        """Called before the first step: the rows [0, count[NEXT_OUTPUT]) of record are complete, now and later."""
 
     def checkpoint(self, t: float, state_dict: Callable[[], dict]) -> None:
-        """Between two chunks or steps, at the time t. state_dict: of the segment, to continue from here. May raise: the run
-        ends."""
+        """Called between chunks or steps at time t. An exception ends the run.
+
+        state_dict: function that returns the state from which the segment can be continued.
+        """
 
 
 @dataclass
 class Statistics:
-    """Steps, rejected steps, evaluations of the right-hand side, seconds."""
+    """Numbers of steps, rejected steps and evaluations of the right-hand side, and computation time [s]."""
 
     steps: int = 0
     rejected: int = 0
@@ -304,7 +317,7 @@ class Statistics:
     warnings: tuple[LiedynWarning, ...] = ()
 
     def plus(self, other: Statistics) -> Statistics:
-        """With what another segment took."""
+        """Return the sum with the statistics of another segment."""
         loops = self.loops.combine(other.loops) if self.loops and other.loops else self.loops or other.loops
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
                           self.seconds + other.seconds, loops, tuple(WarningLog((*self.warnings, *other.warnings))))
@@ -321,10 +334,12 @@ class Statistics:
 
 @dataclass(frozen=True)
 class LoopStatistics:
-    """What became of the constraints in a run.
+    """Statistics of the constraints in a run.
 
-    drift, drift_velocity   the largest residual [rad | m] and velocity residual [rad/s | m/s] before a projection
-    singular                how often a singular configuration was passed; when first, and the row that lost its independence
+    drift           maximum residual [rad | m] before a projection
+    drift_velocity  maximum velocity residual [rad/s | m/s] before a projection
+    singular        number of singular configurations that were passed
+    singular_time   time of the first one, and singular_row, the equation that became dependent
     """
 
     drift: float
@@ -334,7 +349,7 @@ class LoopStatistics:
     singular_row: int = -1
 
     def combine(self, other: LoopStatistics) -> LoopStatistics:
-        """The larger of each; of singular configurations all, and which came first."""
+        """Return the statistics of both: maximum drifts, the sum of singular configurations and the first of them."""
         first = self if self.singular else other
         return LoopStatistics(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
                            self.singular + other.singular, first.singular_time, first.singular_row)
@@ -360,25 +375,25 @@ def initial_state(problem: InitialValueProblem, start: SegmentStart | None = Non
 
 
 def state_vector(problem: InitialValueProblem, v, integral=None, supplied_energy: float = 0.0) -> np.ndarray:
-    """y = [0; v; z; work]. integral (nv,): of pid laws; None: zero."""
+    """Return y = [0; v; z; work]. integral (nv,): integrals of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
 
 
 def pid_integrals(problem: InitialValueProblem, y) -> np.ndarray:
-    """(nv,) integrals of pid laws in a state y, 0 for other coordinates."""
+    """Return the (nv,) integrals of pid laws in a state y, 0 for other coordinates."""
     out, nv = np.zeros(problem.model.nv), problem.model.nv
     out[problem.schedule.integral] = y[2 * nv:-1]
     return out
 
 
 def first_rows(record: Record, count: int) -> Record:
-    """The first `count` rows."""
+    """Return the first `count` rows of a record."""
     return Record(*(x[:count] for x in record))
 
 
 def allocate_stages(stages: int, problem: InitialValueProblem, n_switches: int = 0) -> Stages:
-    """switches: whose readings are kept next to the rates."""
+    """Allocate the stages of a step. n_switches: number of switches whose values are stored next to the rates."""
     n, model, nv = problem.size, problem.model, problem.model.nv
     return Stages(np.zeros((stages + 2, n + n_switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
                   np.zeros(nv))

@@ -1,4 +1,4 @@
-"""What a segment of a run is computed with, by our own methods and by SciPy's; saved, and put back in another process."""
+"""Right-hand side, sampled torques and state of a segment of a run, which can be saved and restored in another process."""
 from __future__ import annotations
 
 import math
@@ -47,11 +47,14 @@ from liedyn.kernels.simulation.rate_evaluation import (
 from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWorkspace
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIZE, Signals
 
-# The right-hand side of a run: a line where there is one, else loops ----------------------------------------------------
+# The right-hand side of a run: generated code if available, otherwise generic kernels -----------------------------------
 
 class RightHandSide:
-    """line, loops: the one that is used, the other is None. signals: with the switches of this run.
-    ties: a LoopPlant, or None."""
+    """The right-hand side of a run: one of `generated` and `generic` is used, the other is None.
+
+    signals      signals with the switches of this run
+    constraints  a `ConstrainedSystem`, or None
+    """
 
     def __init__(self, problem, signals: Signals):
         self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
@@ -61,7 +64,7 @@ class RightHandSide:
                                         self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
 
     def use_generic_kernels(self) -> None:
-        """Where the line does not hold, as for angles beyond the range of its sine."""
+        """Replace the generated code, for example for angles outside the range of its sine."""
         if self.constraints:
             use_generic_kernels(self.constraints.constraint_ws)
         self.generated, self.generic = None, self._generic_call()
@@ -77,15 +80,15 @@ class RightHandSide:
         load_arrays(constraint_arrays(self.constraints), state["constraints"])
 
     def evaluate(self, *arguments) -> int:
-        """(t, q0, y, K, row, work): see `rates_compiled`."""
+        """Evaluate (t, q0, y, K, row, ws): see `rates_compiled`."""
         return self._call_or_fall_back(rates_compiled, arguments)
 
     def evaluate_stages(self, *arguments) -> int:
-        """(method, t, h, ceiling, state, stages, first, last, work): see `stage_rates`."""
+        """Evaluate (method, t, h, ceiling, state, stages, first, last, ws): see `stage_rates`."""
         return self._call_or_fall_back(stage_rates_compiled, arguments)
 
     def bring_back(self, *arguments) -> int:
-        """(t, counted, q0, y, q, work): see `project_state`."""
+        """Project (t, counted, q0, y, q, ws) onto the constraints: see `project_state`."""
         return self._call_or_fall_back(project_state, arguments)
 
     def _call_or_fall_back(self, function, arguments) -> int:
@@ -114,16 +117,18 @@ def generated_call(problem, signals: Signals, constraints) -> GeneratedCall | No
 
 # held torques -----------------------------------------------------------------------------------------------------------
 
-# Torques of a sampled controller in a segment of a run: constants of its signals, or straight lines, renewed where steps end.
+# Torques of a sampled controller in a segment of a run: constant or linear in time, updated at the ends of steps.
 
 SAME_TIME_SPACINGS = 4                 # spacings of floats between times that are the same but for rounding
 
 
 class ZeroOrderHold:
-    """sides: the `RightHandSide` of the segment, which gets separate constants and break points. times: of its outputs.
+    """Applies the torques of a sampled controller in a segment.
 
-    controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds;
-                 for straight lines also `slope` (nv,) and the time `since` when they begin
+    controller  has `act(problem, t, q0, y)`, called at the start and at each time `due`, and `torque` (nv,), which is held; for
+                torques linear in time also `slope` (nv,) and their start time `since`
+    rhs         the `RightHandSide` of the segment, which gets separate constants and break points
+    times       output times of the segment
     """
 
     def __init__(self, problem, controller, rhs, times=()):
@@ -132,7 +137,7 @@ class ZeroOrderHold:
         self.coordinates = np.flatnonzero(signal >= 0)
         self.first = signals.first[signal[self.coordinates]]
         self.linear_in_time = bool((signals.kind[signal[self.coordinates]] == POLYNOMIAL).any())
-        # a line reads the constants that are not zero, in their order (`codegen.scenario_inputs`)
+        # generated code reads the constants that are not zero, in their order (`codegen.scenario_inputs`)
         constants = signals.first[signals.kind == CONSTANT]
         constants = constants[signals.literals[constants] != 0.0]
         self.numbers = np.searchsorted(constants, self.first)
@@ -148,25 +153,25 @@ class ZeroOrderHold:
         rhs.break_points = rhs.break_points._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 
     def state_dict(self) -> dict:
-        """The torques themselves are those of the controller."""
+        """Return the state; the torques are part of the state of the controller."""
         return {"breaks": self.rhs.break_points.breaks, "before": self.rhs.break_points.before}
 
     def load_state_dict(self, state: dict) -> None:
-        """To be called after that of the controller."""
+        """Restore the state; the state of the controller must be restored before."""
         self.rhs.break_points.breaks[:], self.rhs.break_points.before[:] = state["breaks"], state["before"]
         self.write_torques()
 
     def act(self, state: State) -> None:
-        """At the state of the run: what is due, and where the next step must end."""
+        """Call the controller if it is due at the present state, and set the next stop time."""
         t = float(state.clock[T_NOW])
         self.controller.update(self.problem, t, state.q, state.y)
         self.write_torques()
         self._limit_step(t)
-        # the wall is a new one, and so are the rates
+        # the stop time and the rates have changed
         state.count[NEXT_BREAK] = state.count[FIRST_RATE_KNOWN] = 0
 
     def write_torques(self) -> None:
-        """The torque that the controller holds."""
+        """Write the torque that the controller holds to the constants of the signals."""
         torque, signals = self.controller.torque[self.coordinates], self.rhs.signals
         if self.linear_in_time:
             signals.breaks[self.first], signals.coefficients[ORDER * self.first] = self.controller.since, torque
@@ -185,24 +190,25 @@ class ZeroOrderHold:
         self.rhs.break_points.breaks[0], self.rhs.break_points.before[0] = stop_time, before
 
     def _snap_to_output(self, due: float) -> float:
-        """The time of an output that is the same but for rounding, so that its row shows the new torque."""
+        """Return the output time equal to `due` within rounding, so that its row has the new torque; otherwise `due`."""
         k = int(self.times.searchsorted(due - SAME_TIME_SPACINGS * math.ulp(due)))
         return float(self.times[k]) if k < len(self.times) and self.times[k] - due <= SAME_TIME_SPACINGS * math.ulp(due) else due
 
     @property
     def stop_time(self) -> tuple[float, float]:
-        """Where the next step must end, and the last time that counts as before it."""
+        """Return the time at which the next step must end, and the last time that counts as before it."""
         return float(self.rhs.break_points.breaks[0]), float(self.rhs.break_points.before[0])
 
 
 # The state of a segment ------------------------------------------------------------------------------------------------
 
 class SegmentState:
-    """What changes while a segment is computed, and the record of its rows.
+    """State of a segment during its computation, and its record.
 
-    stages        rows of rates; with_values: whether they have columns for what switches read
-    torques       of a sampled controller, or None
-    fired         events that have ended the segment; jump_events: of these, those whose expressions jump there
+    stages       number of rows of rates; with_values: whether they have columns for the values of switches
+    torques      the `ZeroOrderHold` of a sampled controller, or None
+    fired        events that have ended the segment
+    jump_events  events among `fired` whose expressions jump there
     """
 
     def __init__(self, problem, start, times, controller, stages: int, with_values: bool):
@@ -220,13 +226,13 @@ class SegmentState:
         return self.rhs.constraints
 
     def end(self, t: float, supplied_energy: float, integral: np.ndarray, step: float = 0.0) -> SegmentStart:
-        """The state at the end, which the workspace has; step: the next of an adaptive method."""
+        """Return the final state, read from the workspace. step: next step of an adaptive method."""
         signs, armed, bounds = self.switches.event_signs(len(self.problem.schedule.watch))
         return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, step, integral,
                             signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict:
-        """All that the rest of the segment depends on."""
+        """Return the state on which the rest of the segment depends."""
         return {"state": arrays_of(self.state), "stages": arrays_of(self.stages), "workspace": arrays_of(self.workspace),
                 "switches": self.switches.state_dict(), "rhs": self.rhs.state_dict(),
                 "torques": None if self.torques is None else self.torques.state_dict()}
@@ -244,16 +250,18 @@ class SegmentState:
 
 def evaluate_state(problem: InitialValueProblem, t: float, q, v, rhs: RightHandSide | None = None,
                    integral=None) -> MotionWorkspace:
-    """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
-    default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
-    cannot be evaluated."""
+    """Return a workspace with the inputs and accelerations at a state. Raises ComputationError if they cannot be evaluated.
+
+    rhs       right-hand side, for several evaluations of one problem; default: a new one, with `problem.signals`
+    integral  (nv,) integrals of pid laws; None: zero
+    """
     ws, n, rhs = problem.workspace(), problem.size, rhs or RightHandSide(problem, problem.signals)
     y, K = state_vector(problem, v, integral), np.zeros((2, n))
     code = rhs.evaluate(t, np.array(q), y, K, 0, ws)
     if code != RUNNING:
         raise failure(problem, code, t, ws, rhs.constraints)
     integrals = slice(2 * problem.model.nv, n - 1)
-    ws.z[:] = np.concatenate([y[integrals], K[0, integrals]])          # which a line does not write there
+    ws.z[:] = np.concatenate([y[integrals], K[0, integrals]])           # not written by generated code
     return ws
 
 
@@ -266,12 +274,12 @@ _FIRST_CHUNK = 20         # steps
 
 
 def next_chunk_steps(steps: int, seconds: float) -> int:
-    """Steps of the next chunk, where the last one of so many took `seconds` seconds."""
+    """Return the number of steps of the next chunk if the last one of `steps` steps took `seconds`."""
     return int(min(max(steps * CHUNK_SECONDS / max(seconds, 1e-9), steps / 4 + 1), steps * 4))
 
 
 class FixedStepState:
-    """The state of a run by `solve_in_chunks`."""
+    """State of a run of `solve_in_chunks`."""
 
     def __init__(self, problem: InitialValueProblem, method_ws, constraints):
         self.state, self.workspace, self.method_ws = initial_state(problem), problem.workspace(), method_ws
@@ -288,10 +296,12 @@ class FixedStepState:
 def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
                     progress: Callable[[float], None], observer: RunObserver, method_ws, constraints,
                     reason: str = "") -> tuple[Record, Statistics]:
-    """`solve` by a method of fixed steps whose iteration may fail. why: it may.
+    """Solve the problem as `solve` does, with a method of fixed steps whose iteration can fail.
 
-    advance           (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING
-    method_ws, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
+    advance      (state, record, ws, steps) -> code: take so many steps, or stop at a code other than RUNNING
+    method_ws    workspace of the method, kept between chunks
+    constraints  a `ConstrainedSystem`, or None
+    reason       cause of failures of the iteration, for messages
     """
     began = time.perf_counter()
     record, run = problem.allocate_record(times), FixedStepState(problem, method_ws, constraints)

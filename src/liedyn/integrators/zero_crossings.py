@@ -1,11 +1,11 @@
-"""Switches of the state: where the argument of step, sign, abs, floor, min or max changes sides in the course of a motion.
+"""Switches of the state: detect where the argument of step, sign, abs, floor, min or max crosses zero during a motion.
 
-While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
-A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
-(Hairer, Norsett, Wanner, Solving ODEs I, II.6). An event keeps its sign from segment to segment (`SegmentStart.signs`), and has
-happened where the sign changes or zero is reached; while it is disarmed, only beyond its rounding. Where a switch goes to and fro
-at once (dry friction that sticks), no cut helps: it is let loose until the next break of the schedule, and changes sides only
-between steps.
+During a step every switch keeps the side that it has at the beginning of the step, so that the method integrates a smooth
+problem. If a switch crosses in a step, the step is repeated with the length at which it ends there, and the next step starts on
+the other side (Hairer, Norsett, Wanner, Solving ODEs I, II.6). An event keeps its sign between segments (`SegmentStart.signs`).
+It happens where the sign changes or zero is reached. While it is disarmed, it happens only beyond its rounding bound. A switch
+that chatters (dry friction that sticks) cannot be resolved by shorter steps. It is released until the next break of the
+schedule, and then changes sides only between steps.
 """
 from __future__ import annotations
 
@@ -37,24 +37,25 @@ from liedyn.kernels.simulation.signals import (
 
 # dips -------------------------------------------------------------------------------------------------------------------
 
-# Where a reading of an event leaves its side within a step, perhaps to come back in the same step: looked for among states of
-# the step, and near the lowest values of parabolas through three of them.
+# Search for a value of an event that leaves its side within a step, and possibly returns in the same step: at samples of the
+# step, and near the minima of parabolas through three of them.
 
-_MIN_CURVATURE = 0.5         # of how far readings are from a straight line: a lowest value below this may be one beyond
-_SAFE_DECREASE = 0.1         # of a reading: how much lower than it the next one may be, so that none is beyond
-_FAR_FACTOR = 2.0            # of the difference between the highest and the lowest
-_MAX_TRIES = 20              # on the way to a lowest reading
-_MAX_ROUNDS = 20             # rounds: 2^-20 of the step at last with two looks a round, 4^-20 with four
+_MIN_CURVATURE = 0.5         # of the deviation of values from a straight line: a smaller minimum can be beyond zero
+_SAFE_DECREASE = 0.1         # of a value: if the next value is lower by less, none is beyond zero
+_FAR_FACTOR = 2.0            # of the difference between the maximum and the minimum
+_MAX_TRIES = 20              # iterations towards a minimum
+_MAX_ROUNDS = 20             # rounds: the last interval is 2^-20 of the step with two samples per round, 4^-20 with four
 
 
 def first_double_crossing(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray],
                           n_parts: int) -> float | None:
-    """A share of a step at which a switch is beyond its side, as early as can be told; None: there is none. Looks at the ends of
-    `n_parts` parts of the step; again at those of the part before the first that is beyond, where others may be for a while; and
-    where parabolas through the values of events are below zero.
+    """Return a share of a step at which a switch is beyond its side, as early as possible; None if none is found.
 
-    violation_after(share) makes that share of the step and returns how far the worst switch is beyond; event_values(): values of
-    events there, positive on their sides.
+    Samples the ends of `n_parts` equal parts of the step. The part before the first sample beyond is sampled again, since other
+    switches can be beyond within it. Minima of parabolas through the values of events are checked if they are below zero.
+
+    violation_after  function of a share: makes that share of the step and returns the maximum violation of the switches
+    event_values     function: returns the values of events at that share, positive on their sides
     """
     end, is_beyond = 1.0, False
     for _ in range(_MAX_ROUNDS):
@@ -72,8 +73,10 @@ def first_double_crossing(violation_after: Callable[[float], float], event_value
 
 
 def _sample_step(violation_after, event_values, end: float, n_parts: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Shares of a step up to `end`, in equal parts, until a switch is beyond its side; values of events (shares, events) there;
-    and whether one is."""
+    """Sample a step up to `end` in equal parts, until a switch is beyond its side.
+
+    Returns the shares, the values of events there (shares, events), and whether a switch is beyond.
+    """
     values = []
     for k in range(n_parts + 1):
         is_beyond = violation_after(end * k / n_parts) > 0 and k > 0
@@ -84,14 +87,14 @@ def _sample_step(violation_after, event_values, end: float, n_parts: int) -> tup
 
 
 def is_far(values) -> np.ndarray:
-    """Whether each of the readings along a step (looks, events) is farther from its side's end than it can fall between looks."""
+    """Return whether each event is too far from zero to reach it between two samples. values: (samples, events)."""
     low = values.min(axis=0)
-    with np.errstate(invalid="ignore"):                        # a time since what has not happened is infinite: far
+    with np.errstate(invalid="ignore"):                        # the time since an event that has not happened is infinite: far
         return ~(low <= _FAR_FACTOR * (values.max(axis=0) - low))
 
 
 def _sample_minima(x, y) -> list[tuple[float, float]]:
-    """Where y(x) may be lowest, and below zero; and that value."""
+    """Return the places and values of possible minima of y(x) below zero."""
     found = []
     for k in range(len(x) - 2):
         at, lowest = _parabola_vertex(x[k:k + 3], y[k:k + 3])
@@ -102,8 +105,13 @@ def _sample_minima(x, y) -> list[tuple[float, float]]:
 
 
 def _minimum(violation_after, value, share: float, lowest: float, known: dict[float, float]) -> float | None:
-    """A share at which a switch is beyond, on the way from `share`, where the reading may be `lowest`, to the lowest one near it;
-    None as soon as parabolas foretell the readings and none that is beyond. known: readings by share."""
+    """Return a share at which a switch is beyond, searched from `share` towards the minimum of the value near it.
+
+    Returns None as soon as parabolas predict the values and none is beyond.
+
+    lowest  predicted value at `share`
+    known   values by share
+    """
     for _ in range(_MAX_TRIES):
         if violation_after(share) > 0:
             return share
@@ -122,7 +130,7 @@ def _minimum(violation_after, value, share: float, lowest: float, known: dict[fl
 
 
 def _parabola_vertex(x, y):
-    """Place and height of the lowest point of the parabola through three points; None, nan: it has none between them."""
+    """Return the place and value of the minimum of the parabola through three points; None, nan if it has none between them."""
     slope = (y[1] - y[0]) / (x[1] - x[0])
     bent = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])
     if not bent > 0.0:
@@ -131,48 +139,57 @@ def _parabola_vertex(x, y):
     return (at, y[0] + slope * (at - x[0]) + bent * (at - x[0]) * (at - x[1])) if x[0] < at < x[2] else (None, np.nan)
 
 
-# Signs of event expressions: which side of zero an expression is on, and whether its next flight can be resolved --------
+# Signs of event expressions: the side of zero, and whether the next flight can be resolved ------------------------------
 
 # An expression keeps its sign while a run is integrated. After a jump the new sign follows from the value, and within its
 # rounding bound from its first and second time derivative along the flow. Until the expression exceeds the bound, the event is
 # disarmed: it happens only where the expression falls below minus the bound.
 
-# epsilons of the terms of an expression: what rounding may make of its value. A chain of transforms of 30 links stays below half
+# rounding error of an expression in epsilons of its terms. A chain of transforms of 30 links stays below half
 ROUNDING = 64.0
-START_FACTOR = 8.0           # bounds: what may be left of zero at the end of another run, which is where a run begins
-_RESOLVED_FACTOR = 4.0       # bounds: flights that are higher are seen above their rounding by halving the time until their end
-_MIN_FLIGHT_SPACINGS = 64.0  # of the duration of a run: a flight that is no longer cannot be told from none
+START_FACTOR = 8.0           # bounds: deviation from zero of the final state of another run that is the initial state of a run
+_RESOLVED_FACTOR = 4.0       # bounds: higher flights exceed their rounding when the time until their end is bisected
+_MIN_FLIGHT_SPACINGS = 64.0  # spacings of floats at the duration of a run: shorter flights are not resolved
 
 
 def rounding_bound(size):
-    """Of an expression whose terms, and what they are computed from, sum up to `size` in absolute value."""
+    """Return the rounding bound of an expression whose terms and their inputs sum up to `size` in absolute value."""
     return ROUNDING * np.finfo(float).eps * np.asarray(size)
 
 
 def sign_after(value, rate, curvature, bound):
-    """Sign just after now: of the value, if it exceeds its rounding; else of the rate, unless the curvature turns it round before
-    the value exceeds its rounding; else of the curvature. 0: none. A derivative that is not a number is not known: it is 0."""
+    """Return the sign of an expression just after the present time, 0 if it is zero.
+
+    It is the sign of the value if that exceeds its rounding bound. Otherwise it is the sign of the rate, unless the curvature
+    reverses the motion before the value exceeds the bound. Otherwise it is the sign of the curvature. Derivatives that are NaN
+    count as 0.
+    """
     value, rate, curvature = (np.nan_to_num(np.asarray(x, dtype=float), nan=0.0) for x in (value, rate, curvature))
     by_motion = np.where(reverses_at_once(rate, curvature, bound) | (rate == 0.0), np.sign(curvature), np.sign(rate))
     return np.where(np.abs(value) > bound, np.sign(value), by_motion)
 
 
 def zero_at_start(value, rate, curvature, bound, begins):
-    """Whether an expression counts as zero where a run begins: within its own rounding `bound`; or within `begins`, what rounding
-    may have left at the end of another run, unless it moves towards zero: then its event is still ahead."""
+    """Return whether an expression counts as zero at the start of a run.
+
+    It does within its rounding bound. It also does within `begins`, the possible deviation at the end of another run, unless it
+    moves towards zero: then its event is still ahead.
+    """
     ahead = (value * rate < 0.0) & ~is_below_rounding(rate, curvature, begins)
     return (np.abs(value) <= bound) | ((np.abs(value) <= begins) & ~ahead)
 
 
 def is_returning(rate, sign, bound, elapsed):
-    """Whether an expression that has left zero to the side `sign` moves towards it again, so fast that it has exceeded its
-    rounding in the time since."""
+    """Return whether an expression that has left zero to the side `sign` returns after it has exceeded its rounding bound."""
     return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
 
 
 def is_resolvable(rate, curvature, bound, duration):
-    """Whether an expression that leaves zero at `rate` and is turned round by `curvature` exceeds its rounding before it is back,
-    and is back at a time that a run of this duration can tell from now. True where it is not turned round."""
+    """Return whether a flight that leaves zero at `rate` and is reversed by `curvature` can be resolved in a run of `duration`.
+
+    Its height must exceed the rounding bound, and its end must be distinguishable from the present time. True if it is not
+    reversed.
+    """
     rate, curvature = np.asarray(rate, dtype=float), np.asarray(curvature, dtype=float)
     back = (rate * curvature < 0.0) | (rate == 0.0)
     with np.errstate(all="ignore"):
@@ -182,62 +199,74 @@ def is_resolvable(rate, curvature, bound, duration):
 
 
 def is_below_rounding(rate, curvature, bound):
-    """Whether the curvature makes good for the rate, whatever its sign, within the rounding of the value."""
+    """Return whether the curvature compensates the rate, whatever its sign, within the rounding bound of the value."""
     return rate * rate <= 2.0 * np.abs(curvature) * bound
 
 
 def reverses_at_once(rate, curvature, bound):
-    """Whether the curvature turns an expression round before it exceeds its rounding."""
+    """Return whether the curvature reverses an expression before it exceeds its rounding bound."""
     return (rate * curvature < 0.0) & is_below_rounding(rate, curvature, bound)
 
 
-# Which events happen: of one run or many, arrays of any shape -----------------------------------------------------------
+# Conditions of events, for arrays of any shape --------------------------------------------------------------------------
 
-_MIN_VIOLATION = np.finfo(float).tiny  # of an event whose expression is zero, and less it, of a switch whose argument is
+_MIN_VIOLATION = np.finfo(float).tiny  # violation of an event whose expression is zero; its negative for a switch
 
 
 def is_expected(sign, direction):
-    """Whether an event happens where its expression leaves the side `sign`: 1 or -1, else it is not known. direction: 1 rising,
-    -1 falling, 0 both; others neither."""
+    """Return whether an event happens when its expression leaves the side `sign` (1 or -1, otherwise unknown).
+
+    direction: 1 rising, -1 falling, 0 both; others neither.
+    """
     return (np.abs(sign) == 1.0) & ((direction == 0) | (direction == -sign))
 
 
 def violation(sign, value, armed=True, bound=0.0):
-    """How far the expression of an event is beyond its side: positive where it has crossed zero, else negative, never zero. Zero
-    itself is beyond where the event is armed; where it is disarmed, only what exceeds the rounding bound."""
+    """Return how far the expression of an event is beyond its side: positive beyond, negative otherwise, never zero.
+
+    Zero counts as beyond for an armed event. A disarmed event is beyond only outside its rounding bound.
+    """
     beyond = -sign * value
     beyond = np.where(armed, np.where(beyond == 0.0, _MIN_VIOLATION, beyond), beyond - bound)
     return np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
 
 
 def crossed(sign, value, direction, armed=True, bound=0.0):
-    """Whether an event happens at this value of its expression."""
+    """Return whether an event happens at this value of its expression."""
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
 
 
 def crossing_direction(sign, direction):
-    """The direction in which an event happens: 1 rising, -1 falling. Of one that happens in both, away from its side."""
+    """Return the direction in which an event happens: 1 rising, -1 falling. If it happens in both, it is away from its side."""
     return np.where(direction == 0, -sign, direction)
 
 
 def is_arriving(before: EventSigns, rate, curvature, elapsed):
-    """Whether an expression that is zero but for rounding is on its way to the other side: of an event that is armed, or that has
-    been armed in the time since."""
+    """Return whether an expression that is zero within rounding is crossing to the other side.
+
+    The event must be armed, or its expression must return after it has exceeded its rounding in the time `elapsed`.
+    """
     comes = np.where(before.armed, rate * before.sign < 0.0, is_returning(rate, before.sign, before.bound, elapsed))
     return comes & ~reverses_at_once(rate, curvature, before.bound)
 
 
 def comes_to_rest(turned, rate, curvature, bound, duration):
-    """Whether an expression stays at zero after an impact: nothing moves it on, or it is back within what a run of this duration
-    can resolve. turned: whether the impact has reversed its rate."""
+    """Return whether an expression stays at zero after an impact: it does not move, or its flight cannot be resolved in this run.
+
+    turned: whether the impact has reversed its rate.
+    """
     below = is_below_rounding(rate, curvature, bound)
     still = below & (rate * curvature >= 0.0)
     return (turned | below) & (still | ~is_resolvable(rate, curvature, bound, duration))
 
 
 class EventSigns(NamedTuple):
-    """Of event expressions: the side of zero that each is on (1, -1; others: not known), whether its event is armed, and the
-    bound within which it counts as zero while it is not."""
+    """State of event expressions.
+
+    sign   side of zero: 1 or -1; other values: unknown
+    armed  whether reaching zero is an event
+    bound  bound within which a disarmed expression counts as zero
+    """
 
     sign: np.ndarray
     armed: np.ndarray
@@ -246,14 +275,16 @@ class EventSigns(NamedTuple):
 
 def signs_after_event(before: EventSigns, value, rate, curvature, rounding, fired,
                       at_start: bool = False) -> tuple[EventSigns, np.ndarray]:
-    """The signs from now on, after events have changed the state, and which expressions leave zero: their signs follow from their
-    motion, 0 where they stay at zero. Others keep their sign while they are within their bound, or have that of their value.
+    """Return the signs after events have changed the state, and which expressions leave zero.
 
-    before     bound: where the event is armed and its expression has not jumped, zero
-    value      of the expressions, with rate and curvature: NaN where not known, or where the value is beyond its bound
-    rounding   of the values
-    fired      events that have just happened, and whose expressions have not jumped since
-    at_start   whether a run begins: zero then includes what rounding may have left at the end of another run
+    Signs of expressions that leave zero follow from their derivatives, 0 if they stay at zero. Other expressions keep their sign
+    within their bound, or have the sign of their value.
+
+    before    state before; bound is zero where the event is armed and its expression has not jumped
+    value     values of the expressions; rate and curvature are NaN where unknown, or where the value exceeds its bound
+    rounding  rounding bounds of the values
+    fired     events that have just happened, and whose expressions have not jumped since
+    at_start  whether a run starts: zero then includes the deviation at the end of another run
     """
     size, bound = np.abs(value), np.maximum(rounding, before.bound)
     begins = np.where(size <= START_FACTOR * bound, START_FACTOR * bound, bound) if at_start else bound
@@ -266,15 +297,17 @@ def signs_after_event(before: EventSigns, value, rate, curvature, rounding, fire
     return EventSigns(np.where(stays, before.sign, sign), np.where(stays, before.armed, ~zero), bound), leaves
 
 
-# Where an event happens, in many runs at once ---------------------------------------------------------------------------
+# Root search for many runs ----------------------------------------------------------------------------------------------
 
 _MAX_ITERATIONS = 200
 
 
 def find_crossings(left: Callable[[np.ndarray], np.ndarray], begin: np.ndarray, xtol: float) -> np.ndarray:
-    """(n,) shares in (begin, 1], about xtol beyond the roots of `left`, of n continuous functions that are negative at 1: inverse
-    quadratic interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for
-    arrays from 1.15 on (scipy.optimize.elementwise.find_root)."""
+    """Return (n,) shares in (begin, 1], about xtol beyond the roots of `left`: n continuous functions that are negative at 1.
+
+    Inverse quadratic interpolation or bisection by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy
+    provides it for arrays since 1.15 (scipy.optimize.elementwise.find_root).
+    """
     n = len(begin)
     x1, x2 = begin.copy(), np.ones(n)
     f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
@@ -292,22 +325,26 @@ def find_crossings(left: Callable[[np.ndarray], np.ndarray], begin: np.ndarray, 
             least, xi, phi = xtol / width, (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
             t = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
         t = np.where((phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi) & np.isfinite(t), t, 0.5)
-        t = np.where(width > 2 * xtol, np.clip(t, least, 1.0 - least), 0.0)       # found: it waits for the others
+        t = np.where(width > 2 * xtol, np.clip(t, least, 1.0 - least), 0.0)        # converged
     return np.where(f1 < 0.0, x1, x2)
 
 
 # switching --------------------------------------------------------------------------------------------------------------
 
-CHATTERING_COUNT, CHATTERING_SPAN = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
+CHATTERING_COUNT, CHATTERING_SPAN = 10, 1e-6     # so many crossings of a switch within this share of a step: it chatters
 MAX_CROSSINGS = 1000                   # of one switch within a step
-CHATTERING_STEPS = 20_000              # the largest step of an adaptive method, as a share of the run, once a switch is loose
-_PROBE_FRACTION = 1e-6                 # of a step: how far ahead it is looked where an argument is 0 at the beginning
+CHATTERING_STEPS = 20_000              # minimum number of steps of an adaptive method per run while a switch chatters
+_PROBE_FRACTION = 1e-6                 # of a step: probe for the side of an argument that is 0 at the beginning
 _XTOL = 1e-14                          # of a step
-_MAX_PROBES = 4                        # parts of a step at whose ends it is looked
+_MAX_PROBES = 4                        # parts of a step, sampled at their ends
 
 
 class ZeroCrossings:
-    """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
+    """State of the switches of one run.
+
+    The signals are a copy for this run, whose sides are written here. Evaluating the right-hand side updates the values of the
+    switches.
+    """
 
     def __init__(self, problem, start=None):
         held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH_SIZE))
@@ -345,8 +382,10 @@ class ZeroCrossings:
         return bool(self.chattering.any())
 
     def violation(self) -> float:
-        """How far beyond its side the worst of them is, at the state looked at last; negative where all are within. Never zero:
-        zero is passed where an event waits for it, and within elsewhere, for as long as it lasts."""
+        """Return the maximum violation of the active switches at the last evaluated state. It is never zero.
+
+        Zero counts as beyond for armed events, and as not beyond for other switches.
+        """
         x, s = self.value, self.sign
         beyond = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), -s * x)
         beyond = np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
@@ -355,11 +394,11 @@ class ZeroCrossings:
         return float(np.max(beyond[self._is_active], initial=-np.inf))
 
     def arm(self, value) -> None:
-        """Events whose readings exceed their rounding happen from now on where zero is reached."""
+        """Arm the events whose values exceed their rounding bound: they happen when zero is reached."""
         self.armed |= self.sign * value > self.bound
 
     def _crossed(self) -> np.ndarray:
-        """Switches that are beyond their sides at the readings now."""
+        """Return which switches are beyond their sides at the present values."""
         x, s = self.value, self.sign
         beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound) > 0.0, s * x < 0.0)
         return self._is_active & np.where(self.is_floor, (x < s) | (x >= s + 1), beyond)
@@ -382,13 +421,14 @@ class ZeroCrossings:
     def _is_active(self) -> np.ndarray:
         return (self.chattering == 0) & np.isfinite(self.sign) & (self.direction != NO_DIRECTION)
 
-    @np.errstate(invalid="ignore")                             # values of what has never happened are infinite
+    @np.errstate(invalid="ignore")                             # values of events that have never happened are infinite
     def initialize(self, probe) -> None:
-        """Choose signs at the start or after a break. Events keep theirs. probe(share) evaluates the switches after that share of
-        a step: 0 is now.
+        """Choose the signs at the start or after a break. Events keep known signs.
 
-        A switch that is zero now, and whose sign is not known, takes the sign that it has a little later; without one it is free.
+        A switch that is zero and whose sign is unknown takes the sign that it has shortly after; if that is zero, it is free.
         Hard stops have the sign of their inside.
+
+        probe  function of a share: evaluates the switches after that share of a step; 0 is the present time
         """
         begins, known, has_event = self.start is not None, self._known_signs(), self.event >= 0
         stays = has_event & (np.abs(known) == STAYS_AT_ZERO)
@@ -408,8 +448,8 @@ class ZeroCrossings:
             stays &= undecided & (np.abs(self.value) <= self.bound)
             sign[stays] = sign_if_it_stays[stays]
         approaches = (self.inside_sign * now > 0.0) & (self.inside_sign * (self.value - now) < 0.0)
-        self.armed[is_stop] = (~at_stop | approaches)[is_stop]         # what leaves a stop passes it beyond rounding only
-        self.armed[undecided & has_event] = False               # as does what leaves zero
+        self.armed[is_stop] = (~at_stop | approaches)[is_stop]         # a coordinate that leaves a stop is disarmed
+        self.armed[undecided & has_event] = False               # so is an expression that leaves zero
         self._freeze(np.where(is_stop, self.inside_sign, np.where(np.isnan(known), sign, known)))
         if undecided[~has_event].any():                         # values of events depend on the signs of these
             probe(0.0)
@@ -422,8 +462,11 @@ class ZeroCrossings:
         self.sign[unexpected], self.armed[unexpected] = -self.sign[unexpected], (np.abs(now) > self.bound)[unexpected]
 
     def _known_signs(self) -> np.ndarray:
-        """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a
-        segment continues from the same state: that may be beyond them by rounding, or by a projection."""
+        """Return the known sides at the start of a segment, or before a break within it; NaN: unknown.
+
+        Sides of switches that are no events are known only if a segment continues from the same state. The state can then be
+        beyond them by rounding or by a projection.
+        """
         known, start, self.start = np.where(self.event >= 0, self.sign, np.nan), self.start, None
         if start is not None and start.signs is not None:
             watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))
@@ -434,15 +477,15 @@ class ZeroCrossings:
         return known
 
     def switch_signs(self) -> np.ndarray:
-        """Of switches that are no events; NaN: of others, and of those that are loose."""
+        """Return the signs of switches that are no events; NaN for events and for chattering switches."""
         return np.where((self.event >= 0) | (self.chattering > 0), np.nan, self.sign)
 
     def _freeze(self, sign: np.ndarray) -> None:
-        """Sides that are 0 stay free: an argument that stays 0."""
+        """Set the signs. A sign of 0 becomes NaN: the switch is free as long as its argument stays 0."""
         self.sign[:] = np.where((sign == 0) & ~self.is_floor, np.nan, sign)
 
     def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the first events, the side of each (NaN: not known), whether it is armed, and its rounding."""
+        """Return the sign (NaN: unknown), the armed flag and the rounding bound of the first `count` events."""
         signs, armed, bounds = np.full(count, np.nan), np.zeros(count, dtype=bool), np.zeros(count)
         found = (self.event >= 0) & (self.event < count)
         e = self.event[found]
@@ -450,8 +493,13 @@ class ZeroCrossings:
         return signs, armed, bounds
 
     def locate_crossing(self, violation_after, may_cross: bool = True) -> float | None:
-        """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
-        violation_after(share): `violation` then. suspected: whether there is a sign that one is."""
+        """Return the share of a step just after a switch crosses, or None.
+
+        The last evaluated state is there, or at the end of the step.
+
+        violation_after  function of a share: `violation` after that share of the step
+        may_cross        whether a crossing is suspected
+        """
         if not may_cross and len(self.events) == len(self) and self._all_far(violation_after):
             return None
         from scipy.optimize import brentq
@@ -471,8 +519,10 @@ class ZeroCrossings:
         return share
 
     def _rearming_fraction(self, violation_after, end: float) -> float:
-        """A share before `end` at which a disarmed event exceeds its rounding, as in a short flight: it is armed from there. 0:
-        none, or another switch is passed before."""
+        """Return a share before `end` at which a disarmed event exceeds its rounding, as in a short flight, and arm it.
+
+        Returns 0 if there is none, or if another switch crosses before.
+        """
         share = end
         while share > _XTOL:
             share *= 0.5
@@ -485,17 +535,22 @@ class ZeroCrossings:
         return 0.0
 
     def fired(self, among=True) -> tuple[int, ...]:
-        """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
+        """Return the events that have crossed at the present values in their direction."""
         return tuple(np.sort(self.event[self._crossed() & self._is_expected() & among]).tolist())
 
     def _is_expected(self) -> np.ndarray:
-        """Events that happen where they pass to the other side."""
+        """Return which events happen if they leave their present side."""
         return (self.event >= 0) & is_expected(self.sign, self.direction)
 
     def cross_switches(self, t: float, step: float, update_values) -> tuple[int, ...]:
-        """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
-        The readings are those at the cut; look() renews them. Returns events that have jumped with them, as `fired`: it ends
-        there. What was passed and is put back by a projection onto constraints stays on its new side."""
+        """Change the sides of crossed switches at the end t of a shortened step, and of switches that cross as a result.
+
+        Returns the events whose expressions jump with the change; then it stops. A switch that a projection onto constraints
+        moves back stays on its new side.
+
+        step           length of the step before it was shortened
+        update_values  function: evaluates the switches again; at the call they have the values at t
+        """
         crossed = np.zeros(len(self), dtype=bool)
         for _ in range(len(self)):
             crossing, fired = self._crossed() & ~crossed, self.fired(~crossed)
@@ -509,20 +564,22 @@ class ZeroCrossings:
         return self.fired(~crossed)
 
     def _change_signs(self, crossing: np.ndarray) -> None:
-        """To the other side. An event that nobody waited for there is disarmed: its reading is zero but for rounding."""
+        """Change the sides of crossing switches.
+
+        Events that are not expected there are disarmed: their value is zero within rounding.
+        """
         event = crossing & (self.event >= 0)
         self.sign[crossing] = np.where(event, -self.sign, _sign(self.value, self.is_floor))[crossing]
         self.armed[event] = False
 
     def update_free_signs(self) -> None:
-        """After a step in which none is passed: those that were even take the side that they have left for; events that are over,
-        the side where they are."""
+        """Set the signs of free switches after a step without a crossing, and of events without a direction."""
         self.arm(self.value)
         free = (np.isnan(self.sign) | (self.direction == NO_DIRECTION)) & (self.value != 0)
         self.sign[free] = _sign(self.value, self.is_floor)[free]
 
     def release_chattering(self) -> bool:
-        """Let those that are loose go over to the side where they are. Whether one did."""
+        """Set the signs of chattering switches from their values. Return whether one has changed."""
         sign = np.where(self.chattering > 0, np.where(self.value >= 0, 1.0, -1.0), self.sign)
         sign = np.where(self.chattering > 1, np.floor(self.value), sign)
         turned = bool((sign != self.sign).any(where=self.chattering > 0))
@@ -547,8 +604,10 @@ class ZeroCrossings:
 
 
 def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Signal and operation of each switch. After those of programs come two of each limit of a force, which have names after
-    those of the signals."""
+    """Return the signal and the operation of each switch.
+
+    Switches of programs are followed by two for each limit of a force, whose names follow those of the signals.
+    """
     signal_of, operation = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     owned = np.zeros(count, dtype=bool)
     for k in np.flatnonzero(signals.kind == PROGRAM):
@@ -561,13 +620,13 @@ def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _switch_events(problem, signal_of) -> np.ndarray:
-    """Which event each switch is, -1: none. An event's program ends with the sign of what is watched."""
+    """Return the event of each switch, or -1. The program of an event ends with the sign of its expression."""
     watch = problem.schedule.watch
     event = np.full(len(signal_of), -1)
     for e, k in enumerate(watch):
         if k >= 0:
             event[np.flatnonzero(signal_of == k)[-1]] = e
-    if problem.contacts is not None:                       # an event without a signal waits for a contact
+    if problem.contacts is not None:                       # an event without a signal is that of a contact
         event[problem.contacts.switch] = np.flatnonzero(np.asarray(watch) < 0)
     if problem.stops is not None:
         event[problem.stops.resting_switch] = len(watch) + np.arange(len(problem.stops.held))
@@ -575,7 +634,7 @@ def _switch_events(problem, signal_of) -> np.ndarray:
 
 
 def _hard_stop_signs(problem, event) -> np.ndarray:
-    """The side that each switch of a hard stop keeps to, 0 for others."""
+    """Return the side of each hard stop's switch that is inside the limits, 0 for other switches."""
     directions = np.asarray(problem.directions, dtype=float)
     of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.hard_stop_scales), 0.0, -directions)
     return np.append(of_event, 0.0)[event]
@@ -585,10 +644,10 @@ def _sign(value: np.ndarray, floor: np.ndarray) -> np.ndarray:
     return np.where(floor, np.floor(value), np.sign(value))
 
 
-# Runge-Kutta steps that end where a switch of the state is passed: from Python, between chunks of the compiled loop -----
+# Runge-Kutta steps that end where a switch of the state crosses, between chunks of the compiled loop --------------------
 
 class EventStepper:
-    """run: `Underway`."""
+    """Handles switches and events of a run between calls of the compiled loop. run: state of the segment."""
 
     def __init__(self, run, method):
         self.problem, self.rhs, self.switches, self.torques = run.problem, run.rhs, run.switches, run.torques
@@ -600,7 +659,10 @@ class EventStepper:
         self._initialize()
 
     def handle_return_code(self, code: int) -> int:
-        """After the compiled loop returned SWITCH_CROSSED or WALL. Returns a code; EVENT: the run stands at an event."""
+        """Continue after the compiled loop returned SWITCH_CROSSED or reached a stop time.
+
+        Returns a code; AT_EVENT: an event happens here.
+        """
         clock = self.state.clock
         if code == SWITCH_CROSSED:
             h, t = float(clock[H_TRIED]), float(clock[T_NOW])
