@@ -1,4 +1,4 @@
-"""The Lie-group generalized-alpha method over a run: fixed steps, for stiff robots and constraints that depend on each other."""
+"""Lie-group generalized-alpha method: fixed steps, for stiff robots and for dependent constraints."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -63,20 +63,22 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 #     (1 - alpha_m) alpha_{n+1} + alpha_m alpha_n = (1 - alpha_f) dv_{n+1} + alpha_f dv_n
 #     R1(q, v, dv, lambda) = tau,   residual(q) = 0              at n + 1
 #
-# Newton's method for a turn and shift of q_{n+1} and for h^2 lambda (scaled after Bottasso): the matrix has the exact rates of
-# R1, that of A^T lambda included (`constrained_derivatives`), and those of pd laws; what other signals read of the state, and the
-# curvature of the chart, are left to the iteration. Rows that depend on others are found by full pivoting and get no multiplier
-# of their own; lambda is then made least.
+# Newton's method for an increment of q_{n+1} in the tangent space and for h^2 lambda (scaled after Bottasso). Its matrix has the
+# exact derivatives of R1, including A^T lambda (`constrained_derivatives`), and of pd laws. It omits other signals that depend on
+# the state, and the curvature of the chart. Full pivoting finds dependent equations, which get no multiplier; lambda is then
+# replaced by the solution of minimum norm.
 
 # places in AlphaWorkspace.method
 ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSURE_TOLERANCE, BALANCE_TOLERANCE, MIN_FORCE = range(8)
-POWER = 1                     # of `State.clock`, which has no next step here: the power that is supplied at the present time
+POWER = 1                     # index in `State.clock`, instead of the next step: the power supplied at the present time
 MAX_ITERATIONS = 20           # Newton iterations
-SLOW_CONVERGENCE = 0.1        # of the residual that an iteration leaves, beyond which the matrix is renewed
-MAX_ROUNDING_FACTOR = 1e3     # of the tolerances: what is left where rounding ends the iteration
+SLOW_CONVERGENCE = 0.1        # reduction factor of the residual in an iteration above which the matrix is updated
+MAX_ROUNDING_FACTOR = 1e3     # of the tolerances: accepted residual if rounding ends the iteration
 
 
 class AlphaWorkspace(NamedTuple):
+    """Parameters, state and workspace of the method."""
+
     method: np.ndarray        # (8,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative to the
                               # largest, and what counts as such at the least: forces times `lever_arm` [N m]
     q: np.ndarray             # (nq,) at the beginning of the step
@@ -84,7 +86,7 @@ class AlphaWorkspace(NamedTuple):
     a: np.ndarray             # (nv,) dv
     alpha: np.ndarray         # (nv,)
     x: np.ndarray             # (nv,) the step so far
-    rate: np.ndarray          # (nv,) room
+    rate: np.ndarray          # (nv,) workspace
     a_next: np.ndarray        # (nv,)
     v_next: np.ndarray        # (nv,)
     multipliers: np.ndarray   # (m,)
@@ -101,11 +103,13 @@ class AlphaWorkspace(NamedTuple):
     lever_arm: np.ndarray         # (nv,) forces times it are N m: 1, or a length
 
 
-# a state on trial: in MotionWork and AlphaWorkspace --------------------------------------------------------------------------
+# trial state: in MotionWorkspace and AlphaWorkspace -----------------------------------------------------------------------
 @kernel
 def evaluate_trial(tree, loops, system, schedule, signals, constraints, t, with_jacobians, ws, method_ws):
-    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.rates too if asked for
-    (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
+    """Evaluate inputs at t and write R1, R2, residual(q) and A v of the state in ws. Return False if a signal is not finite.
+
+    with_jacobians  whether to write method_ws.rates; never pass a literal, for which the function would be compiled again
+    """
     apply_inputs(system, tree, schedule, signals, t, ws)
     good = ws.flag[0] < 0.0
     if constraints is not None:
@@ -127,7 +131,10 @@ def evaluate_trial(tree, loops, system, schedule, signals, constraints, t, with_
 
 @inline_kernel
 def replace_rolling_residual(loops, step, method_ws):
-    """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
+    """Add the tangential slip in `step` seconds to the position residuals of rolling constraints.
+
+    Rolling constrains only the velocity along the plane.
+    """
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == ROLLING:
             R, o, slip = load_pose(method_ws.balance.rows.T, c)[0], loops.record[c, FIRST], method_ws.velocity_residual
@@ -139,6 +146,7 @@ def replace_rolling_residual(loops, step, method_ws):
 
 @inline_kernel
 def max_abs(x):
+    """Return the maximum absolute value, 0 for an empty array, inf if a value is NaN."""
     y = 0.0
     for k in range(x.size):
         y = max(y, abs(x[k])) if x[k] == x[k] else np.inf
@@ -147,7 +155,7 @@ def max_abs(x):
 
 @inline_kernel
 def balance_residual(system, ws, method_ws):
-    """The largest R1 - tau of coordinates that are free to move, times own.reach."""
+    """Return the maximum of R1 - tau times method_ws.lever_arm over coordinates that are free to move."""
     y = 0.0
     for k in range(ws.v.size):
         if not system.prescribed[k]:
@@ -158,7 +166,7 @@ def balance_residual(system, ws, method_ws):
 
 @inline_kernel
 def force_size(ws, method_ws):
-    """How large forces are that balance each other: M a, A^T lambda, tau, times own.reach."""
+    """Return the magnitude of the forces M a, A^T lambda and tau, times method_ws.lever_arm."""
     nv, m, size = ws.v.size, method_ws.multipliers.size, method_ws.method[MIN_FORCE]
     for k in range(nv):
         inertial, held = 0.0, 0.0
@@ -173,8 +181,10 @@ def force_size(ws, method_ws):
 # matrices -----------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def fill_matrix(schedule, system, method_ws, factor_a, factor_v, factor_q):
-    """own.solver.J from own.rates: factor_a M + factor_v C + factor_q K, -A^T; A, 0; rows and columns of a diagonal matrix where
-    prescribed."""
+    """Write the matrix [[factor_a M + factor_v C + factor_q K, -A^T], [A, 0]] to method_ws.solver.J, from method_ws.rates.
+
+    Rows and columns of prescribed coordinates are those of a diagonal matrix.
+    """
     nv, m, J, R = system.prescribed.size, method_ws.multipliers.size, method_ws.solver.J, method_ws.rates
     for i in range(nv):
         for j in range(nv):
@@ -191,12 +201,15 @@ def fill_matrix(schedule, system, method_ws, factor_a, factor_v, factor_q):
             diagonal = J[i, i]
             for j in range(nv + m):
                 J[i, j], J[j, i] = 0.0, 0.0
-            J[i, i] = diagonal                               # its size tells that of the coordinate (`pivoting.scale_rows`)
+            J[i, i] = diagonal                               # its magnitude scales the coordinate (`pivoting.scale_rows`)
 
 
 @inline_kernel
 def solve_accelerations(schedule, system, ws, method_ws):
-    """work.a where free, and own.multipliers, of constrained motion at a state evaluated with both zero. False: singular."""
+    """Add the accelerations of constrained motion to ws.a, and write method_ws.multipliers. Return False if singular.
+
+    The state must have been evaluated with zero multipliers and zero accelerations of the free coordinates.
+    """
     nv, m = ws.v.size, method_ws.multipliers.size
     fill_matrix(schedule, system, method_ws, 1.0, 0.0, 0.0)
     sound = factor_pivoted(nv, method_ws.solver)
@@ -215,7 +228,10 @@ def solve_accelerations(schedule, system, ws, method_ws):
 
 @inline_kernel
 def shift_alpha(ws, method_ws, h):
-    """own.alpha from own.a now and work.a a step later; of stiff motion, which changes at once, no slope is known."""
+    """Write alpha from dv at present (method_ws.a) and one step later (ws.a).
+
+    For stiff motion, dv changes too fast for a slope.
+    """
     size, change = 0.0, 0.0
     for k in range(method_ws.a.size):
         method_ws.rate[k] = ws.a[k] - method_ws.a[k]
@@ -228,7 +244,7 @@ def shift_alpha(ws, method_ws, h):
 # a step -------------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def predict(system, ws, method_ws, h):
-    """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv continued as it is; or as prescribed in work.a."""
+    """Write x, v_next, a_next and (in method_ws.rate) alpha_{n+1} for constant dv, or for the prescribed accelerations ws.a."""
     f, b, g, m = method_ws.method[ALPHA_F], method_ws.method[BETA], method_ws.method[GAMMA], method_ws.method[ALPHA_M]
     for k in range(method_ws.x.size):
         a = ws.a[k] if system.prescribed[k] else method_ws.a[k]
@@ -240,7 +256,7 @@ def predict(system, ws, method_ws, h):
 
 @inline_kernel
 def correct(tree, system, method_ws, h):
-    """The solver's change of q_{n+1} and of h^2 lambda into x, v, a, lambda."""
+    """Apply the solution of the linear system, increments of q_{n+1} and h^2 lambda, to x, v, a and lambda."""
     f, b, g, m = method_ws.method[ALPHA_F], method_ws.method[BETA], method_ws.method[GAMMA], method_ws.method[ALPHA_M]
     nv = method_ws.x.size
     chart_rate(tree, method_ws.x, method_ws.solver.b[:nv], method_ws.rate)
@@ -262,7 +278,7 @@ def update_matrix(schedule, system, method_ws, h):
 
 @inline_kernel
 def newton_step(system, ws, method_ws, h):
-    """Into own.solver.b."""
+    """Solve for the Newton increments, and write them to method_ws.solver.b."""
     nv = ws.v.size
     for k in range(nv):
         method_ws.solver.b[k] = 0.0 if system.prescribed[k] else h * h * (ws.tau[k] - method_ws.force[k])
@@ -273,7 +289,7 @@ def newton_step(system, ws, method_ws, h):
 
 @inline_kernel
 def advance_alpha(method_ws):
-    """alpha, from dv at both ends of the step; and dv."""
+    """Update alpha and dv to the end of the step."""
     f, m = method_ws.method[ALPHA_F], method_ws.method[ALPHA_M]
     for k in range(method_ws.alpha.size):
         method_ws.alpha[k] = ((1.0 - f) * method_ws.a_next[k] + f * method_ws.a[k] - m * method_ws.alpha[k]) / (1.0 - m)
@@ -282,7 +298,10 @@ def advance_alpha(method_ws):
 
 @inline_kernel
 def newton(tree, loops, system, schedule, signals, constraints, t, h, state, ws, method_ws):
-    """To the end of the step, in work. The matrix is that of the first iteration, and new where it serves badly."""
+    """Iterate to the state at the end of the step, in ws.
+
+    The matrix is updated in the first iteration and if convergence is slow.
+    """
     before, renew, size = np.inf, True, 1.0
     for step in range(MAX_ITERATIONS):
         set_trial_state(tree, ws, method_ws)
@@ -316,7 +335,7 @@ def set_trial_state(tree, ws, method_ws):
 
 @inline_kernel
 def supplied_power(tree, system, driven, ws, method_ws):
-    """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
+    """Return the power of motors, wrenches, passive forces except springs, and driven closures, at the last evaluated state."""
     power, nv, V = joint_power(tree, system, ws, 0.0), ws.v.size, method_ws.balance.tree.V
     for i in range(ws.F.size):
         power += ws.F[i] * V[i]
@@ -329,8 +348,10 @@ def supplied_power(tree, system, driven, ws, method_ws):
 
 @inline_kernel
 def finish_state(tree, system, constraints, state, ws, method_ws):
-    """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[POWER]), how
-    far the constraints are open."""
+    """Write the forces of prescribed coordinates, the supplied power (state.clock[POWER]) and residuals of an accepted state.
+
+    The state must have been evaluated.
+    """
     for k in range(ws.v.size):
         if system.prescribed[k]:
             ws.tau[k] = method_ws.force[k]
@@ -343,15 +364,15 @@ def finish_state(tree, system, constraints, state, ws, method_ws):
 
 # generalized alpha ------------------------------------------------------------------------------------------------------
 
-_CLOSURE_TOLERANCE = 1e-11     # rad, lengths of the loop: of the constraints in a step
-_BALANCE_TOLERANCE = 1e-10     # of the largest force times lengths: of the balance in a step
-_MIN_FORCE = 1e-12             # of a characteristic torque: less holds nothing, and needs no balance
+_CLOSURE_TOLERANCE = 1e-11     # of constraint residuals in a step: rad, or relative to the length of the loop
+_BALANCE_TOLERANCE = 1e-10     # of the force balance in a step, relative to the maximum force times lever arms
+_MIN_FORCE = 1e-12             # of a characteristic torque: lower bound of the force scale
 
 
 @kernel
 def run_alpha(index, constants, loop_index, loop_constants, system, schedule, signals, constraints, state, record, ws, method_ws,
               max_steps):
-    """Advance until the last output is kept or `max_steps` are done. Returns a code of `right_hand_side`."""
+    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`."""
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     for _ in range(max_steps):
         code = RUNNING
@@ -370,14 +391,17 @@ def run_alpha(index, constants, loop_index, loop_constants, system, schedule, si
 
 @inline_kernel
 def initialize_alpha(tree, loops, system, schedule, signals, constraints, state, ws, method_ws):
-    """At the start and after a break: dv by the equations of motion, and alpha, which belongs to the time
-    t + (alpha_m - alpha_f) h, by its slope (Arnold, Bruels, Cardona 2015: else lambda begins with an error of first order)."""
+    """Compute dv from the equations of motion, and alpha, at the start and after a break.
+
+    alpha belongs to the time t + (alpha_m - alpha_f) h and is extrapolated with the slope of dv. Otherwise lambda would start
+    with an error of first order (Arnold, Bruels, Cardona 2015).
+    """
     nv, t, h = method_ws.v.size, state.clock[T_NOW], method_ws.method[STEP]
     set_prescribed_state(schedule, signals, t, state.q, state.y[nv:2 * nv], ws)
     copy_array(state.q, method_ws.q)
     copy_array(state.y[nv:2 * nv], method_ws.v)
     later = min(t + h, next_break(schedule, state, np.inf)[1])
-    for phase in range(4):                              # here, a step further on, here again, and with the accelerations found
+    for phase in range(4):                              # at t, one step later, at t again, and with the computed accelerations
         for k in range(nv):
             method_ws.x[k] = h * method_ws.v[k] + 0.5 * h * h * method_ws.a[k] if phase == 1 else 0.0
             method_ws.v_next[k] = method_ws.v[k] + (h * method_ws.a[k] if phase == 1 else 0.0)
@@ -402,7 +426,7 @@ def initialize_alpha(tree, loops, system, schedule, signals, constraints, state,
 
 @inline_kernel
 def check_constraints(constraints, t, ws):
-    """At an accepted state: singular configurations, and prescriptions that contradict. Returns a code."""
+    """Check an accepted state for singular configurations and contradicting prescriptions. Return a code."""
     if constraints is None:
         return RUNNING
     return solve_and_check_state(constraints, t, ws)
@@ -453,12 +477,12 @@ def alpha_step(tree, loops, system, schedule, signals, constraints, state, recor
 
 # from Python ------------------------------------------------------------------------------------------------------
 def solve_generalized_alpha(problem, times: np.ndarray, options, progress, observer):
-    """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
+    """Return the motion at `times` (increasing, from 0) with steps of options.step, and its statistics, as `solve` does.
 
-    options.rho is the spectral radius at infinite frequency, from 0 (damps the most) to 1 (not at all). Position, velocity and
-    multipliers are of second order; constraints are kept in position to rounding, in velocity to second order.
+    options.rho is the spectral radius at infinite frequency, from 0 (maximum damping) to 1 (none). Position, velocity and
+    multipliers are of second order; constraints are satisfied in position to rounding, in velocity to second order.
 
-    Raises ComputationError where a step finds no solution, or as `solve`.
+    Raises ComputationError if a step does not converge, and the errors of `solve`.
 
     Notes
     -----
@@ -478,7 +502,7 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress, obser
 
 
 def method_parameters(rho: float, step: float) -> np.ndarray:
-    """Parameters of second order for the spectral radius rho (Chung, Hulbert 1993), step and tolerances."""
+    """Return the parameters of second order for the spectral radius rho (Chung, Hulbert 1993), the step and the tolerances."""
     if not 0.0 <= rho <= 1.0:
         raise UsageError(f"rho, the spectral radius at infinity, must lie between 0 and 1; found {rho:g}")
     m, f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
