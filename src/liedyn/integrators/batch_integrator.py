@@ -1,4 +1,4 @@
-"""Many runs of one problem in one batch, with fixed steps: each has its own initial state, numbers and parameters."""
+"""Integration of many runs of one problem as one batch, with fixed steps. Initial states, numbers and parameters differ."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ from liedyn.numba_tools.decorators import compile_entry_point
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Steps that all runs share: clocks (S + 1, 4), see `BatchStep`; row (S + 1,) which output stands before each, or -1."""
+    """Steps that all runs share.
+
+    clocks  (S + 1, 4) times of each step, see `BatchStep`
+    row     (S + 1,) index of the output at the beginning of each step, or -1
+    """
 
     clocks: np.ndarray
     row: np.ndarray
@@ -30,7 +34,7 @@ class Grid:
 
 
 def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
-    """As `runge_kutta.fixed_step` steps: equal parts of the way to the next output or break, no longer than `step`."""
+    """Return the steps of `runge_kutta.fixed_step`: equal steps to the next output or break, not longer than `step`."""
     stop_times = [(t, low) for t, low in zip(schedule.breaks, schedule.before, strict=True) if times[0] < t <= times[-1]]
     if not stop_times or stop_times[-1][0] < times[-1]:
         stop_times.append((times[-1], np.nextafter(times[-1], -np.inf)))
@@ -38,7 +42,7 @@ def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
     for stop_time, before in stop_times:
         near = stop_time - MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time)
         while t < stop_time:
-            while k < len(times) and t > times[k]:                  # an output that a wall has taken the place of
+            while k < len(times) and t > times[k]:                  # replaced by a stop time equal within rounding
                 k += 1
             due = k < len(times) and t == times[k]
             goal = next((x for x in times[k + due:k + due + 1] if x < near), stop_time)
@@ -51,12 +55,12 @@ def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
                 row.append(k if due and part == 0 else -1)
                 t = end
             k += due
-    last = np.nextafter(t, -np.inf) if t > 0.0 else t               # it belongs to what came before it
+    last = np.nextafter(t, -np.inf) if t > 0.0 else t               # the last output uses the signals before it
     return Grid(np.array([*clocks, (0.0, last, last, last)]), np.array([*row, len(times) - 1], dtype=np.int64))
 
 
 def curve_coefficients(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
-    """(S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
+    """Return (S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
     t = clocks[:, 1:]
     out = np.zeros((len(clocks), N_STEP_TIMES, len(curves), CURVE_COEFFICIENTS))
     for i, k in enumerate(curves):
@@ -73,7 +77,7 @@ def curve_coefficients(signals, curves: np.ndarray, clocks: np.ndarray) -> np.nd
 
 @dataclass(frozen=True, eq=False)
 class StepInputs:
-    """Numbers that change from step to step: places in the values, series (1 or N, 1 or S, m)."""
+    """Inputs that change between steps: indices into the values, and series (1 or N, 1 or S, m)."""
 
     places: np.ndarray
     series: np.ndarray
@@ -81,12 +85,14 @@ class StepInputs:
 
 @dataclass(frozen=True, eq=False)
 class BatchStates:
-    """States of N runs, which move on in place, and what becomes of them.
+    """States of N runs, which are advanced in place.
 
-    q, v, work   (N, nq), (N, nv), (N, 1 + events): see `BatchStep`
-    begins       (N,) the step from which each run moves on
-    last         (N,) steps of each run; ended (N,) the step in which one went wrong, or before which it stays for an event (code
-                 EVENT), or -1; codes (N,) why
+    q, v        (N, nq), (N, nv)
+    auxiliary   (N, 1 + …) supplied energy and data of events: see `BatchStep`
+    first_step  (N,) step from which each run starts
+    last        (N,) number of steps of each run
+    ended       (N,) step in which a run failed, or before which it stops for an event (code EVENT), or -1
+    codes       (N,) reasons
     """
 
     q: np.ndarray
@@ -105,7 +111,7 @@ class BatchStates:
 
 
 def _initial_auxiliary(n: int, events: int) -> np.ndarray:
-    """(n, 1 + NUMBERS_PER_EVENT events) as of a `BatchStep`, where nothing is known yet."""
+    """Return the auxiliary numbers of `BatchStep` (n, 1 + NUMBERS_PER_EVENT events) at the start, with unknown values as NaN."""
     auxiliary = np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
     auxiliary[:, 1 + events:1 + 3 * events] = np.nan
     return auxiliary
@@ -113,7 +119,10 @@ def _initial_auxiliary(n: int, events: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class BatchOutputs:
-    """(N, R, …) of N runs at R times, NaN after the end of a run. more: columns a, tau and wrenches, or (N, R, 0)."""
+    """(N, R, …) values of N runs at R times, NaN after the end of a run.
+
+    forces: a, tau and wrenches, or (N, R, 0).
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -126,9 +135,9 @@ class BatchOutputs:
 
 
 class BatchIntegrator:
-    """A problem ready for many runs. None of its switches may depend on the state: see `compile_batch_step`.
+    """Integrates many runs of a problem without switches of the state, see `compile_batch_step`.
 
-    more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
+    more: number of values per output row besides q and v; default: accelerations, forces and wrenches.
     """
 
     def __init__(self, problem: InitialValueProblem, line: BatchStep, varying: np.ndarray, more: int | None = None):
@@ -138,11 +147,11 @@ class BatchIntegrator:
 
     def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, step_inputs: StepInputs | None = None,
                 threads: int | None = None) -> None:
-        """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
+        """Advance all runs over the steps of the grid, in parallel. values (N, k): values of each run."""
         line, model, n = self.batch_step, self.problem.model, len(runs.q)
         if step_inputs is None:
             step_inputs = StepInputs(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
-        # compiled code reads a row of each run, and of some step
+        # compiled code reads one row per run, and at least one step
         assert len(self.varying) == len(values) == n and (step_inputs.series.shape[1] or not n)
         curves = curve_coefficients(self.problem.signals, line.curves, grid.clocks)
         kept = bool(out.forces.shape[2]) or (self.problem.schedule.level != TORQUE).any()
@@ -151,7 +160,7 @@ class BatchIntegrator:
         sizes = [x.shape[1] for x in (runs.q, runs.v, runs.auxiliary, values, self.varying)]
         size = RUNS_PER_BLOCK * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
         before = runs.q, runs.v, runs.auxiliary
-        if runs.first_step.any():                                      # runs that begin later wait in these
+        if runs.first_step.any():                                      # initial states of runs that start later
             before = tuple(x.copy() for x in before)
 
         def part(first, until):
@@ -164,15 +173,18 @@ class BatchIntegrator:
 
 
 def thread_borders(runs: int, threads: int | None = None) -> list[int]:
-    """Borders of the runs that each thread takes: multiples of RUNS_PER_BLOCK; threads: default all cores."""
+    """Return the borders of the runs of each thread: multiples of RUNS_PER_BLOCK. threads: default all cores."""
     share = max(1, -(-runs // (RUNS_PER_BLOCK * (threads or cores())))) * RUNS_PER_BLOCK
     return [*range(0, runs, share), runs]
 
 
 def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (),
                    rows: Pivots = ()) -> BatchStep | None:
-    """None where no line can do it: a sampled controller, and see `compile_batch_step`. places: in model.constants, that differ
-    from run to run; rows: of the constraints."""
+    """Return the generated step; None if not supported: sampled controllers, and see `compile_batch_step`.
+
+    places  indices in model.constants of constants that differ between runs
+    rows    pivots of the constraints
+    """
     if problem.sampled is not None or (problem.constraints is not None and not rows):
         return None
     return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
@@ -180,6 +192,6 @@ def generated_step(problem: InitialValueProblem, method: str, places: tuple[int,
 
 def integrate_batch(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
                  runs: int = 1) -> BatchIntegrator | None:
-    """None where no line can do it. varying (runs, m): the numbers of each run at the places."""
+    """Return the integrator of a batch; None if not supported. varying (runs, m): constants of each run at `places`."""
     line = generated_step(problem, method, places)
     return line and BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

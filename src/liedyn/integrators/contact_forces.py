@@ -1,6 +1,7 @@
-"""Contacts and compliant stops at given states: forces, their derivatives, and how fast they act.
+"""Contacts and compliant stops at given states: forces, their derivatives, and their stiffness and damping.
 
-The laws are evaluated by `kernels.simulation.contact` and `kernels.simulation.joint_laws`."""
+The laws are evaluated by `kernels.simulation.contact` and `kernels.simulation.joint_laws`.
+"""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -27,11 +28,11 @@ from liedyn.model.spatial import bracket, skew
 
 
 class ContactState(NamedTuple):
-    """m contacts at N states; vectors in the frames of the links a but for ground_point.
+    """m contacts at N states; vectors are in the frames of the links a, except ground_point.
 
-    normal, point, slip   (N, m, 3): out of what is touched, the point of contact, its velocity along the plane
-    depth, force          (N, m): depth is below zero where nothing touches; normal force
-    ground_point          (N, m, 3): the point of contact in the world, of contacts with the ground; else zero
+    normal, point, slip  (N, m, 3) outward normal of the touched surface, contact point, its velocity tangential to the surface
+    depth, force         (N, m) depth, negative without contact; normal force
+    ground_point         (N, m, 3) contact point in the world frame for contacts with the ground, zero for others
     """
 
     normal: np.ndarray
@@ -43,7 +44,7 @@ class ContactState(NamedTuple):
 
 
 def contact_forces(model, contacts: Contacts, q, v) -> ContactState:
-    """Of states q (N, nq), v (N, nv)."""
+    """Return the contacts at states q (N, nq), v (N, nv)."""
     x = np.empty((len(q), contacts.link.size, CONTACT_STATE_SIZE))
     contact_states(*model._arrays[:2], contacts, np.array(q), np.array(v), x)
     return ContactState(x[..., NORMAL:POINT], x[..., POINT:SLIP], x[..., SLIP:DEPTH], x[..., DEPTH], x[..., FORCE],
@@ -51,20 +52,25 @@ def contact_forces(model, contacts: Contacts, q, v) -> ContactState:
 
 
 def materials(contacts: Contacts) -> np.ndarray:
-    """(MATERIAL_SIZE, m) k, c, mu, e, w."""
+    """Return the parameters k, c, mu, e, w of the contacts (MATERIAL_SIZE, m)."""
     return contacts.material.reshape(-1, MATERIAL_SIZE).T
 
 
 def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
-    if each F stood still in its link's frame."""
+    """Return the (nv, 2 nv) derivative of the generalized force sum J^T F of the contact wrenches F with respect to [dq; dv].
+
+    The part for wrenches F that are constant in the frames of their links is not included.
+    """
     out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
     contact_wrench_jacobian(*model._arrays[:2], contacts, np.array(q), np.array(v), *room, out)
     return out
 
 
 def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
-    """J (6, nv) of the link, and the derivative (6, 2 nv) of its twist by [dq; dv], link frame: dV/dq_j = ad_{V before j} J_j."""
+    """Return J (6, nv) of a link, and the derivative (6, 2 nv) of its twist with respect to [dq; dv], in the link frame.
+
+    dV/dq_j = ad_{V before j} J_j.
+    """
     J = jacobian(model, q, link)
     by_q, before = np.zeros_like(J), np.zeros(6)
     for joint in model.joints:
@@ -78,8 +84,10 @@ def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
 
 
 def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of
-    the weight at the least."""
+    """Return the directions (3m, nv) in which contacts resist, and damping and stiffness (3m,) along them.
+
+    with_load: each contact carries at least its share of the weight.
+    """
     at, (k, c, mu, e, _), power = contact_forces(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
     N = np.maximum(at.force[0], contacts.share if with_load else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
@@ -94,7 +102,7 @@ def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tu
             R = poses[b][:3, :3]
             there = R.T @ (poses[a][:3, :3] @ p + poses[a][:3, 3] - poses[b][:3, 3])
             moved = moved - poses[a][:3, :3].T @ R @ (of[b][3:] - skew(there) @ of[b][:3])
-        _, _, axes = np.linalg.svd(n[None])                                  # the normal, and two along the plane
+        _, _, axes = np.linalg.svd(n[None])                                  # the normal and two tangents
         rows.append(axes @ moved)
         resist.append([c[j] * N[j], friction[j], friction[j]])
         spring.append([power[j] * N[j] / depth[j] if N[j] else 0.0, 0.0, 0.0])
@@ -104,8 +112,12 @@ def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tu
 # stop forces ------------------------------------------------------------------------------------------------------------
 
 class PressedStops(NamedTuple):
-    """m stops at N states: depth (N, m) [rad | m], below zero inside the limits; force (N, m) [N m | N], not negative;
-    damping_factor (N, m), 1 + c d', not negative."""
+    """m stops at N states.
+
+    depth           (N, m) [rad | m], negative inside the limits
+    force           (N, m) [N m | N], not negative
+    damping_factor  (N, m) 1 + c d', not negative
+    """
 
     depth: np.ndarray
     force: np.ndarray
@@ -113,14 +125,14 @@ class PressedStops(NamedTuple):
 
 
 def evaluate_stops(problem, q, v) -> PressedStops:
-    """Of states q (N, nq), v (N, nv)."""
+    """Return the stops at states q (N, nq), v (N, nv)."""
     x = np.empty((3, len(q), len(problem.stops.coordinate)))
     stop_states(problem.stops, problem.schedule.q_of_v, np.array(q), np.array(v), x)
     return PressedStops(*x)
 
 
 def stop_jacobian(problem, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of joint forces of compliant stops by x = [dq; dv]."""
+    """Return the (nv, 2 nv) derivative of joint forces of compliant stops with respect to x = [dq; dv]."""
     stops, nv = problem.stops, problem.model.nv
     out, at = np.zeros((nv, 2 * nv)), evaluate_stops(problem, q[None], v[None])
     _, stiffness, c = stops.numbers.reshape(-1, STOP_SIZE).T
@@ -132,7 +144,7 @@ def stop_jacobian(problem, q, v) -> np.ndarray:
 
 
 def stop_coefficients(problem, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(nv,) damping and stiffness of each coordinate. pressed: each stop carries the load of its joint at the least."""
+    """Return damping and stiffness (nv,) of each coordinate. with_load: each stop carries at least the load of its joint."""
     stops, nv = problem.stops, problem.model.nv
     resist, spring = np.zeros(nv), np.zeros(nv)
     force = evaluate_stops(problem, q[None], v[None]).force[0]

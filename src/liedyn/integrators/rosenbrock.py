@@ -1,11 +1,11 @@
 """Linearly implicit steps for stiff forces: Rosenbrock methods with the exact Jacobian of the rates, on the manifold.
 
-A step needs one Jacobian and one factorization, and no iteration. The Jacobian leaves out the work, whose power is integrated
+A step needs one Jacobian, one factorization and no iteration. The Jacobian omits the supplied energy, whose power is integrated
 after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; u; work], u = [v; z] and
 J = [[X, P], [A, B]], where X and P have blocks of 1, or of the size of ball and free joints, the x are eliminated: only a matrix
 of the size of u is inverted.
 
-The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it as it runs SciPy's; a step is compiled.
+The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it like a solver of SciPy; a step is compiled.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # rosenbrock tableau -----------------------------------------------------------------------------------------------------
 
-# Rosenbrock methods as checked data, in the form without products by the Jacobian J (Hairer, Wanner, Solving ODEs II, IV.7):
+# Coefficients of Rosenbrock methods, in the form without products with the Jacobian J (Hairer, Wanner, Solving ODEs II, IV.7):
 #
 #     (1 / (gamma h) - J) U_i = f(t + c_i h, y + sum_j A_ij U_j) + sum_j C_ij U_j / h + d_i h df/dt
 #     y1 = y + sum_i b_i U_i, its error sum_i error_i U_i
@@ -45,8 +45,11 @@ class Rosenbrock(NamedTuple):
 
 @cache
 def rodas5p() -> Rosenbrock:
-    """Order 5 with an error estimate of order 4, L-stable and stiffly accurate (Steinebach, Construction of Rosenbrock-Wanner
-    method Rodas5P and numerical benchmarks within the Julia Differential Equations package, BIT 63, 2023)."""
+    """Return a method of order 5 with an error estimate of order 4, L-stable and stiffly accurate.
+
+    G. Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia Differential
+    Equations package, BIT 63, 2023.
+    """
     A, C = np.zeros((8, 8)), np.zeros((8, 8))
     A[1, :1] = 3.0
     A[2, :2] = 2.849394379747939, 0.45842242204463923
@@ -82,8 +85,8 @@ METHODS = {"rodas5p": rodas5p}
 # rosenbrock -------------------------------------------------------------------------------------------------------------
 
 _SAFETY_FACTOR, _MIN_FACTOR, _MAX_FACTOR = 0.9, 0.2, 6.0
-_MAX_REFUSALS = 3      # shorter steps where a trial is too far for the line, before loops continue: angles may be that large
-_TIME_DIFFERENCE = 1e-6            # of a step: over which df/dt is a difference
+_MAX_REFUSALS = 3      # shorter steps after a trial state outside the range of generated code, before generic kernels are used
+_TIME_DIFFERENCE = 1e-6            # of a step: interval of the difference for df/dt
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
 # powers there -> work / h: s … s^4
 _ENERGY_QUADRATURE = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]
@@ -93,7 +96,7 @@ class RosenbrockWorkspace(NamedTuple):
     J: np.ndarray          # (n - 1, n - 1) the Jacobian without the work, transposed
     W: np.ndarray          # (m, m) inverse of what is left for u, transposed
     E: np.ndarray          # (nv, 6) rows of the blocks of (g - X)^-1
-    order: np.ndarray      # (m,) int64 room of `invert`
+    order: np.ndarray      # (m,) int64 workspace of `invert`
     block: np.ndarray      # (b, 2) int64 first coordinate and size of each block
     U: np.ndarray          # (stages, n)
     df_dt: np.ndarray      # (n,) df/dt
@@ -107,8 +110,10 @@ class RosenbrockWorkspace(NamedTuple):
 
 @kernel
 def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rtol, ws):
-    """The step of length h from y, whose rates are in K[1], into room.end. Returns a code and the norm of the error.
-    K[2] is overwritten."""
+    """Compute the step of length h from y, whose rates are in K[1], in method_ws.end. Return a code and the norm of the error.
+
+    K[2] is overwritten.
+    """
     n, g = y.size, 1.0 / (method.gamma * h)
     if not factorize(g, method_ws):
         return SINGULAR, np.inf
@@ -145,7 +150,7 @@ def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rto
 
 @inline_kernel
 def quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, ws):
-    """Into room.power, along the dense output of the step."""
+    """Write method_ws.power: the supplied power at the nodes of the quadrature, along the dense output of the step."""
     code, n = RUNNING, y.size - 1
     method_ws.power[0] = K[1, n]
     for i in range(1, 4):
@@ -167,7 +172,7 @@ def quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, metho
 
 @inline_kernel
 def time_derivative(generated, generic, t, h, ceiling, q0, y, K, method_ws, ws):
-    """df/dt into room.slope, by a difference."""
+    """Write df/dt to method_ws.df_dt, by a finite difference."""
     n, ahead = y.size, min(t + _TIME_DIFFERENCE * h, ceiling) - t
     for k in range(n):
         method_ws.df_dt[k] = 0.0
@@ -181,7 +186,7 @@ def time_derivative(generated, generic, t, h, ceiling, q0, y, K, method_ws, ws):
 
 @inline_kernel
 def error_norm(method, y, method_ws, rtol):
-    """Root mean square over x and v, relative to atol + rtol size."""
+    """Return the root mean square of the error over x and v, relative to atol + rtol size."""
     n, nv, total = y.size - 1, method_ws.size.size, 0.0
     for k in range(n):
         e = 0.0
@@ -196,7 +201,7 @@ def error_norm(method, y, method_ws, rtol):
 
 @inline_kernel
 def factorize(g, method_ws):
-    """The inverses of g - X and of g - B - A (g - X)^-1 P. False: singular."""
+    """Compute the inverses of g - X and of g - B - A (g - X)^-1 P. Return False if singular."""
     J, W, nv, m = method_ws.J, method_ws.W, method_ws.E.shape[0], method_ws.W.shape[0]
     for c in range(m):
         for r in range(m):
@@ -221,7 +226,7 @@ def factorize(g, method_ws):
 
 @inline_kernel
 def invert(M, order):
-    """In place: Gauss and Jordan, with row pivoting. False where a pivot is zero or not a number."""
+    """Invert M in place by Gauss-Jordan elimination with row pivoting. Return False if a pivot is zero or not a number."""
     n = M.shape[0]
     for k in range(n):
         best = k
@@ -252,7 +257,7 @@ def invert(M, order):
 
 @inline_kernel
 def solve_stage(method_ws, U):
-    """(g - J) U = room.right_hand_side, which is overwritten. U of the work stays zero."""
+    """Solve (g - J) U = method_ws.right_hand_side, which is overwritten. The entry of U for the supplied energy stays zero."""
     J, W, right, nv, m = method_ws.J, method_ws.W, method_ws.right_hand_side, method_ws.E.shape[0], method_ws.W.shape[0]
     eliminate_positions(method_ws, U)
     for r in range(m):
@@ -273,7 +278,7 @@ def solve_stage(method_ws, U):
 
 @inline_kernel
 def eliminate_positions(method_ws, U):
-    """x of U = (g - X)^-1 x of room.right_hand_side."""
+    """Write the x of U: (g - X)^-1 times the x of method_ws.right_hand_side."""
     for b in range(method_ws.block.shape[0]):
         k, n = method_ws.block[b, 0], method_ws.block[b, 1]
         for i in range(n):
@@ -285,7 +290,7 @@ def eliminate_positions(method_ws, U):
 
 # from Python ------------------------------------------------------------------------------------------------------
 class RosenbrockSolver:
-    """Of a run of `scipy_solvers`, with the attributes of SciPy's `OdeSolver` that it reads."""
+    """Solver of a run of `scipy_solvers`, with the attributes of SciPy's `OdeSolver` that the run reads."""
 
     def __init__(self, run, fun, t0, y0, t_bound, rtol, atol, max_step, first_step, jac):
         self.run, self.fun, self.jacobian, self.t, self.y, self.t_bound = run, fun, jac, t0, y0, t_bound
@@ -303,7 +308,7 @@ class RosenbrockSolver:
         self.h_abs = max(first_step or self._first_step(), MIN_STEP_SPACINGS * np.spacing(t_bound))
 
     def _first_step(self) -> float:
-        """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `runge_kutta.first_step`."""
+        """Return a first step from the magnitude of the rates (Hairer, Norsett, Wanner, II.4), as `runge_kutta.first_step`."""
         f, method_ws = self.fun(self.t, self.y)[:-1], self.method_ws
         size = np.abs(self.y[:-1]) + np.r_[method_ws.size, np.zeros(len(f) - len(method_ws.size))]
         scale = method_ws.atol[:-1] + self.rtol * size
@@ -322,7 +327,7 @@ class RosenbrockSolver:
         load_arrays(self.method_ws, state["method_ws"])
 
     def step(self) -> None:
-        """As `OdeSolver.step`."""
+        """Take one step, as `OdeSolver.step`."""
         t, y, run, method_ws = self.t, self.y, self.run, self.method_ws
         method_ws.J[:] = self.jacobian(t, y)[:-1, :-1].T
         run.check(run.jacobian.code)
@@ -349,7 +354,7 @@ class RosenbrockSolver:
                 break
         ratio = _MAX_FACTOR if error == 0.0 else min(_MAX_FACTOR,
                                                      max(_MIN_FACTOR, _SAFETY_FACTOR * error**(-1 / self.method.order)))
-        if not last or ratio < 1.0 or h >= self.h_abs:        # a step cut by a wall says nothing of the next
+        if not last or ratio < 1.0 or h >= self.h_abs:        # a shortened step does not change the next one
             self.h_abs = h * (min(1.0, ratio) if rejected else ratio)
         self.y_old, self.t_old, self.t, self.step_size = y, t, self.t_bound if last else t + h, self.h_abs
         self.y, self.energy_polynomial = method_ws.end.copy(), h * _ENERGY_QUADRATURE @ method_ws.power
@@ -380,6 +385,6 @@ class RosenbrockSolver:
 
 
 def _blocks(joint) -> list[tuple[int, int]]:
-    """First coordinate and size."""
+    """Return the first coordinate and the size of each block of a joint."""
     first, last = joint.v.start, joint.v.stop
     return [(k, 1) for k in range(first, last)] if joint.kind == ONE_DOF else [(first, last - first)]

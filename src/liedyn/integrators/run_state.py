@@ -1,4 +1,4 @@
-"""What the loop over a run reads and keeps."""
+"""Data that the compiled loop over a run reads and writes, and their serialization."""
 from __future__ import annotations
 
 import mmap
@@ -17,8 +17,8 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 # Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
 # the supplied work (0: not controlled)
 H_MAX, RTOL, ATOL, ERROR_EXPONENT, WORK_RTOL = range(5)
-# State.clock: the present time; the next step (0: to be chosen). Of a step tried: its length and end, the time that it must not
-# pass, and the last time before that
+# State.clock: the present time; the next step (0: to be chosen). Of the tried step: its length and end, its stop time, and the
+# last time before that
 T_NOW, H_NEXT, H_TRIED, T_TRIED, T_STOP, T_BEFORE = range(6)
 # State.count: the next output and the next break; steps, rejected steps, evaluations; whether K[0] is known
 NEXT_OUTPUT, NEXT_BREAK, STEPS, REJECTED, EVALUATIONS, FIRST_RATE_KNOWN = range(6)
@@ -27,6 +27,8 @@ MIN_STEP_SPACINGS = 10.0                                     # spacings of float
 
 
 class Method(NamedTuple):
+    """Coefficients and tolerances of a Runge-Kutta method."""
+
     A: np.ndarray          # (s, s)
     b: np.ndarray          # (s,)
     c: np.ndarray          # (s,)
@@ -37,7 +39,7 @@ class Method(NamedTuple):
 
 
 class BreakPoints(NamedTuple):
-    """What the loop over a run knows of its schedule and its constraints."""
+    """Breaks of the schedule and workspace of the constraints, for the loop over a run."""
 
     breaks: np.ndarray     # Schedule.breaks, before, q_of_v
     before: np.ndarray
@@ -48,7 +50,7 @@ class BreakPoints(NamedTuple):
 
 
 class GenericCall(NamedTuple):
-    """What `rate_evaluation.rates_generic` takes."""
+    """Arguments of `rate_evaluation.rates_generic`."""
 
     index: np.ndarray
     constants: np.ndarray
@@ -59,7 +61,7 @@ class GenericCall(NamedTuple):
 
 
 class State(NamedTuple):
-    """Of a run, carried from chunk to chunk."""
+    """State of a run between chunks."""
 
     q: np.ndarray          # (nq,) origin of the chart
     y: np.ndarray          # (n,) x, v, z, work: see `right_hand_side`; n = 2 nv + m + 1
@@ -68,6 +70,8 @@ class State(NamedTuple):
 
 
 class Stages(NamedTuple):
+    """Workspace of a step."""
+
     K: np.ndarray          # (s + 2, n) rates of the stages, at the end of the step, and one to spare; perhaps with further
                            # columns, for what the switches of the state read there
     y: np.ndarray          # (n,) of a stage
@@ -80,7 +84,7 @@ class Stages(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is kept at the output times."""
+    """Values at the output times."""
 
     t: np.ndarray          # (N,)
     q: np.ndarray          # (N, nq)
@@ -96,7 +100,7 @@ class Record(NamedTuple):
 
 @inline_kernel
 def next_break(break_points, state, last):
-    """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
+    """Return the stop time of a step, the next break or the end, and the last time that counts as before it."""
     breaks, t = break_points.breaks, state.clock[T_NOW]
     while state.count[NEXT_BREAK] < breaks.size and breaks[state.count[NEXT_BREAK]] <= t:
         state.count[NEXT_BREAK] += 1
@@ -108,16 +112,18 @@ def next_break(break_points, state, last):
 
 @inline_kernel
 def output_is_due(state, record):
-    """Whether the next output is now, but for rounding: implicit methods solve no step that is so short."""
+    """Return whether the next output is at the present time within rounding: implicit methods cannot solve such short steps."""
     t = state.clock[T_NOW]
     return record.t[state.count[NEXT_OUTPUT]] - t <= MIN_STEP_SPACINGS * (np.nextafter(t, np.inf) - t)
 
 
 @inline_kernel
 def next_fixed_step(break_points, state, record, step):
-    """One of equal parts of the way to the next output or break, no longer than `step`: its length and its end; the wall that it
-    must not pass, the last time before that, and the goal of the way: the output, or the wall where that is no later but for
-    rounding."""
+    """Return one of equal steps to the next output or break, not longer than `step`.
+
+    Returns its length and its end; its stop time and the last time before that; and the goal of the equal steps: the output, or
+    the stop time unless the output is earlier by more than rounding.
+    """
     t, due = state.clock[T_NOW], record.t[state.count[NEXT_OUTPUT]]
     stop_time, before = next_break(break_points, state, record.t[record.t.size - 1])
     goal = stop_time if due >= stop_time - MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time) else due
@@ -128,7 +134,7 @@ def next_fixed_step(break_points, state, record, step):
 
 @inline_kernel
 def store_evaluation(ws, supplied, record, i):
-    """Output i: the evaluation in work, and the work that has been supplied."""
+    """Write output i from the evaluation in ws and the supplied energy."""
     copy_array(ws.q, record.q[i])
     copy_array(ws.v, record.v[i])
     copy_array(ws.a, record.a[i])
@@ -147,18 +153,18 @@ def store_constraints(constraint_ws, record, i, ws):
 
 # Arrays of a state, for `state_dict` and `load_state_dict` ---------------------------------------------------------------
 
-# A class with state of a run returns it from `state_dict` as {attribute: array, JSON value, or a dict of these}. All arrays that
-# are written during a run are part of it: a run that continues with the same numbers continues bit for bit.
+# Classes with state of a run return it from `state_dict` as {attribute: array, JSON value, or a dict of these}. It contains all
+# arrays that are written during a run, so a restored run continues bit for bit.
 
 def arrays_of(x) -> dict[str, Any]:
-    """Arrays in a (named) tuple of arrays and such tuples, by the names or the places of its fields; not copied."""
+    """Return the arrays in a (named) tuple of arrays and such tuples, by the names or indices of its fields, without copies."""
     names = getattr(x, "_fields", map(str, range(len(x))))
     parts = {name: arrays_of(one) if isinstance(one, tuple) else one for name, one in zip(names, x, strict=True)}
     return {name: one for name, one in parts.items() if isinstance(one, (np.ndarray, dict))}
 
 
 def load_arrays(x, state: Mapping[str, Any]) -> None:
-    """Write the numbers of `arrays_of` into the arrays of such a tuple."""
+    """Write the values of `arrays_of` into the arrays of such a tuple."""
     for name, one in arrays_of(x).items():
         _write_array(one, state[name])
 
@@ -172,26 +178,26 @@ def _write_array(x: np.ndarray | dict[str, Any], state) -> None:
 
 
 def constraint_arrays(constraints: ConstrainedSystem | None) -> tuple:
-    """Without the header of the workspace, which has addresses of this process."""
+    """Return the arrays of the constraints without the header of the workspace, which contains addresses of this process."""
     return () if constraints is None else constraints._replace(constraint_ws=constraints.constraint_ws[HEADER:])
 
 
-# Memory of rows that is given back once they are on disk: else it grows with the length of a run ------------------------
+# Memory of rows that is released after they are written to disk, so that it does not grow with the length of a run ------
 
-_MIN_MAPPED_SIZE = 1 << 24         # bytes: below, there is nothing to be gained
+_MIN_MAPPED_SIZE = 1 << 24         # bytes
 
 
 def mapped_zeros(shape: tuple[int, ...]) -> np.ndarray:
-    """float64; large ones in a mapping of their own, which takes memory where it is written to."""
+    """Return a float64 array of zeros; large arrays are memory mappings, which use memory only where they are written."""
     size = 8 * prod(shape)
     if size < _MIN_MAPPED_SIZE or not hasattr(mmap, "MADV_DONTNEED"):
         return np.zeros(shape)
-    private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # of a shared one nothing is given back
+    private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # shared mappings do not release memory
     return np.frombuffer(private, dtype=np.float64).reshape(shape)
 
 
 def release_memory(x: np.ndarray, rows: int) -> None:
-    """The first rows of an array of `mapped_zeros` are no longer needed: they read as zeros from now on, or stay."""
+    """Release the memory of the first rows of an array of `mapped_zeros`. They read as zeros afterwards, or are unchanged."""
     mapping = x
     while isinstance(mapping, np.ndarray):
         mapping = mapping.base

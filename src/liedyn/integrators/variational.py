@@ -1,4 +1,4 @@
-"""A variational integrator over a run: fixed steps, for long motion whose energy must not drift."""
+"""Variational integrator: fixed steps, for long motion without energy drift."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -46,9 +46,9 @@ from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
 # variational ------------------------------------------------------------------------------------------------------------
 
-# Steps of a variational integrator on the configuration manifold: momentum maps that are kept, energy that stays near its value.
+# Variational integrator on the configuration manifold: it conserves momentum maps, and the energy error stays bounded.
 #
-# Of the discrete Lagrangian of trapezoids, with the constant velocity v of a step, q_1 = q_0 (+) h v,
+# For the discrete Lagrangian by the trapezoidal rule, with constant velocity v in a step, q_1 = q_0 (+) h v,
 #
 #     L_d(q_0, q_1) = h/2 (L(q_0, v) + L(q_1, v)),          L(q, v) = 1/2 v^T M(q) v - V(q)
 #
@@ -58,20 +58,22 @@ from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 #     p_0 = J(-x)^-T p-bar - h/2 Phi(q_0, v)
 #     p_1 = J(x)^-T p-bar + h/2 Phi(q_1, v)
 #
-# p = M(q) v is the momentum at the ends. The first is solved for v by Newton's method; what the charts curve is left to the
-# iteration. Newton-Euler gives b = ID(q, v, 0), and the Coriolis matrix dM/dt = C + C^T, so that
+# p = M(q) v is the momentum at the ends. The first equation is solved for v by Newton's method, whose matrix omits the curvature
+# of the charts. The Newton-Euler algorithm computes b = ID(q, v, 0). With the Coriolis matrix, dM/dt = C + C^T, so that
 #
 #     Phi = (dM/dt) v - ad*_v (M v) - b + tau
 #
 # where ad* is that of ball and free joints.
 
 MAX_ITERATIONS = 30          # Newton iterations
-_ROUNDING = 4e-16            # of the velocity: nothing is left to correct
-_STALL_TOLERANCE = 1e-9      # of the velocity: within which an iteration that gains nothing more is done
-_SLOW_CONVERGENCE = 0.1      # of the correction that an iteration leaves, beyond which the matrix is renewed
+_ROUNDING = 4e-16            # of the velocity: smaller corrections are rounding
+_STALL_TOLERANCE = 1e-9      # of the velocity: accepted correction if the iteration stalls
+_SLOW_CONVERGENCE = 0.1      # reduction factor of the correction in an iteration above which the matrix is updated
 
 
 class VariationalWorkspace(NamedTuple):
+    """State and workspace of the method."""
+
     q: np.ndarray             # (nq,) at the end of the step
     v: np.ndarray             # (nv,) of the step
     x: np.ndarray             # (nv,) h v
@@ -94,8 +96,11 @@ class VariationalWorkspace(NamedTuple):
 
 @internal_kernel
 def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
-    """Phi and M v of the velocity own.v at an end q of a step, and own.C. work: the forces there, and its q and v. Returns the
-    power that goes in: of motors, wrenches and passive forces but springs. False where a signal is not finite."""
+    """Write method_ws.C and Phi + ad*_v (M v) (method_ws.force) at an end q of a step, for the velocity method_ws.v.
+
+    ws gets q, v, the forces there, and a flag if a signal is not finite. Returns the power of motors, wrenches and passive forces
+    except springs.
+    """
     nv = method_ws.v.size
     for k in range(q.size):
         ws.q[k] = q[k]
@@ -126,7 +131,7 @@ def matvec(M, v, out):
 
 @inline_kernel
 def subtract_joint_coadjoint(tree, v, p, out):
-    """out -= ad*_v p, joint by joint: what turns with the frame of a ball or free joint."""
+    """Subtract ad*_v p from out, joint by joint: the rotation of the frames of ball and free joints."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
         if tree.kind[i] == ONE_DOF:
@@ -144,7 +149,7 @@ def subtract_joint_coadjoint(tree, v, p, out):
 
 @inline_kernel
 def chart_rate_transposed(tree, x, p, out):
-    """out = J(x)^-T p with the right Jacobian J of exp: the transpose of `manifold.chart_rate`."""
+    """Write out = J(x)^-T p with the right Jacobian J of exp: the transpose of `manifold.chart_rate`."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
         if tree.kind[i] == ONE_DOF:
@@ -161,15 +166,19 @@ def chart_rate_transposed(tree, x, p, out):
 
 @inline_kernel
 def _column(j, first):
-    """Three entries of column j of the unit matrix."""
+    """Return three entries of column j of the identity matrix."""
     return (1.0 if j == first else 0.0), (1.0 if j == first + 1 else 0.0), (1.0 if j == first + 2 else 0.0)
 
 
 @internal_kernel
 def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_ws):
-    """From q0 and own.p over h: own.q, own.v and own.p at the end. t, end: when the signals are read. Returns the work that goes
-    in, and the number of iterations; 0 where none converges, or a signal is not finite (work.flag), and -1 where the matrix is
-    singular."""
+    """Advance from q0 and momentum method_ws.p over h: write q, v and p at the end of the step to method_ws.
+
+    t, end: times at which the signals are evaluated at the beginning and at the end of the step.
+
+    Returns the supplied energy and the number of iterations: 0 if the iteration does not converge or a signal is not finite
+    (ws.flag), -1 if the matrix is singular.
+    """
     nv, before = method_ws.v.size, np.inf
     composite_rigid_body(tree, q0, method_ws.M, method_ws.composite)
     renew, supplied = True, 0.0
@@ -204,7 +213,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
 
 @inline_kernel
 def move_endpoint(tree, q0, h, method_ws):
-    """own.q, own.M_end and p-bar of own.v; own.x = -h v. False where it is not finite."""
+    """Write method_ws.q, M_end, p-bar of method_ws.v, and x = -h v. Return False if they are not finite."""
     total = 0.0
     for k in range(method_ws.v.size):
         method_ws.x[k] = h * method_ws.v[k]
@@ -222,7 +231,7 @@ def move_endpoint(tree, q0, h, method_ws):
 
 @inline_kernel
 def fill_matrix(tree, system, h, method_ws):
-    """The matrix of Newton's method: 1/2 (M(q_0) + M(q_1)) + h/2 (C - C^T) + h/2 of the resistance's slope."""
+    """Write the Newton matrix 1/2 (M(q_0) + M(q_1)) + h/2 (C - C^T) + h/2 (derivative of resistances with respect to v)."""
     nv = method_ws.v.size
     for k in range(nv):
         for j in range(nv):
@@ -234,7 +243,7 @@ def fill_matrix(tree, system, h, method_ws):
 
 @inline_kernel
 def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
-    """own.p at the end, once v is known. Returns the power there."""
+    """Write method_ws.p at the end of the step from v. Return the power there."""
     matvec(method_ws.M, method_ws.v, method_ws.momentum)
     move_endpoint(tree, q0, h, method_ws)
     power = is_end_body(tree, system, schedule, signals, end, method_ws.q, ws, method_ws)
@@ -252,7 +261,7 @@ def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
 
 @kernel
 def run_variational(index, constants, system, schedule, signals, state, record, ws, method_ws, step, max_steps):
-    """Advance until the last output is kept or `max_steps` are done. Returns a code of `right_hand_side`."""
+    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`."""
     tree, nv = tree_views(index, constants), method_ws.v.size
     for _ in range(max_steps):
         if state.count[FIRST_RATE_KNOWN] == 0:
@@ -293,7 +302,7 @@ def begin_momentum(tree, state, method_ws):
 
 @inline_kernel
 def solve_velocity(tree, q, method_ws):
-    """own.solver.b = M(q)^-1 p."""
+    """Write M(q)^-1 p to method_ws.solver.b."""
     composite_rigid_body(tree, q, method_ws.M, method_ws.composite)
     nv = method_ws.v.size
     for k in range(nv):
@@ -307,7 +316,7 @@ def solve_velocity(tree, q, method_ws):
 
 @inline_kernel
 def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
-    """The state, and what acts there. Returns a code."""
+    """Store the state and its forces. Return a code."""
     nv = method_ws.v.size
     copy_array(state.q, ws.q)
     for k in range(nv):
@@ -329,12 +338,13 @@ def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
 
 # from Python ------------------------------------------------------------------------------------------------------
 def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, progress, observer):
-    """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
+    """Return the motion at `times` (increasing, from 0) with steps of options.step, and its statistics, as `solve` does.
 
-    Of second order. Without forces that depend on time or velocity the energy error stays bounded over exponentially many steps,
-    and momenta that belong to symmetries are kept to rounding.
+    The method is of second order. Without forces that depend on time or velocity the energy error stays bounded over
+    exponentially many steps, and momenta of symmetries are conserved to rounding.
 
-    Raises ComputationError where a step finds no solution, or as `solve`; ScenarioError for constraints and prescribed motions.
+    Raises ComputationError if a step does not converge, the errors of `solve`, and ScenarioError for constraints and prescribed
+    motions.
 
     Notes
     -----
@@ -351,7 +361,7 @@ def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, 
 
 
 def check_no_events(problem: InitialValueProblem, place: Place | None = None) -> None:
-    """ScenarioError where the motion is not that of a tree under forces."""
+    """Raise ScenarioError if the motion is not that of a kinematic tree with applied forces only."""
     given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
     if problem.constraints is not None or given:
         raise ScenarioError(f"variational does not know {'prescribed motions' if given else 'loops and couplings'}", place=place,
