@@ -1,8 +1,8 @@
-"""How fast the forces of joints and contacts act, which bounds the steps of explicit methods, and what may end a run.
+"""Time constants of joint and contact forces, which limit the steps of explicit methods, and diagnosis of failed runs.
 
-A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
-times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
-the step is too long, it turns the velocity round in each step, and the joint chatters where it should stand.
+A force -D v decays at the rates of M^-1 D, a spring K oscillates at the roots of M^-1 K. An explicit method is stable while its
+step times the maximum rate is below a bound, about 2.78 for rk4. Smoothed Coulomb friction counts with its secant: with too long
+steps, it reverses the velocity in each step, and the joint chatters instead of coming to rest.
 """
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 
 GAINS_LABEL = "pd gains"
 STABILITY_LIMIT = 2.78         # of rk4: step times rate
-_MIN_RELATIVE_INERTIA = 1e-10  # of the usual: an inertia that is nearly nothing
-_MAX_ROWS = 50                 # of a record that are looked at
+_MIN_RELATIVE_INERTIA = 1e-10  # smaller relative inertias are reported as vanishing
+_MAX_ROWS = 50                 # of a record that are evaluated
 
 
 class FastestMotion(NamedTuple):
+    """Maximum rate at which forces act on a coordinate."""
+
     rate: float          # 1/s; 0 where no force depends on the state
     coordinate: str
     t: float
@@ -55,10 +57,12 @@ class FastestMotion(NamedTuple):
 
 
 def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMotion:
-    """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
-    not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
+    """Return the maximum rate of the forces of joints, stops and contacts on coordinates without prescribed motion.
 
-    Driven closures count as if they stood at home."""
+    with_load: each contact carries at least its share of the weight, and each stop at least the load of its joint.
+
+    Driven closures are evaluated at their home poses.
+    """
     parts, free = _coefficients(problem, q, v, with_load)
     resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
@@ -83,13 +87,13 @@ def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMo
 
 
 def fastest_motion_of_run(problem, record) -> FastestMotion:
-    """The same along a recorded motion, at some of its rows."""
+    """Return the fastest motion along a recorded motion, evaluated at some of its rows."""
     rows = np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
     return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
 def _coefficients(problem, q, v, with_load):
-    """Damping and stiffness (nv,) of all coordinates, by cause, and the numbers of the free ones."""
+    """Return damping and stiffness (nv,) of all coordinates for each cause, and the indices of the free coordinates."""
     s, tree = problem.schedule, tree_views.py_func(problem.model.index, problem.model.constants)
     free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
     resist, spring = {}, {}
@@ -103,7 +107,7 @@ def _coefficients(problem, q, v, with_load):
 
 
 def _unit_motions(problem, q, free) -> np.ndarray:
-    """Columns of unit kinetic energy (times 2) that span what the free coordinates can do: W W^T = M^-1."""
+    """Return columns of unit kinetic energy (times 2) that span the motions of the free coordinates: W W^T = M^-1."""
     Z = np.eye(len(free))
     if problem.constraints is not None:
         model = problem.model
@@ -118,15 +122,20 @@ def _unit_motions(problem, q, free) -> np.ndarray:
 
 
 def mass_matrix_by_columns(model, q) -> np.ndarray:
-    """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would take 5 s to compile."""
+    """Return the mass matrix (nv, nv), computed by inverse dynamics, which a run compiles anyway.
+
+    Compiling the kernel of the mass matrix would take 5 s.
+    """
     tree, rest = model.spanning_tree(), np.zeros(model.nv)
     gravity = inverse_dynamics(tree, q, rest, rest, passive=False)
     return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
 
 
 def worst_conditioned_motion(problem, q) -> tuple[float, str]:
-    """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
-    those that are not prescribed. 1 and no name where nothing can be said."""
+    """Return the minimum inertia of a motion relative to that of its coordinates, and the coordinate that moves most in it.
+
+    Prescribed coordinates are not considered. Returns 1 and an empty name if it cannot be computed.
+    """
     free = np.flatnonzero(~problem.prescribed)
     if not (free.size and np.isfinite(q).all()):
         return 1.0, ""
@@ -139,7 +148,7 @@ def worst_conditioned_motion(problem, q) -> tuple[float, str]:
 
 
 def suggest_inertia(model, coordinate: str) -> str:
-    """What helps where the acceleration of a coordinate is not defined."""
+    """Return advice for a coordinate whose acceleration is not defined."""
     if not coordinate:
         return "give its bodies inertia, or the joint armature, or prescribe its motion"
     k = model.v_names.index(coordinate)
@@ -148,7 +157,7 @@ def suggest_inertia(model, coordinate: str) -> str:
 
 
 def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
-    """What the initial state shows of why a run ended early, "" for nothing; and whether another method may continue."""
+    """Return the cause of an early end that the initial state indicates, "" for none, and whether another method may succeed."""
     slight, coordinate = worst_conditioned_motion(problem, problem.q)
     if slight < _MIN_RELATIVE_INERTIA:
         return f"{coordinate} moves almost no inertia; {suggest_inertia(problem.model, coordinate)}", False
@@ -161,20 +170,20 @@ def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
             f"{options.step:g} s"), True
 
 
-# The integrator of a run: what the scenario names, else one that holds; and whether its step was fit for the robot ------
+# Choice of the integrator, and check of its step ------------------------------------------------------------------------
 
-# Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, in half of Radau's time or less.
+# For stiff forces: within 1e-6 of the converged motion on robots of example-robot-data, in at most half of Radau's time.
 _STIFF_INTEGRATOR = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
-# with constraints: Jacobians take long, and it keeps them
+# with constraints: it reuses Jacobians, which are expensive
 _CONSTRAINED_INTEGRATOR = Integrator("Radau", rtol=1e-6, atol=1e-8)
-_MARGIN = 0.7            # of the limit of stability: inertias change along the way
+_MARGIN = 0.7            # of the stability limit, since inertias change during the motion
 
 
 def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
                       output_step: float) -> tuple[Integrator, list[LiedynWarning]]:
-    """The integrator, and a warning if it is not the default. Friction is taken at rest, where it is stiffest.
+    """Return the integrator, and a warning if it is not the default. Friction is evaluated at rest, where it is stiffest.
 
-    between   outputs [s]: fixed steps are equal parts of it
+    output_step  interval of outputs [s], which fixed steps divide into equal parts
     """
     default = scenario.integrator
     if default.named:
@@ -196,7 +205,10 @@ def integrator_options(integrator: Integrator) -> Options:
 
 
 def find_unstable_steps(integrator: Integrator, segments) -> list[LiedynWarning]:
-    """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
+    """Return warnings where steps of rk4 are too long for the forces along a motion.
+
+    Adaptive methods shorten their steps, and the other methods are stable.
+    """
     if integrator.method != "rk4":
         return []
     for segment in segments:
@@ -210,14 +222,14 @@ def find_unstable_steps(integrator: Integrator, segments) -> list[LiedynWarning]
 
 
 def longest_step(step: float, output_step) -> float:
-    """The longest step where steps are equal parts of the times between outputs; some are one time twice, about an event."""
+    """Return the maximum step if steps are equal parts of the intervals between outputs; intervals at events are zero."""
     output_step = np.atleast_1d(output_step)
     output_step = output_step[output_step > 0.0]
     return float(np.max(output_step / np.ceil(output_step / step * (1 - 1e-9)), initial=0.0))
 
 
 def steps_description(taken: float, given: float) -> str:
-    """The steps that were taken, and the given step if outputs shorten it by more than a rounding to equal parts (a half)."""
+    """Return a description of the steps, including the given step if outputs shorten it by more than half."""
     cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
     return f"steps of {taken:g} s{cut}"
 
@@ -226,16 +238,16 @@ def _cause_description(found: FastestMotion) -> str:
     return f"{found.subject_and_verb} with a time constant of {1 / found.rate:.1e} s"
 
 
-# Why a run ended early, in words ----------------------------------------------------------------------------------------
+# Messages about runs that ended early -----------------------------------------------------------------------------------
 
 def failure(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None = None,
             options: Options | None = None) -> ComputationError:
-    """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
+    """Return the error of a run that ended early. `simulation.trials` tests which changes may help."""
     return early_end_error(*_reason(problem, code, t, ws, constraints, options), t)
 
 
 def early_end_error(text: str, depends_on_method: bool, t: float) -> ComputationError:
-    """Of a run that ends at t. depends_on_method: another may continue."""
+    """Return the error of a run that ended at t. depends_on_method: another method may succeed."""
     error = ComputationError(text)
     error.at, error.depends_on_method = float(t), depends_on_method
     return error
@@ -243,11 +255,11 @@ def early_end_error(text: str, depends_on_method: bool, t: float) -> Computation
 
 def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None,
             options: Options | None) -> tuple[str, bool]:
-    """In words, and whether another method may continue."""
+    """Return a description of the reason, and whether another method may succeed."""
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_reason(problem, code, t, constraints)
     if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
-        code = NOT_FINITE                                      # what follows from it tells nothing
+        code = NOT_FINITE                                      # consequences are not informative
     if code == BAD_SIGNAL:
         k = int(ws.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
@@ -275,7 +287,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
 
 
 def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
-    """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
+    """Return a description of the coordinate with the maximum force, whose gain may be too large, and of the fastest one."""
     forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (ws.tau, ws.v))
     told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
                                                                         ("the fastest coordinate was", speeds)) if sizes.any()]
@@ -283,7 +295,7 @@ def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
 
 
 def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
-    """A robot that starts below the ground is thrown out of it."""
+    """Return a description of the deepest contact: a robot that starts below the ground is ejected."""
     if problem.contacts is None or not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
         return ""
     at = contact_forces(problem.model, problem.contacts, ws.q[None], ws.v[None])
@@ -310,7 +322,7 @@ def _constraint_reason(problem: InitialValueProblem, code: int, t: float, constr
 
 
 def _prescribed_of_constraint(problem: InitialValueProblem, name: str) -> list[str]:
-    """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
+    """Return the prescribed coordinates that affect a constraint, or all prescribed ones, and the driven loops."""
     model, prescribed = problem.model, problem.prescribed
     A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]
     felt = prescribed & is_significant(np.abs(A).max(axis=0))

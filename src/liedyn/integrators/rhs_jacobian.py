@@ -1,11 +1,11 @@
-"""The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
+"""Derivative of the rates of a problem with respect to the state y = [x; v; z; work], for implicit methods.
 
-Exact for robots without constraints. Where the rates are a line, so is their derivative. Else it is made of the derivatives of
-hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x; integrals of pid laws, laws in task space, and laws
-without a derivative are left to differences. Always finite: a state that cannot be evaluated gets the last Jacobian that was
-found, with which Newton's iteration fails and the solver shortens its step.
+It is exact for robots without constraints. If the rates are generated code, so is their derivative. Otherwise it is composed of
+the derivatives of hybrid dynamics, of the laws of the schedule, and of the chart q = q0 (+) x. Integrals of pid laws, laws in
+task space, and laws without a derivative use finite differences. It is always finite: for a state that cannot be evaluated the
+last Jacobian is returned. Then Newton's iteration fails and the solver shortens its step.
 
-The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
+The row of the supplied energy stays zero: nothing depends on it, and its error does not control the step.
 """
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _UNITS = {n: np.array([ad(e).ravel() for e in np.eye(n)]) for n, ad in ((3, skew
 
 
 class RightHandSideJacobian:
-    """Called with (t, y), returns the (n, n) derivative, and keeps the rates there and their code.
+    """Callable (t, y) -> (n, n) derivative; it stores the rates there and their code.
 
-    evaluate   (t, y) -> (code, rates); leaves in `ws` the state at y
-    sides      the `RightHandSide` that evaluates, and the origin of its chart: where it is a line, its derivative is one, too
+    evaluate  (t, y) -> (code, rates); writes the state at y to `ws`
+    rhs       the `RightHandSide` of the evaluation, and origin: that of its chart; used if it is generated code
     """
 
     def __init__(self, problem, ws, evaluate, rhs=None, origin=None):
@@ -40,17 +40,17 @@ class RightHandSideJacobian:
         reach = units.unit_scales(problem.model.v_units)
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
-        given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
+        given = np.isin(level, (POSITION, VELOCITY))              # coordinates that follow their signals, independent of y
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
         self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
         self.prescribed = problem.prescribed
         self.exact = problem.constraints is None and problem.law is None and problem.input_jacobian is not None and not len(
-            kept) and (problem.joint_laws is None or problem.joint_laws.task is None)      # whose slopes take longer
+            kept) and (problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()
         self.links, self.multi_dof_joints = problem.forced_links, [joint for joint in problem.model.joints
                                                                    if joint.kind != ONE_DOF]
         self.depends_on_inputs = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
+                          or len(self.links) or problem.joint_laws is not None               # forces can depend on the state
                                       or problem.stops is not None)
 
     def state_dict(self) -> dict:
@@ -76,7 +76,10 @@ class RightHandSideJacobian:
         return J
 
     def from_generated(self, y) -> np.ndarray | None:
-        """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
+        """Evaluate generated code at the time and signals of the last evaluation.
+
+        None if not available or not differentiable here.
+        """
         generated = self.rhs.generated if self.rhs else None
         batch = self.problem.generated_jacobian if generated else None
         if batch is None:
@@ -88,7 +91,7 @@ class RightHandSideJacobian:
         return J if isfinite(J.sum()) else None
 
     def from_derivatives(self, t: float, y) -> np.ndarray:
-        """At the state in `ws`, which `evaluate` has left there."""
+        """Compose the Jacobian at the state in `ws` from derivatives."""
         from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
         p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
@@ -120,7 +123,7 @@ class RightHandSideJacobian:
         return f_ext
 
     def from_differences(self, t: float, y, rates) -> np.ndarray:
-        """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
+        """Return forward differences; backward ones if the state ahead cannot be evaluated, zero if neither can."""
         J = np.zeros_like(self.last)
         for k in np.flatnonzero(~self.ignored):
             for h in _DIFFERENCE_STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
@@ -134,7 +137,7 @@ class RightHandSideJacobian:
 
 
 def chart_jacobian(x, v) -> tuple[np.ndarray, np.ndarray]:
-    """P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
+    """Return P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v in the chart of a ball (3,) or free joint (6,)."""
     n, units = len(x), _UNITS[len(x)]
     A, terms = -(x @ units).reshape(n, n), np.column_stack([np.eye(n), np.zeros((n, n)), v])      # A^k, d(A^k v)/dx, u = A^k v
     total = np.zeros_like(terms)

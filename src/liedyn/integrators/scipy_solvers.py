@@ -1,5 +1,7 @@
-"""Solvers of SciPy and Rosenbrock methods on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor,
-which moves on when a rotation has gone far from it."""
+"""Solvers of SciPy and Rosenbrock methods on the manifold.
+
+They integrate y = [x; v; work] in exponential coordinates about an anchor. The anchor is replaced when a rotation is far from it.
+"""
 from __future__ import annotations
 
 import time
@@ -25,16 +27,16 @@ from liedyn.model.description import ONE_DOF
 
 # The state of one of SciPy's solvers ------------------------------------------------------------------------------------
 
-# It is what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read it: a
-# run by it begins anew from the state.
+# The state is that of its attributes: numbers, arrays, tuples of arrays. The state of LSODA is inaccessible in Fortran: its runs
+# restart from the state of the motion.
 
-_SHARED_ARRAYS = "K_extended", "K"             # arrays that others look into: written, not replaced
+_SHARED_ARRAYS = "K_extended", "K"              # arrays that are shared: written, not replaced
 _CONSTRUCTOR_ARGUMENTS = "t_bound", "rtol", "atol"
 _NUMBER_TYPES = (np.ndarray, bool, int, float, np.number, np.bool_)
 
 
 def solver_state_dict(solver) -> dict:
-    """Attributes by name, tuples as {place: entry}; numbers are arrays without axes."""
+    """Return the attributes by name, tuples as {index: entry}, numbers as arrays without axes."""
     if isinstance(solver, RosenbrockSolver):
         return solver.state_dict()
     attributes = vars(solver)
@@ -45,7 +47,7 @@ def solver_state_dict(solver) -> dict:
 
 
 def _state_of_attribute(x) -> np.ndarray | dict | None:
-    """None: it has no numbers."""
+    """Return the state of an attribute; None if it has no numbers."""
     if isinstance(x, _NUMBER_TYPES):
         return None if np.asarray(x).dtype == object else np.array(x)
     if isinstance(x, tuple):
@@ -54,7 +56,7 @@ def _state_of_attribute(x) -> np.ndarray | dict | None:
 
 
 def load_solver_state_dict(solver, state: dict) -> None:
-    """Into a new solver of the same problem."""
+    """Restore the state in a new solver of the same problem."""
     if isinstance(solver, RosenbrockSolver):
         return solver.load_state_dict(state)
     for name, x in state.items():
@@ -83,8 +85,8 @@ def _radau_output(state: dict):
 
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _MAX_ROTATION = 1.5      # rad: rotations about the anchor; the chart ends at 2 pi
-_MIN_CORRECTION = 1e-8   # rad or lengths of the loops: a state that is brought back by less need not restart LSODA
-_ENERGY_ATOL = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
+_MIN_CORRECTION = 1e-8   # rad or relative to the lengths of loops: smaller projections do not restart LSODA
+_ENERGY_ATOL = 1e10      # absolute tolerance of the supplied energy, which does not control the step unless all is prescribed
 
 
 class _SolverFailed(Exception):
@@ -93,10 +95,10 @@ class _SolverFailed(Exception):
 
 
 def solve_with_scipy(problem, start, times, options, progress, controller=None, observer=None) -> Segment:
-    """As `solve_segment`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
+    """Solve a segment as `solve_segment`, with an `OdeSolver` that is restarted at each break and each new anchor."""
     run = _SolverRun(problem, start, times, options, controller, observer)
     began = time.perf_counter()
-    # of trials too far, which are taken back
+    # of rejected trial states
     with warnings.catch_warnings(record=True) as caught_warnings, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         run.caught_warnings = caught_warnings
@@ -112,7 +114,7 @@ def solve_with_scipy(problem, start, times, options, progress, controller=None, 
 
 
 def _solver_warnings(method: str, caught_warnings) -> Iterator[LiedynWarning]:
-    """What SciPy warned of on the way to a result. Files that somebody forgot to close are not its."""
+    """Yield the warnings of SciPy during a run, except those about files that were not closed."""
     for one in caught_warnings:
         if not issubclass(one.category, ResourceWarning):
             yield LiedynWarning("solver-warning", f"{method} of SciPy warned: {' '.join(str(one.message).split())}")
@@ -140,9 +142,9 @@ class _SolverRun(SegmentState):
 
     def integrate_segment(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
-            self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
+            self.extra["jac"](self.last, self.state.y)            # a run with one output only compiles
         if self.saved_state is not None:
-            super().load_state_dict(self.saved_state)            # before a solver is made, which evaluates this and that
+            super().load_state_dict(self.saved_state)            # before the solver is created, which evaluates the problem
         self.observer.begin_segment(self.record, self.state.count)
         for stop_time, before in self.stop_times():
             self.ceiling, h = before, None
@@ -158,7 +160,7 @@ class _SolverRun(SegmentState):
         self.record_outputs(lambda t: self.state.y, self.last)
 
     def stop_times(self):
-        """Where steps end, each with the last time before it; the controller acts when the one before is reached."""
+        """Yield the stop times of steps, each with the last time before it; the controller acts when a stop time is reached."""
         schedule, now = self.problem.schedule, self.state.clock[T_NOW]
         end = self.last, float(np.nextafter(self.last, -np.inf))
         while self.torques and self.state.clock[T_NOW] < self.last:
@@ -171,7 +173,7 @@ class _SolverRun(SegmentState):
             yield end
 
     def run_solver(self, stop_time: float, h, progress) -> float:
-        """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
+        """Take steps with one solver until the stop time, or until the anchor must be replaced. Return the last step size."""
         t = float(self.state.clock[T_NOW])
         if self.saved_state is None:
             self.record_outputs(lambda s: self.state.y, t)
@@ -216,7 +218,7 @@ class _SolverRun(SegmentState):
             "solver_warnings": [warning.to_dict() for warning in solver_warnings]}
 
     def load_state_dict(self, state: dict) -> None:
-        """With a new solver."""
+        """Restore the state with a new solver."""
         load_solver_state_dict(self.solver, state["solver"])
         super().load_state_dict(state)
         if self.extra:
@@ -226,7 +228,7 @@ class _SolverRun(SegmentState):
         self.t_reached, self.saved_state = self.solver.t, None
 
     def move_anchor(self, t: float, y) -> None:
-        """The state y at t, in the chart of the present anchor, becomes the next anchor."""
+        """Make the configuration of the state y at t, in the chart of the present anchor, the next anchor."""
         y, state = np.array(y), self.state
         if self.constraints is not None:
             self.bring_back(t, y, True)
@@ -235,12 +237,12 @@ class _SolverRun(SegmentState):
         state.y[:] = np.r_[np.zeros(self.model.nv), self.workspace.v, y[2 * self.model.nv:]]
 
     def initialize_switches(self, stop_time: float) -> bool:
-        """Whether events have jumped over zero here, with a signal or a torque of the controller."""
+        """Return whether expressions of events have jumped over zero here, with a signal or a torque of the controller."""
         t = float(self.state.clock[T_NOW])
 
         def probe(share):
             h, y = share * min(stop_time - t, self.options.max_step), self.state.y
-            if h != 0.0:                  # midpoint rule: what rests now may be pushed
+            if h != 0.0:                  # midpoint rule: a robot at rest can have accelerations
                 y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
             self.rates(t + h, y)
 
@@ -251,15 +253,17 @@ class _SolverRun(SegmentState):
         return not begins and self.end_at_jump(self.switches.fired(), t, t)
 
     def end_at_jump(self, fired: tuple[int, ...], t: float, now: float) -> bool:
-        """Whether there are such events, which end the run at t; their row is evaluated at `now`."""
+        """Return whether events have fired; they end the run at t, and their row is evaluated at `now`."""
         if fired:
             self.fired = self.jump_events = fired
             self.record_event(t, self.state.y, now)
         return bool(fired)
 
     def end_step_at_crossing(self, solver, dense) -> bool:
-        """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
-        the solver must be restarted."""
+        """Move to the first crossing of a switch in the last step.
+
+        Returns whether there is one, or a chattering switch has changed sides: then the solver must be restarted.
+        """
         t, step, switches = float(solver.t_old), float(solver.t - solver.t_old), self.switches
 
         def violation_after(share):
@@ -288,7 +292,7 @@ class _SolverRun(SegmentState):
         return True
 
     def restart_with_shorter_step(self, solver) -> float:
-        """Starts anew from the last good state. Returns a step shorter than the one that failed."""
+        """Restart from the last accepted state. Return a step shorter than the failed one."""
         h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
         if not h > MIN_STEP_SPACINGS * np.spacing(solver.t):
             raise _SolverFailed(self.trial_code if self.trial_code != RUNNING else STEP_TOO_SMALL)
@@ -300,7 +304,7 @@ class _SolverRun(SegmentState):
             raise _SolverFailed(code)
 
     def project_solver_state(self, solver) -> bool:
-        """The solver's state goes back onto the constraints. True: it must be restarted for that."""
+        """Project the state of the solver onto the constraints. Return whether the solver must be restarted."""
         y = np.array(solver.y)
         self.bring_back(solver.t, y, True)
         if self.options.method == "LSODA":
@@ -329,13 +333,13 @@ class _SolverRun(SegmentState):
             self.record_output(t, y, min(t, self.last_time_before_end))
 
     def record_event(self, t: float, y, now: float) -> None:
-        """The row of an event; in place of the last output, if that has been kept."""
+        """Store the row of an event; it replaces the last output if that is already stored."""
         self.state.count[NEXT_OUTPUT] = min(self.state.count[NEXT_OUTPUT], len(self.record.t) - 1)
         self.record.t[self.state.count[NEXT_OUTPUT]] = t
         self.record_output(t, y, now)
 
     def record_output(self, t: float, y, now: float) -> None:
-        """An output at t, evaluated at `now`, which may be just before."""
+        """Store an output at t, evaluated at `now`, which may be just before t."""
         self.check(self.evaluate(now, y, now, len(self.stages.K) - 1))
         i = self.state.count[NEXT_OUTPUT]
         for name in ("q", "v", "a", "tau", "wrench"):
@@ -347,11 +351,14 @@ class _SolverRun(SegmentState):
 
     @property
     def last_time_before_end(self) -> float:
-        """The last instant belongs to what came before it."""
+        """Return the last time before the end, at which the last output is evaluated with the signals before it."""
         return float(np.nextafter(self.last, -np.inf)) if self.last > 0.0 else self.last
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
-        """Rates at (t, y) into stages.K[row]; row 0 is for accepted states, the last one for outputs."""
+        """Evaluate the rates at (t, y) in stages.K[row].
+
+        Row 0 is for accepted states, the last row for outputs. Return a code.
+        """
         return self.rhs.evaluate(min(t, ceiling), self.state.q, y, self.stages.K, row, self.workspace)
 
     def evaluate_trial(self, t, y) -> tuple[int, np.ndarray]:
@@ -361,7 +368,7 @@ class _SolverRun(SegmentState):
 
     def rates(self, t, y):
         code, dy = self.evaluate_trial(t, y)
-        if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
+        if code in (NOT_FINITE, SINGULAR):            # possibly a trial state that is too far: the solver shortens its step
             self.trial_code = code
             dy[:] = np.nan
         else:

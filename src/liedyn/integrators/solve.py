@@ -1,4 +1,4 @@
-"""From a problem and output times to a recorded motion: our own methods in one compiled loop, SciPy's through charts."""
+"""Compute the recorded motion of a problem at output times, with the methods of this package or of SciPy."""
 from __future__ import annotations
 
 import time
@@ -39,16 +39,17 @@ from liedyn.kernels.simulation import right_hand_side as codes
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _FIRST_CHUNK = 100         # steps
-_WORK_RTOL_FACTOR = 100.0  # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
+_WORK_RTOL_FACTOR = 100.0  # factor of rtol for the energy exchanged in a step, if coordinates are prescribed
 
 
 def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
           progress: Callable[[float], None] = lambda fraction: None,
           observer: RunObserver | None = None) -> tuple[Record, Statistics]:
-    """The motion at `times` (increasing, from 0), and what it took. keeper: see there; rows that it has saved are not in the
-    record.
+    """Return the motion at `times` (increasing, from 0), and its statistics.
 
-    Raises ComputationError, with the time at which and the reason why the run ended early.
+    observer: see `RunObserver`; rows that it has saved are not in the record.
+
+    Raises ComputationError, with the time and the reason, if the run ends early.
     """
     observer = observer or RunObserver()
     if options.method == "generalized_alpha":
@@ -65,10 +66,11 @@ def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
 def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,
                   progress: Callable[[float], None] = lambda fraction: None, controller=None,
                   observer: RunObserver | None = None) -> Segment:
-    """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
-    controller: see `ZeroOrderHold`, of a problem that is `sampled`.
+    """Return the motion from `start` at `times` (increasing, from its time), or until an event of schedule.watch.
 
-    Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
+    controller: see `ZeroOrderHold`, for a problem with `sampled` laws.
+
+    Raises ComputationError as `solve` does. Not for generalized_alpha and variational, whose steps do not end at events.
     """
     options, observer = replace(options, max_step=min(options.max_step, problem.max_step)), observer or RunObserver()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
@@ -78,7 +80,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
 
 
 class _RungeKuttaRun(SegmentState):
-    """A segment by a Runge-Kutta method: steps are taken in a compiled loop, which returns where something is to be decided."""
+    """A segment by a Runge-Kutta method: a compiled loop takes the steps, and returns at switches, events and stop times."""
 
     def __init__(self, problem, start, times, options, controller, observer):
         tableau = METHODS[options.method]()
@@ -115,7 +117,7 @@ class _RungeKuttaRun(SegmentState):
         return Segment(self.record, statistics, end)
 
     def _take_steps(self, progress) -> int:
-        """Until the last output, an event, or a failure. Returns its code."""
+        """Take steps until the last output, an event, or a failure. Return a code."""
         rhs, state, last = self.rhs, self.state, float(self.record.t[-1])
         code, steps, chunk_began = codes.RUNNING, _FIRST_CHUNK, self.began
         while code == codes.RUNNING:
@@ -141,7 +143,7 @@ class _RungeKuttaRun(SegmentState):
         return code
 
     def _record_event(self) -> int:
-        """The row of the event that has ended the segment. Returns a code."""
+        """Store the row of the event that has ended the segment. Return a code."""
         rhs, state = self.rhs, self.state
         self.fired, self.jump_events = self.event_stepper.fired, self.event_stepper.jump_events
         k = min(int(state.count[NEXT_OUTPUT]), len(self.record.t) - 1)             # at the last output: this is it
