@@ -101,6 +101,7 @@ class Warmup:
 
     @property
     def summary(self) -> str:
+        """Number of functions, their time and the size of the cache, as a sentence."""
         return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "
                 f"{self.files} compiled functions, {self.size / 1e6:.1f} MB")
 

@@ -436,6 +436,7 @@ class Actions:
         self.problems.ledger.count_short_flight(event, soon)
 
     def pop_closed_stops(self) -> tuple[JointStop, ...]:
+        """Return and clear `closed_stops`."""
         closed_stops, self.closed_stops = tuple(self.closed_stops), []
         return closed_stops
 

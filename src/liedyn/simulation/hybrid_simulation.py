@@ -402,6 +402,7 @@ class HybridSimulation:
                 "disabled_until": dict(self._disabled_until)}
 
     def load_state_dict(self, state: dict) -> None:
+        """Restore the state of `state_dict`."""
         self.problems.load_state_dict(state["problems"])
         self._hard_stops.load_state_dict(state["hard_stops"])
         self.actions.load_state_dict(state["actions"])

@@ -254,6 +254,7 @@ class SingleSegment:
         self.problem = problem
 
     def run(self, times: np.ndarray, options, progress, rows: RunRecorder) -> Statistics:
+        """Integrate the motion, pass its rows to `rows`, and return the statistics."""
         from liedyn.integrators.solve import solve
         rows.open_segment(self.problem)
         record, statistics = solve(self.problem, times, options, progress, rows)

@@ -261,6 +261,7 @@ class FrictionCreep:
         return self.time > MIN_CREEP_TIME
 
     def warnings(self) -> list[LiedynWarning]:
+        """Return warnings about creep and about friction in joints that always move slowly."""
         return self._creep_warnings() + slow_friction_warnings(self.model, self.max_speed, self.path_length, self.is_reported(),
                                                                self.friction)
 
@@ -414,6 +415,7 @@ class SelfCheck:
 
     @property
     def limits(self) -> tuple[LimitViolation, ...]:
+        """Violations of limits, merged for all joints, in the order of the model."""
         order = {name: k for k, name in enumerate(self.model.v_names)}
         return tuple(sorted(merge_violations(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
 

@@ -219,6 +219,7 @@ class SegmentProblems:
                 [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
 
     def state_from_list(self, values: list) -> HybridState:
+        """Return the hybrid state of `state_to_list`."""
         (phase, locked, attached, resting), bodies = values, self._bodies()
         stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
         return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
