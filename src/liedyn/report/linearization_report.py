@@ -1,4 +1,4 @@
-"""The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a plot."""
+"""The folder of a linearization: matrices and linear.json, written completely or not at all, then a plot of the modes."""
 from __future__ import annotations
 
 import json
@@ -28,18 +28,18 @@ from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside
 from liedyn.report.robot_summary import counted
 
-MARK = "linear.json"                    # what tells such a folder from others
+MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode
 _PLACES = 8                             # coordinates of an equilibrium that are printed
-_MOVING = 1e-6                          # of characteristic velocities and accelerations: less is called at rest
+_MOVING = 1e-6                          # of characteristic velocities and accelerations: smaller ones count as rest
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
                         formats: Sequence[str] = FORMATS) -> SavedPlots:
-    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the plot; returns the
-    files, and why there is no plot where it cannot be drawn.
+    """Write A, B, C, D, Ad, Bd as CSV, system.npz for NumPy, linear.json and the plot.
 
-    Raises UsageError where the folder exists and `force` is not given, or cannot be written.
+    Returns the files, and the reason if the plot cannot be drawn.
+    Raises UsageError if the folder exists and `force` is false, or if it cannot be written.
     """
     folder = Path(folder)
     tables = matrices(result)
@@ -55,7 +55,7 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
 
 
 def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
-    """{name: (matrix, names of its rows, names of its columns)}, with units."""
+    """Return {name: (matrix, names of its rows, names of its columns)}, with units in the names."""
     s = result.system
     named = {kind: [f"{name}[{unit}]" for name, unit in zip(names, units, strict=True)]
              for kind, names, units in (("x", s.states, s.state_units), ("u", s.inputs, s.input_units),
@@ -66,7 +66,7 @@ def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], li
 
 
 def summary(result: Linearization, folder: str | Path | None = None) -> dict:
-    """What linear.json holds, and --json prints."""
+    """Return the content of linear.json, which is also printed by --json."""
     s, here, m = result.system, result.here, result.model
     by_name = lambda names, x: {name: float(value) for name, value in zip(names, x, strict=True)}    # noqa: E731
     return {
@@ -107,14 +107,14 @@ def _listed(texts: list[str], most: int) -> str:
 
 
 def _place(result: Linearization) -> str:
-    """The configuration; what is left of zero by rounding is zero."""
+    """Return the text of the configuration. Rounding errors about zero are shown as zero."""
     m = result.model
     return _listed([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
                     for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
 
 
 def text(result: Linearization, most: int = 24) -> str:
-    """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
+    """Return a text: the least stable modes and their coordinates, ranks, and the agreement with finite differences."""
     s, n = result.system, len(result.system.states)
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     units = model_scales(result.model)
@@ -162,7 +162,7 @@ def _line(mode: Mode) -> str:
 
 
 def check(result: Linearization) -> None:
-    """CheckFailed where the comparison with differences is beyond its bound."""
+    """Raise CheckFailed if the comparison with finite differences exceeds its bound."""
     bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
     if bad:
         shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
@@ -182,16 +182,16 @@ def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedP
     return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)
 
 
-# A linear system for people: its modes as a table and as a plot ------------------------------------------------------
+# Modes of a linear system as a table and as a plot ---------------------------------------------------------------------
 
 _COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
-_DECADES = 4                             # of the complex plane about zero
-_MOST_ROWS, _NAMED = 30, 6               # coordinates of the map; eigenvalues with a name
+_DECADES = 4                             # decades of the complex plane about zero
+_MOST_ROWS, _NAMED = 30, 6               # rows of the map; eigenvalues with a label
 _SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.8        # inches
 
 
 def draw_modes(system: LinearSystem, title: str = "") -> Figure:
-    """Eigenvalues of the moving states in the complex plane, and which coordinates take part in each mode."""
+    """Draw the eigenvalues of the moving states in the complex plane, and the participation of coordinates in each mode."""
     modes = system.modes
     names = _rows(system)
     right = 0.35 + max(2.0, 0.22 * len(modes))
@@ -211,7 +211,7 @@ def draw_modes(system: LinearSystem, title: str = "") -> Figure:
 
 
 def _rows(system: LinearSystem) -> list[str]:
-    """Coordinates in the robot's order; where there are many, those that take part most."""
+    """Return coordinates in the robot's order; if there are many, those with the largest participation."""
     if not system.modes:
         return []
     order = [name for name in dict.fromkeys(state.partition(".")[2] for state in system.states)
@@ -221,7 +221,7 @@ def _rows(system: LinearSystem) -> list[str]:
 
 
 class _Plane:
-    """Both axes logarithmic either way from a linear middle, so that slow and fast modes are told apart."""
+    """Axes of the complex plane, logarithmic on both sides of a linear middle, which separates slow from fast modes."""
 
     def __init__(self, values: np.ndarray):
         parts = np.abs(np.concatenate([values.real, values.imag]))
@@ -285,7 +285,7 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
 
 
 def _words(mode: Mode) -> str:
-    """What a person asks of a mode first: how fast it swings and how well that is damped, or how fast it dies away."""
+    """Return frequency and damping of an oscillating mode, or the time constant of another, as text."""
     if mode.growth:
         swings = f"{mode.frequency:.3g} Hz, " if mode.eigenvalue.imag else ""
         return f"{swings}chain of {mode.chains[0]}, {growth_in_words(mode.growth)}"

@@ -1,4 +1,4 @@
-"""Base parameters and their estimates, as text for people, as plain data and as CSV."""
+"""Base parameters and their estimates, plans of runs and assembled configurations, as text, plain data and files."""
 from __future__ import annotations
 
 import json
@@ -22,14 +22,15 @@ from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
-_TERMS, _NAMES = 3, 12                   # on a line for people
-_WIDEST = 100_000                        # characters of a cell: all in one line, as programs that read it expect
+_TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list
+_WIDEST = 100_000                        # characters of a cell: no line breaks, for programs that read the table
 
 
 def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
-    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation.
+    """Return a table: name, value, unit, regrouped parameters; with a fit also estimate and standard deviation.
 
-    whole: however long its lines become."""
+    whole: do not shorten lines.
+    """
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
     of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
     head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
@@ -44,7 +45,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
 
 
 def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
-    """What the angles of the robot file let act that its makers did not mean to."""
+    """Return a warning if parameters have a small effect, perhaps only because angles in the robot file are rounded."""
     if not base.weak:
         return []
     return [LiedynWarning("weak-parameters",
@@ -53,7 +54,7 @@ def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
 
 
 def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) -> dict:
-    """For JSON: numbers at full precision, null for a deviation that is infinite."""
+    """Return plain data for JSON: numbers at full precision, null for a deviation that is infinite."""
     listed = []
     for k, name in enumerate(base.names):
         row = base.matrix[k]
@@ -77,8 +78,11 @@ def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) 
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
-    standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    """Write the parameters as CSV; `-` is standard output.
+
+    Columns: name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for. The deviation of a
+    parameter that the motion does not excite is empty, since spreadsheets read `inf` as text.
+    """
     finite = lambda x: np.where(np.isfinite(x), x, np.nan)     # noqa: E731
     columns: list[Column] = [("name", base.names), ("unit", base.units), ("value", base.values)]
     if fit:
@@ -116,7 +120,7 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
 
 
 def _beginning(regrouping: str) -> str:
-    """Its first terms, and how many more there are."""
+    """Return the first terms, and the number of further ones."""
     terms = re.split(r" (?=[+-] )", regrouping)
     if len(terms) <= _TERMS + 1:
         return regrouping
@@ -133,10 +137,10 @@ def _finite(x: float) -> float | None:
     return float(x) if math.isfinite(x) else None
 
 
-# What a run would do, in a few lines ------------------------------------------------------------------------------------
+# Plan of a run (dry run) -------------------------------------------------------------------------------------------------
 
 def plan_text(plan: dict) -> str:
-    """Of `Prepared.report`."""
+    """Return `Prepared.report` as text."""
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
     modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
@@ -158,7 +162,7 @@ def plan_text(plan: dict) -> str:
 
 
 def steps_text(steps: int | None) -> str:
-    """steps: None for an adaptive method."""
+    """Return the number of steps as text. steps: None for an adaptive method."""
     return "as many steps as the tolerances ask for" if steps is None else f"{steps} steps"
 
 
@@ -170,10 +174,10 @@ def _size(count: float) -> str:
     return f"{count:.3g} GB"
 
 
-# What a batch would do, for people --------------------------------------------------------------------------------------
+# Plan of a batch (dry run) -----------------------------------------------------------------------------------------------
 
 def batch_text(report: dict) -> str:
-    """The report of `Batch.report` as text."""
+    """Return `Batch.report` as text."""
     kept = f"; trajectories of {report['rows']} rows each" if report["trajectories"] else ""
     chunks = "1 chunk" if report["chunks"] == 1 else f"{report['chunks']} chunks of {report['runs_in_a_chunk']} runs"
     length = f"{report['rows']} rows"
@@ -189,13 +193,13 @@ def batch_text(report: dict) -> str:
     return "\n".join(lines)
 
 
-# A closed configuration: words for people, values by joint for a scenario's `initial`, columns for a CSV ----------------
+# A closed configuration: text, values by joint for `initial` of a scenario, columns for a CSV ----------------------------
 
-_SHOWN = 8                                  # names of rows in a line for people
+_SHOWN = 8                                  # names of constraint equations in a line
 
 
 def assembly_text(state: AssembledState) -> str:
-    """What was found, in a few lines."""
+    """Return a short text about an assembled configuration."""
     model, found = state.model, state.assembly
     lines = [f"{model.name}: closed to {found.residual:.2g} in {found.iterations} steps; the guess was open by "
              f"{found.open_before:.3g}",
@@ -206,7 +210,7 @@ def assembly_text(state: AssembledState) -> str:
 
 
 def assembly_warnings(state: AssembledState) -> WarningLog:
-    """What a person should know before using the configuration."""
+    """Return warnings about an assembled configuration."""
     found, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
     if found.restarts:
         warnings.add("other-guess",
@@ -231,7 +235,7 @@ def assembly_warnings(state: AssembledState) -> WarningLog:
 
 
 def assembly_to_dict(state: AssembledState) -> dict:
-    """The same as data."""
+    """Return an assembled configuration as plain data."""
     model, found, mobility = state.model, state.assembly, state.assembly.mobility
     return {"robot": model.source, "q": _by_joint(model, found.q, "q"),
             "v": None if state.v is None else _by_joint(model, state.v, "v"),
@@ -243,8 +247,10 @@ def assembly_to_dict(state: AssembledState) -> dict:
 
 
 def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> None:
-    """YAML with `q` (and `v`) by joint, as a scenario's `initial` takes them; a trajectory of one row for a name that ends in
-    .csv; `-` is standard output."""
+    """Write YAML with `q` (and `v`) by joint, in the format of `initial` of a scenario.
+
+    A path that ends in .csv gets a trajectory of one row; `-` is standard output.
+    """
     model = state.model
     if Path(path).suffix.lower() == ".csv":
         v = None if state.v is None else state.v[None]

@@ -1,4 +1,4 @@
-"""What a robot file holds, as text for people and as plain data for programs."""
+"""Content of a robot file, as text and as plain data."""
 from __future__ import annotations
 
 import math
@@ -14,11 +14,14 @@ from liedyn.model.description import Coordinate, Coupling, Joint, Loop
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 
-# Tables of text, and numbers of things ----------------------------------------------------------------------------------
+# Tables of text, and counts ----------------------------------------------------------------------------------------------
 
 def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> list[str]:
-    """Aligned columns: those of the numbers `left` to the left, the others to the right. Cells of more than `widest` characters
-    take several lines."""
+    """Return aligned columns of text.
+
+    The columns with the numbers in `left` are aligned to the left, all others to the right. Cells of more than `widest`
+    characters are split into several lines.
+    """
     columns = len(rows[0])
     cells = [[wrap(cell, widest, break_on_hyphens=False) or [""] for cell in row] for row in rows]
     lines = [line for row in cells for line in zip_longest(*row, fillvalue="")]
@@ -29,14 +32,14 @@ def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> lis
 
 
 def counted(number: int, noun: str) -> str:
-    """Such as "1 loop", "2 loops"."""
+    """Return a number with its noun, such as "1 loop" or "2 loops"."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-# Closures and couplings, as text for people and as plain data for programs ----------------------------------------------
+# Closures and couplings, as text and as plain data -----------------------------------------------------------------------
 
 def constraint_summary(model: Model) -> list[dict]:
-    """A dict for each constraint: its rows, and the figures of a closure or the terms of a coupling."""
+    """Return a dict for each constraint: its equations, and the data of a closure or the terms of a coupling."""
     return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop],
              "constraint_equation_names": list(one.constraint_equation_names),
              "units": list(one.units)} | (_loop_to_dict(given) if isinstance(given, Loop) else _coupling_to_dict(given))
@@ -44,7 +47,7 @@ def constraint_summary(model: Model) -> list[dict]:
 
 
 def constraint_table(model: Model) -> list[str]:
-    """A row a constraint: what it joins, or its equation."""
+    """Return a table with a row for each constraint: its two frames, or its equation."""
     rows = [["constraint", "type", "joins", "locks", "rows"]]
     for one, given in zip(model.constraints, _described(model), strict=True):
         joins = _joins(given) if isinstance(given, Loop) else equation(given)
@@ -53,7 +56,7 @@ def constraint_table(model: Model) -> list[str]:
 
 
 def constraint_count(model: Model) -> str:
-    """Such as "2 loops and 1 coupling, 11 rows"; empty where there are none."""
+    """Return the numbers of constraints, such as "2 loops and 1 coupling, 11 rows"; empty if there are none."""
     if not model.constraints:
         return ""
     kinds = Counter("coupling" if one.type == "coupling" else "loop" for one in model.constraints)
@@ -61,7 +64,10 @@ def constraint_count(model: Model) -> str:
 
 
 def equation(coupling: Coupling) -> str:
-    """The coupling, solved for its first coordinate where that one's coefficient is 1: `finger2 = 1.2 finger1 + 0.1`."""
+    """Return the equation of a coupling, such as `finger2 = 1.2 finger1 + 0.1`.
+
+    It is solved for its first coordinate if the coefficient of this is 1.
+    """
     (first, *others), offset = coupling.terms, coupling.offset
     if first[2] == 1.0:
         shown = _sum([(name, label, -c) for name, label, c in others], offset)
@@ -116,7 +122,7 @@ _LIMITS = ("lower", "upper", "velocity", "effort")
 
 
 def robot_summary(model: Model) -> dict:
-    """The model as dicts, lists, numbers and None (no limit): what `liedyn info --json` prints."""
+    """Return the model as dicts, lists, numbers and None (no limit), as printed by `liedyn info --json`."""
     robot = model.description
     described = {joint.name: joint for joint in robot.joints}
     return {
@@ -142,7 +148,7 @@ def robot_summary(model: Model) -> dict:
 
 
 def robot_text(model: Model) -> str:
-    """Head, tree, table of the coordinates, actuators."""
+    """Return a text: header, tree, table of the coordinates, actuators."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
     joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
     head = [f"{model.name}: {joints}, {links}, {model.base} base",
@@ -159,7 +165,7 @@ def _total_mass(model: Model) -> float:
 
 
 def _coordinates(described: Joint | None, joint) -> tuple[Coordinate, ...]:
-    """Figures of each velocity coordinate; the joint of a floating base is not in the description and has none."""
+    """Return the data of each velocity coordinate. The joint of a floating base is not in the description and has none."""
     given = described.coordinates if described else ()
     return given or (Coordinate(),) * (joint.v.stop - joint.v.start)
 
@@ -179,14 +185,17 @@ def _mimic_to_dict(joint: Joint | None) -> dict | None:
 # --- tree ------------------------------------------------------------------------------------------------------------
 
 def _tree(model: Model) -> list[str]:
-    """A line a link. Only branches are set in: a line without a branch mark hangs on the one above it."""
+    """Return the tree with a line per link.
+
+    Only branches are indented: the parent of a line without a branch mark is the line above it.
+    """
     robot = model.description
     links = {link.name: link for link in robot.links}
     moved = {joint.child for joint in robot.joints}
     free = {joint.child: joint for joint in model.joints if joint.child not in moved}           # of a floating base
     children: dict[str | None, list[tuple[str, Joint | ModelJoint | None]]] = {
         None: [(name, free.get(name)) for name in links if name not in moved]}
-    for joint in robot.joints:                              # None: the world, which a link may have the name of
+    for joint in robot.joints:                              # None: the world; a link may be named "world"
         children.setdefault(joint.parent if joint.parent in links else None, []).append((joint.child, joint))
     lines, stack = ["world"], _branches(children[None], "", always=True)
     while stack:
@@ -198,7 +207,7 @@ def _tree(model: Model) -> list[str]:
 
 
 def _branches(children: list[tuple], indent: str, always: bool = False) -> list[tuple]:
-    """Stack entries (link, joint, what stands before it, what stands before those below it), last one first."""
+    """Return stack entries (link, joint, prefix of its line, prefix of the lines below it), last one first."""
     if len(children) == 1 and not always:
         return [(*children[0], indent, indent)]
     last = len(children) - 1
@@ -209,7 +218,7 @@ def _branches(children: list[tuple], indent: str, always: bool = False) -> list[
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 def _coordinate_table(model: Model) -> list[str]:
-    """A row a coordinate; ball and free joints in one row with their ranges in q and v."""
+    """Return a row per coordinate; ball and free joints have one row with their ranges in q and v."""
     described = {joint.name: joint for joint in model.description.joints}
     used = [key for key in _PASSIVE if any(getattr(c, key) for j in model.joints
                                            for c in _coordinates(described.get(j.name), j))]
@@ -241,15 +250,15 @@ def _number(x: float) -> str:
     return f"{x:.4g}" if math.isfinite(x) else "-"
 
 
-# What is wrong or doubtful in robot files: the words of `liedyn check` --------------------------------------------------
+# Errors and warnings of robot files, for `liedyn check` ------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class RobotSummary:
-    """A robot file with what was found in it, or with the error that it raises."""
+    """A robot file with its warnings, or with the error that loading it raises."""
 
     file: str
     warnings: tuple[LiedynWarning, ...] = ()
-    constraints: str = ""                    # how many there are, in words
+    constraints: str = ""                    # their number, as text
     error: InputError | None = None
 
     def text(self) -> str:
@@ -265,7 +274,7 @@ class RobotSummary:
 
 
 def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:
-    """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
+    """Load a robot file, optionally with the closures and couplings of another file, and collect errors and warnings."""
     from liedyn.robot_files import read_model
 
     try:
@@ -276,7 +285,7 @@ def examine(file: str, base: Base | None = None, loops: str | None = None) -> Ro
 
 
 def verdict(examined: Sequence[RobotSummary]) -> None:
-    """Raise if anything was found: ModelError where a file is not valid, else CheckFailed."""
+    """Raise ModelError if a file is not valid, else CheckFailed if there are warnings."""
     refused = [one.file for one in examined if one.error is not None]
     doubtful = [one.file for one in examined if one.warnings]
     if refused:

@@ -1,5 +1,7 @@
-"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/ and replay.html; and its
-plots one by one."""
+"""The run folder of a simulation: trajectory.csv and run.json, written completely or not at all, then plots/ and replay.html.
+
+Also draws the plots one by one.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -34,9 +36,9 @@ from liedyn.simulation.trajectory_columns import reaction_comment, trajectory_he
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARK = "run.json"                       # what tells a run folder from others
-MODEL = "model.yaml"                    # the robot that moved, which may differ from its file
-_MOST = 100_000                         # rows that are drawn: of longer runs every second, third, … one
+MARK = "run.json"                       # identifies a run folder
+MODEL = "model.yaml"                    # the simulated robot, which may differ from the robot file
+_MOST = 100_000                         # rows that are drawn; of longer runs every second, third, … row
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
@@ -44,13 +46,13 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
               plot_process: PlotProcess | None = None) -> SavedPlots:
     """Write a run folder: the CSV, run.json, the model as a robot YAML, the plots, the replay.
 
-    The plots come when the data are safe. One that cannot be drawn does not end the run: the result says why.
+    Plots are drawn after the data are written. A plot that cannot be drawn does not end the run; the result contains the reason.
 
     Parameters
     ----------
     result : Result
     folder : path
-        Made, also with what is above it.
+        Created, including its parent folders.
     force : bool
         Whether an existing run folder is replaced.
     plots : bool
@@ -61,7 +63,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     Returns
     -------
     Written
-        The files that a person may want to open, and warnings.
+        The written files, and warnings.
 
     Raises
     ------
@@ -96,13 +98,13 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
 
 
 def figure_of(result: Result, what: str = "positions") -> Figure:
-    """A Matplotlib figure of a simulated motion.
+    """Return a Matplotlib figure of a simulated motion.
 
     Parameters
     ----------
     result : Result
     what : str
-        replay, positions, velocities, torques, energy, … as the files in the folder `plots` of a run are called.
+        replay, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run.
 
     Returns
     -------
@@ -111,7 +113,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
     Raises
     ------
     NameLookupError
-        For a plot that the motion does not have.
+        If the motion has no such plot.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
 
 
 def status_of(folder: str | Path) -> str | None:
-    """Of the run in a folder: complete, diverged, interrupted; None where there is none."""
+    """Return the status of the run in a folder: complete, diverged, interrupted; None if there is no run."""
     try:
         return json.loads((Path(folder) / MARK).read_text(encoding="utf-8")).get("status", "complete")
     except (OSError, ValueError, AttributeError):
@@ -135,8 +137,11 @@ def status_of(folder: str | Path) -> str | None:
 
 
 def write_events(path: Path, result: Result) -> None:
-    """What happened, a row an event: time, name, phase after it, energy lost by impulses and the change of energy [J], then the
-    jump of each velocity coordinate and the impulse along it."""
+    """Write a CSV with a row for each event.
+
+    Columns: time, name, next phase, energy lost by impulses, change of energy [J], then the jump of each velocity coordinate and
+    its impulse.
+    """
     model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
     events = result.events
     dv, impulse = (np.array([getattr(one, key)[:model.nv] for one in events]).reshape(-1, model.nv) for key in ("dv", "impulse"))
@@ -152,7 +157,7 @@ def write_events(path: Path, result: Result) -> None:
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:
-    """What run.json holds: the resolved scenario, versions, the self-check, statistics and timing."""
+    """Return the content of run.json: the resolved scenario, versions, the self-check, statistics and timing."""
     statistics = result.statistics
     return {
         "liedyn": __version__,
@@ -174,7 +179,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
 
 
 def recording_of(result: Result) -> PlotData:
-    """What the plots of a simulation are drawn from."""
+    """Return the data for the plots of a simulation."""
     n = len(result.t)
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
     motion = Trajectory({"reaction": reaction_comment()} | _comments(result), result.t[drawn],
@@ -183,7 +188,7 @@ def recording_of(result: Result) -> PlotData:
 
 
 def _comments(result: Result) -> dict[str, str]:
-    """Of the trajectory file, about the run."""
+    """Return comments about the run for the trajectory file."""
     comments = prescribed_comment([name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given])
     comments |= {"events": str(len(result.events) or ""), "attached": result.attached,
                  "armatures": json.dumps(result.armatures) if result.armatures else "", "control": _law(result.scenario)}
@@ -191,7 +196,7 @@ def _comments(result: Result) -> dict[str, str]:
 
 
 def _law(scenario) -> str:
-    """The law that moves the joints, for people; "" where there is no other than the joints' own."""
+    """Return the name of the law that moves the joints; "" if there are only the laws of the joints."""
     if scenario.control is not None:
         return scenario.control.law
     if scenario.sampling is None:
@@ -206,14 +211,14 @@ if TYPE_CHECKING:
 
 
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
-    """The CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
+    """Return the CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
     default = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
     return trajectory_file(trajectory), Path(output or default)
 
 
 def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None:
-    """Refuse, before any work is done, a folder that holds plots already (UsageError)."""
+    """Raise UsageError before any work is done if the folder already contains plots and `force` is false."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; a folder is needed")
     if folder.is_dir() and not force and any(path.suffix[1:] in formats for path in folder.iterdir()):
@@ -222,11 +227,11 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
                     against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
-    """Draw a trajectory file into `folder`; returns the plots and warnings about what could not be drawn.
+    """Draw the plots of a trajectory file into `folder`. Return the plots and warnings.
 
-    Plots of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
-    only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn with
-    this one's.
+    Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
+    named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
+    errors are also drawn.
     """
     from liedyn.analysis.recorded_motion import robot_of
     from liedyn.io.trajectory_csv import read_trajectory
@@ -237,7 +242,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
         model, warnings = robot_of(motion, robot)
-        title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
+        title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()        # a run folder needs no more
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
@@ -255,7 +260,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
 
 
 def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:
-    """How each followed its references, labelled by their laws, or by their files where two have the same."""
+    """Return the tracking errors of each run, labelled by their laws, or by their files if two laws are equal."""
     found = [followed_of(run) for run in runs]
     for run, followed in zip(runs, found, strict=True):
         if not followed or followed[0].joints.keys() != (found[0] or followed)[0].joints.keys():

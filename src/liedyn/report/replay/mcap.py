@@ -1,4 +1,4 @@
-"""Runs as an MCAP file for Foxglove: poses of links, the robot, forces, the columns of the trajectory, events."""
+"""Write runs as an MCAP file for Foxglove: poses of links, the robot, forces, the columns of the trajectory, events."""
 from __future__ import annotations
 
 import heapq
@@ -22,7 +22,7 @@ from liedyn.report.replay.sources import ReplayRun, arrows_of
 
 # Solids of a scene as the primitives of Foxglove ------------------------------------------------------------------------
 
-Stick = tuple[tuple[int, list[float]], tuple[int, list[float]]]         # body and point of both ends
+Stick = tuple[tuple[int, list[float]], tuple[int, list[float]]]         # body and point of each end
 
 
 def _colour(r: float, g: float, b: float, a: float = 1.0) -> dict:
@@ -35,7 +35,7 @@ PAINT = {"link": _colour(0.36, 0.54, 0.74), "stick": _colour(0.70, 0.74, 0.79),
 _SOLIDS = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts", "models")
 _BARE = (0.72, 0.74, 0.77)
 _ROUND = {"bottom_scale": 1.0, "top_scale": 1.0}
-# of our solids of size 1: primitives, their lengths, further fields
+# for each kind of solid of size 1: primitive of Foxglove, its lengths, further fields
 _KINDS = {"box": ("cubes", (1, 1, 1), {}), "sphere": ("spheres", (2, 2, 2), {}), "bead": ("spheres", (2, 2, 2), {}),
           "cylinder": ("cylinders", (2, 2, 1), _ROUND), "drum": ("cylinders", (2, 2, 1), _ROUND)}
 
@@ -58,7 +58,7 @@ def _matrix(twelve: Sequence[float]) -> np.ndarray:
 
 
 def _along(a: np.ndarray, way: np.ndarray, axis: int) -> np.ndarray:
-    """A pose at `a` whose axis of that number points along `way`."""
+    """Return a pose at `a` whose axis with this number points along `way`."""
     T = np.eye(4)
     T[:3, :3] = np.roll(rotation_of_z(way / np.linalg.norm(way)), axis + 1, axis=1)
     T[:3, 3] = a
@@ -72,7 +72,7 @@ def arrow(foot_and_vector: np.ndarray, length: float, radius: float, kind: str) 
 
 
 def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int, np.ndarray, np.ndarray, float]], list[Stick]]:
-    """Sticks that are fixed to a body, as (body, one end in it, the other, radius), and those whose ends move against each other.
+    """Return sticks fixed to a body as (body, one end in it, the other, radius), and sticks between two moving bodies.
 
     bodies: (F, 4, 4) poses over time.
     """
@@ -94,7 +94,7 @@ def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int,
 
 
 def mesh_triangles(parts: Sequence[dict]) -> list[tuple[np.ndarray, list[int], list[float] | None]]:
-    """Points (n, 3), rows of the corners and the colour of each part of a packed mesh."""
+    """Return points (n, 3), point indices of the corners and the colour of each part of a packed mesh."""
     found = []
     for part in parts:
         behind = unpacked(part["corners"])[:, 0].astype(int)
@@ -104,7 +104,7 @@ def mesh_triangles(parts: Sequence[dict]) -> list[tuple[np.ndarray, list[int], l
 
 
 def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: dict, prefix: str) -> list[dict]:
-    """An entity for each body that something is drawn on; frames: their names."""
+    """Return an entity for each body with visible parts. frames: names of the frames of bodies."""
     solids: dict[int, dict[str, list]] = {}
 
     def put(body: int, kind: str, solid: dict) -> None:
@@ -133,7 +133,7 @@ def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: 
     return [entity(frames[body], f"{prefix}{frames[body]}", now, locked=True, **group) for body, group in solids.items()]
 
 
-# JSON schemas of the messages that Foxglove draws, as far as they are written here. It knows them by their names --------
+# JSON schemas of the messages for Foxglove, with the fields that are written here. It identifies them by name ------------
 
 # Fields as in https://docs.foxglove.dev/docs/sdk/schemas.
 
@@ -179,7 +179,7 @@ LOG = _record("foxglove.Log", timestamp=_TIME, level=_INTEGER, message=_TEXT, na
 
 
 def columns_schema(names: list[str]) -> dict:
-    """Of a message with a number for each name."""
+    """Return the schema of a message with a number for each name."""
     return {"title": "liedyn.Columns", "type": "object", "properties": {name: _NUMBER for name in names}}
 
 
@@ -190,19 +190,21 @@ Stream = Iterator[tuple[int, str, dict, dict]]          # time [ns], topic, sche
 
 
 def check_mcap(output: str, *, force: bool) -> None:
-    """UsageError, before any work is done, where the file exists already, or the package that writes it is missing."""
+    """Raise UsageError before any work is done if the file exists or the package that writes it is missing."""
     check_output(output, force=force)
     if find_spec("mcap") is None:
         raise UsageError("MCAP files are written by the package mcap: pip install 'liedyn[mcap]'")
 
 
 def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None = None, *, force: bool = False) -> int:
-    """Write runs as MCAP, with messages in JSON, and return their number. Of several, topics and frames begin with their names.
+    """Write runs as MCAP, with messages in JSON, and return the number of messages.
+
+    With several runs, the names of topics and frames begin with the name of the run.
 
     /tf          foxglove.FrameTransforms: each link in `world`
-    /robot       foxglove.SceneUpdate: what the page shows of the robot, once; sticks to moving points in each frame
+    /robot       foxglove.SceneUpdate: the robot as in the page, once; sticks to moving points in each frame
     /forces      foxglove.SceneUpdate: arrows, as long as in the page
-    /q, /v, …    numbers by coordinate, as the columns of the trajectory are called
+    /q, /v, …    numbers by coordinate, with the names of the columns of the trajectory
     /events      foxglove.Log
     """
     check_mcap(output, force=force)
@@ -228,7 +230,7 @@ def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None =
 
 
 def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list[Stream]:
-    """All that a run has. zero: the time that 0 ns stands for."""
+    """Return all streams of a run. zero: the time that is written as 0 ns."""
     keep = frames_of(run.t)
     model, t = run.model, np.rint((run.t[keep] - zero) * 1e9).astype(np.int64).tolist()
     T = link_poses(model, run.q[keep])
@@ -262,7 +264,7 @@ def _transforms(links, prefix: str, t: list[int], T: np.ndarray) -> Stream:
 
 
 def _moving(moving: list[Stick], bodies, radius: float, t: list[int], prefix: str) -> Stream:
-    """Sticks whose ends move against each other, as lines."""
+    """Yield sticks between two moving bodies, as lines."""
     for i, ns in enumerate(t if moving else ()):
         points = [(bodies[body][i] @ [*xyz, 1.0])[:3] for ends in moving for body, xyz in ends]
         line = {"type": _LINE_LIST, "pose": pose(np.eye(4)), "thickness": 2 * radius, "scale_invariant": False, "colors": [],
@@ -272,7 +274,7 @@ def _moving(moving: list[Stick], bodies, radius: float, t: list[int], prefix: st
 
 
 def _forces(run: ReplayRun, keep, T, size: float, radius: float, t: list[int], prefix: str) -> Stream:
-    """Nine of ten are shorter than 0.3 sizes of the robot, none is longer than 0.6."""
+    """Yield arrows. Their scale makes 90% of them shorter than 0.3 sizes of the robot, and none longer than 0.6."""
     names, arrows = arrows_of(run, keep, T, size)
     if not names:
         return
@@ -292,7 +294,7 @@ def _usual(lengths: np.ndarray) -> float:
 
 
 def _columns(run: ReplayRun, keep, t: list[int], prefix: str) -> list[Stream]:
-    """A topic for what stands before the first point of the columns' names."""
+    """Return a stream per topic; the topic is the part of the column names before the first point."""
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, x in run.columns.items():
         topic, _, rest = name.partition(".")

@@ -1,4 +1,4 @@
-"""Mesh files as a few thousand triangles of one colour each: read by trimesh, thinned out by fast-simplification."""
+"""Mesh files as a few thousand triangles of one colour each: read by trimesh, simplified by fast-simplification."""
 from __future__ import annotations
 
 import base64
@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.errors import ComputationError
 
-# Series of numbers as short text: whole multiples of a step, their differences, deflated, in base64 ---------------------
+# Series of numbers as short text: integer multiples of a step, their differences, deflated, in base64 --------------------
 
 # A series of n numbers becomes k[i] = round(x[i] / step), d[i] = k[i] - 2 k[i-1] + k[i-2] (k is 0 before the first) in 32 bits
 # that wrap around; of meshes, first differences or k itself. The bytes are stored by their weight, lowest first, each for all
@@ -24,11 +24,13 @@ _LARGEST = 1e9          # multiples of a step: sums of three stay within 32 bits
 
 
 def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict:
-    """{rows, steps, order, data} of x (n, m) with columns rounded to multiples of `step`; 32 bits may need a coarser one.
-    order: of the differences, 2 where it is not said."""
+    """Return {rows, steps, order, data} of x (n, m), with columns rounded to multiples of `step`.
+
+    The step is increased if the values do not fit into 32 bits. order: of the differences.
+    """
     x = np.asarray(x, dtype=float).reshape(len(x), -1)
     steps = np.maximum(step, np.abs(x).max(axis=0, initial=0.0) / _LARGEST) * np.ones(x.shape[1])
-    steps = np.array([float(f"{s:.9g}") for s in steps])         # as they are written
+    steps = np.array([float(f"{s:.9g}") for s in steps])         # rounded as in the page
     whole = np.rint(x / steps).astype(np.int64).T
     differences = np.diff(whole, n=order, prepend=np.zeros((len(whole), order), np.int64))
     planes = np.ascontiguousarray(differences.astype("<i4")).view(np.uint8).reshape(*whole.shape, 4).transpose(2, 0, 1)
@@ -37,7 +39,7 @@ def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict:
 
 
 def unpacked(pack: dict) -> np.ndarray:
-    """(n, m) numbers of `packed`; the scripts of the page do the same."""
+    """Return the numbers (n, m) from `packed`; the scripts of the page do the same."""
     n, steps = pack["rows"], np.array(pack["steps"])
     planes = np.frombuffer(zlib.decompress(base64.b64decode(pack["data"])), np.uint8).reshape(4, len(steps), n)
     differences = np.ascontiguousarray(planes.transpose(1, 2, 0)).view("<i4")[..., 0]
@@ -49,16 +51,16 @@ def unpacked(pack: dict) -> np.ndarray:
 
 # mesh files -------------------------------------------------------------------------------------------------------------
 
-MOST_TRIANGLES = 30_000         # of all files of a robot: 200 kB of the page
-_SAME = 1e-6                    # of the longest side of a part: closer points are one
-_FEWEST = 150                   # of a part that has more
-_LEVELS = 4096                  # places along the longest side of a file's box: 0.1 mm of 0.4 m
+MOST_TRIANGLES = 30_000         # for all files of a robot: 200 kB of the page
+_SAME = 1e-6                    # of the longest side of a part: closer points are merged
+_FEWEST = 150                   # minimum for a part with more triangles
+_LEVELS = 4096                  # grid points along the longest side of a file's box: 0.1 mm for 0.4 m
 _MODULES = {"trimesh": "trimesh", "collada": "pycollada", "fast_simplification": "fast-simplification"}
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Of a mesh: points (n, 3) [m], triangles (m, 3) by their rows; colour: red, green, blue from 0 to 1, None without."""
+    """A part of a mesh: points (n, 3) [m], triangles (m, 3) of point indices, colour (red, green, blue from 0 to 1) or None."""
 
     points: np.ndarray
     triangles: np.ndarray
@@ -66,12 +68,12 @@ class Part:
 
 
 def missing_readers() -> list[str]:
-    """Packages that meshes are read with and that are not installed."""
+    """Return the packages that read meshes and are not installed."""
     return [package for module, package in _MODULES.items() if find_spec(module) is None]
 
 
 def read_mesh(file: Path) -> list[Part]:
-    """The parts of an STL, OBJ, DAE, PLY or glTF file, one a colour. Raises ComputationError where it cannot be read."""
+    """Return the parts of an STL, OBJ, DAE, PLY or glTF file, one per colour. Raise ComputationError if it cannot be read."""
     import trimesh
     from trimesh.units import unit_conversion
     try:
@@ -95,7 +97,7 @@ def read_mesh(file: Path) -> list[Part]:
 
 
 def _colour(mesh) -> tuple[float, float, float] | None:
-    """None also for the grey that trimesh gives to what has none."""
+    """Return the colour of a mesh; None also for the default grey of trimesh."""
     from trimesh.visual.color import DEFAULT_COLOR
     coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
     rgb = getattr(coloured, "main_color", None)
@@ -105,7 +107,7 @@ def _colour(mesh) -> tuple[float, float, float] | None:
 
 
 def _joined(group, colour) -> Part:
-    """Points at the same place are one: files repeat them for each triangle, or each normal."""
+    """Return one part with points at the same place merged: files repeat them for each triangle or normal."""
     counts = np.cumsum([0, *(len(points) for points, _ in group)])
     points = np.concatenate([points for points, _ in group])
     triangles = np.concatenate([faces + first for (_, faces), first in zip(group, counts[:-1], strict=True)])
@@ -113,7 +115,7 @@ def _joined(group, colour) -> Part:
 
 
 def _merged(part: Part, step: float) -> Part:
-    """With points on a grid, and without triangles that have no area there."""
+    """Return the part with points on a grid, and without triangles that degenerate there."""
     whole = np.rint(part.points / step).astype(np.int64)
     low = whole.min(axis=0)
     x, y, z = (whole - low).T                                   # less than 2^21 each: one number sorts faster than three
@@ -123,12 +125,12 @@ def _merged(part: Part, step: float) -> Part:
 
 
 def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:
-    """With at most about `most` triangles in all; larger files keep more."""
+    """Return meshes simplified to about `most` triangles in total; larger files keep more."""
     sizes = {file: float(np.linalg.norm(np.ptp(np.concatenate([part.points for part in parts]), axis=0)))
              for file, parts in meshes.items()}
     counts = {file: sum(len(part.triangles) for part in parts) for file, parts in meshes.items()}
     low, high = 0.0, most / (min(sizes.values(), default=1.0) or 1.0)
-    for _ in range(50):                                         # triangles for a metre
+    for _ in range(50):                                         # bisect the density: triangles per metre
         middle = (low + high) / 2
         enough = sum(min(counts[file], middle * sizes[file]) for file in meshes) <= most
         low, high = (middle, high) if enough else (low, middle)
@@ -137,7 +139,7 @@ def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> di
 
 
 def _thin(part: Part, most: float) -> Part:
-    """Many loose pieces cannot be thinned out one by one: then points that are close become one."""
+    """Return a simplified part. If it has too many loose pieces for this, close points are merged."""
     from fast_simplification import simplify
     most, longest = max(int(most), _FEWEST), float(np.ptp(part.points, axis=0).max())
     for levels in (0, 512, 256, 128, 64):
@@ -152,10 +154,10 @@ def _thin(part: Part, most: float) -> Part:
 
 
 def packed_mesh(parts: list[Part]) -> list[dict]:
-    """Plain values of a mesh for the page, a part after the other: low, points, corners, colour.
+    """Return plain values of a mesh for the page, for each part: low, points, corners, colour.
 
-    Points are differences from `low` [m], in the order of their first use; a corner is how far it is behind the first point that
-    no corner before it has used.
+    Points are differences from `low` [m], in the order of their first use. A corner is stored as its distance behind the first
+    point that no earlier corner uses.
     """
     everything = np.concatenate([part.points for part in parts])
     low, step = everything.min(axis=0), (float(np.ptp(everything, axis=0).max()) or 1.0) / _LEVELS

@@ -1,4 +1,4 @@
-"""The page itself: a template, the scripts and the runs in one HTML file that fetches nothing."""
+"""The HTML page of a replay: a template, the scripts and the runs in one file that loads nothing."""
 from __future__ import annotations
 
 import html
@@ -15,11 +15,11 @@ from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
 from liedyn.report.replay.sources import ReplayRun, arrows_of
 
-# What a page shows of one run: frames of its motion, forces, curves and marks of time -----------------------------------
+# Data of one run for the page: frames of its motion, forces, curves and time marks ---------------------------------------
 
-RATE = 60                               # frames a second, at most
-MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
-# What numbers of the page are rounded to: nothing that is seen.
+RATE = 60                               # maximum number of frames per second
+MOST_FRAMES = 20_000                    # longer motions get fewer per second
+# Rounding of the numbers in the page, below the visible resolution.
 _TIME = 1e-6                            # s, and of the run
 _POSITION, _TURN = 1e-5, 5e-6           # of the size of the robot; of parts of quaternions, or of the size that they turn
 _ARROW = 1e-4                           # of the largest number of an arrow
@@ -33,7 +33,7 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
 
 
 def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
-    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links."""
+    """Return plain values of a run for the page, which `viewer.js` reads as JSON. meshes: of its links."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
     T = link_poses(model, run.q[keep])
@@ -60,7 +60,7 @@ def _positive(sizes: np.ndarray) -> np.ndarray:
 
 
 def frames_of(t: np.ndarray) -> np.ndarray:
-    """Rows to show: the first and the last, those on both sides of an event, and of the others at most RATE a second."""
+    """Return the rows to show: the first, the last, those on both sides of an event, and at most RATE others per second."""
     span = t[-1] - t[0]
     wanted = np.arange(t[0], t[-1], max(1 / RATE, span / MOST_FRAMES))
     near = np.searchsorted(t, wanted).clip(0, len(t) - 1)
@@ -70,12 +70,12 @@ def frames_of(t: np.ndarray) -> np.ndarray:
 
 
 def _lever(scene: dict) -> float:
-    """The farthest that a link's origin is from that of its body [m]."""
+    """Return the largest distance of a link's origin from that of its body [m]."""
     return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
 
 
 def _floor(lowest: float, size: float, contacts: Mapping) -> float:
-    """Height of the ground [m]: that of the plane that is touched, 0 where the robot stays above it, else just below it."""
+    """Return the height of the ground [m]: that of a horizontal contact plane, else 0 or just below the lowest point."""
     for plane in (contacts.get("planes") or {}).values():
         if not plane.get("link") and list(plane.get("normal", [0, 0, 1]))[:2] == [0, 0]:
             return float(plane.get("point", [0, 0, 0])[2])
@@ -83,7 +83,7 @@ def _floor(lowest: float, size: float, contacts: Mapping) -> float:
 
 
 def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """The plots with the names and units of their curves, and all curves (F, n) in their order."""
+    """Return the plots with the names and units of their curves, and all curves (F, n) in their order."""
     plots: list[dict] = []
     curves: list[np.ndarray] = []
     for prefix, last, title in _PLOTS:
@@ -107,11 +107,11 @@ DATA = '<script id="data" type="application/json">'
 class ReplayOptions:
     """How runs are shown when the page opens.
 
-    title    of the page; "": that of the first run
-    traces   links of the first run whose paths are drawn
-    follow   the link of it that the camera follows, "" for none
-    side_by_side   whether the others are next to it; else they are ghosts in its place
-    speed    seconds of motion in a second
+    title         of the page; "": that of the first run
+    traces        links of the first run whose paths are drawn
+    follow        link of the first run that the camera follows, "" for none
+    side_by_side  whether other runs are shown next to the first; else they are ghosts in its place
+    speed         seconds of motion per second
     """
 
     title: str = ""
@@ -125,7 +125,7 @@ DEFAULT = ReplayOptions()
 
 
 def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visuals: Visuals | None = None) -> str:
-    """HTML of a run, and of others that are drawn with it. visuals: meshes of the robots.
+    """Return the HTML page of a run and the runs that are drawn with it. visuals: meshes of the robots.
 
     Raises NameLookupError for a link that the first run does not have.
     """
@@ -141,11 +141,11 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
              "scripts": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)}
     page = (folder / "page.html").read_text(encoding="utf-8")
-    pieces = page.split("@@")                                # text, name, text, name, …: what is put in is not looked at again
+    pieces = page.split("@@")                                # text, name, text, name, …: inserted text is not replaced again
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))
 
 
 def data_of(page: str) -> dict:
-    """The data in a page that `replay_page` made."""
+    """Return the data in a page from `replay_page`."""
     begin = page.index(DATA) + len(DATA)
     return json.loads(page[begin:page.index("</script>", begin)])

@@ -16,14 +16,14 @@ from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown
 from liedyn.report.replay.video import check_video, write_video
 from liedyn.simulation.run import Result
 
-_MOST = 4_000_000       # characters that are shown inline: a notebook keeps them
+_MOST = 4_000_000       # maximum number of characters shown inline, since a notebook stores them
 _HEIGHT = 560           # pixels
 
 
 def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: bool = False, traces: Sequence[str] = (),
               follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
               inline: bool = False) -> str:
-    """HTML page that shows a simulated motion in 3D, as `liedyn replay` writes it: offline, in any browser.
+    """Return an HTML page that shows a simulated motion in 3D, as written by `liedyn replay`: offline, in any browser.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: b
     package_roots : sequence of paths
         Further folders in which to look for ``package://`` meshes.
     inline : bool
-        Whether the page is made a frame of another page, as in notebooks; if it has more than 4 MB, the frame says instead how to
+        Whether the page is wrapped as a frame of another page, as in notebooks. If it exceeds 4 MB, the frame explains how to
         write it to a file.
 
     Returns
@@ -55,7 +55,7 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: b
     NameLookupError
         For an unknown link.
     UsageError
-        If there are no meshes, or nothing to read them with.
+        If there are no meshes, or the packages that read them are missing.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Files:
-    """What is written; None for what is not. size: pixels of the video, rate: its frames a second."""
+    """Output files; None for those that are not written. size: pixels of the video, rate: frames per second."""
 
     page: str | None
     video: str | None = None
@@ -108,7 +108,7 @@ class Files:
 
 
 def page_output(trajectory: str) -> str:
-    """replay.html in a run folder, NAME_replay.html next to a CSV."""
+    """Return the default output: replay.html in a run folder, NAME_replay.html next to a CSV."""
     path = Path(trajectory)
     if trajectory == STDIO:
         return PAGE
@@ -116,7 +116,7 @@ def page_output(trajectory: str) -> str:
 
 
 def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
-    """What is shown, and warnings for the user."""
+    """Return the runs to show, and warnings for the user."""
     if is_batch(source.trajectory):
         if source.robot or source.against:
             raise UsageError("--robot and --against cannot be used with a batch")
@@ -134,9 +134,9 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
                  progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[LiedynWarning, ...]]:
-    """Write what is wanted; returns a report of it, and warnings for the user. progress: called with the share of a video so far.
+    """Write the requested files. Return a report and warnings. progress: called with the fraction of the video.
 
-    Raises UsageError before any work is done where something cannot be written.
+    Raises UsageError before any work is done if a file cannot be written.
     """
     if files.page is not None:
         check_output(files.page, force=force)

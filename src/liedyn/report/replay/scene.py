@@ -1,4 +1,4 @@
-"""What of a robot does not change while it moves: its bodies, and what is drawn on them, as plain values."""
+"""Fixed data of a robot in a replay: its bodies and the shapes that are drawn on them, as plain values."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,16 +16,16 @@ from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_mat
 from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
 from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
 
-GROUND = -1                             # the body of what does not move
+GROUND = -1                             # body index of fixed parts
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
 _JOINT, _DOT = [0.32, 0.34, 0.38], [0.36, 0.54, 0.74]                     # colours
 _HALF = {"box": (0.5, 0.5, 0.5), "sphere": (1, 1, 1), "cylinder": (1, 1, 0.5)}      # lengths of solids of size 1
-_POSES = 500                            # that a box around the motion is taken from, at most
-_FLATTEST = 0.02                        # of an ellipsoid, in sizes of the robot: what has no thickness is drawn with some
+_POSES = 500                            # maximum number of poses for the box around the motion
+_FLATTEST = 0.02                        # minimum semi-axis of an ellipsoid, in sizes of the robot
 
 
 class PlacedShape(NamedTuple):
-    """A mesh of a link: its number in the page, and the corners (2, 3) of its box, not scaled [m]."""
+    """A mesh of a link: its number in the page, and the corners (2, 3) of its box before scaling [m]."""
 
     number: int
     mesh: LinkMesh
@@ -33,7 +33,7 @@ class PlacedShape(NamedTuple):
 
 
 def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]]]:
-    """The link whose frame stands for each moving body, and (body, pose in it (4, 4)) of each link."""
+    """Return the link whose frame represents each moving body, and (body, pose in it (4, 4)) for each link."""
     first: dict[int, int] = {}
     for k, body in enumerate(model.link_body.tolist()):
         if body > 0:
@@ -47,17 +47,19 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
 
 
 def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
-    """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size; meshes: by
-    link. `at` is a pose in the body: rotation by rows and translation; covered: 1 of what meshes show better.
+    """Return plain values of all that is drawn of a robot.
+
+    T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes: by link. In the result, `at` is a pose in
+    the body (rotation by rows, translation), and `covered` is 1 for parts that meshes show better.
 
     links      name, body, at
-    visuals    link, body, mesh: its number, at, scale, colour: where it has none
-    solids     link, body, at, kind: box of edges 1, sphere and cylinder of radius 1 (bead and drum: small ones), sizes: what they
-               are scaled by, colour: null for one of the page's, covered: shapes of the file, masses and joints without one
-    points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around what rolls
-    ellipsoids link, body, at, sizes: semi-axes, covered; solid: where nothing else shows the link
-    size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around all of the motion
-    plain      whether ellipsoids may give the robot its volume: it has no shapes, and its inertias are those of real bodies
+    visuals    link, body, mesh: its number, at, scale, colour: used if the mesh has none
+    solids     link, body, at, kind: box of edges 1, sphere and cylinder of radius 1 (bead and drum: small ones), sizes: scale
+               factors, colour: null for the page's default, covered; these are shapes of the file, or masses and joints
+    points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around rolling bodies
+    ellipsoids link, body, at, sizes: semi-axes, covered; solid: whether nothing else shows the link
+    size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
+    plain      whether ellipsoids may show the volume of the robot: it has no shapes, and its inertias are physical
     """
     _, place = bodies_of(model)
     place[WORLD] = (GROUND, np.eye(4))
@@ -103,14 +105,14 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
 
 
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]]:
-    """Solids (kind, pose in the link, sizes, colour) by link, of the file that the robot came from."""
+    """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
     found = link_shapes(model.description, visible=meshes)
     return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in found.items()
             if link in model.link_names}
 
 
 def _solids_of(shape: LinkShape) -> list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]:
-    """A capsule is a cylinder and two spheres."""
+    """Return the solids of a shape. A capsule is a cylinder and two spheres."""
     at, colour = pose(shape.pose), shape.colour
     if shape.kind == "box":
         return [("box", at, shape.sizes, colour)]
@@ -121,7 +123,7 @@ def _solids_of(shape: LinkShape) -> list[tuple[str, np.ndarray, Sequence[float],
 
 
 def _corners(points, shapes, meshes) -> dict[str, np.ndarray]:
-    """(n, 3) corners of boxes around what is drawn of each link, in the link."""
+    """Return corners (n, 3) of boxes around the drawn parts of each link, in the link frame."""
     found: dict[str, list] = {}
     for link, xyz in points:
         found.setdefault(link, []).append(np.array([xyz]))
@@ -134,12 +136,12 @@ def _corners(points, shapes, meshes) -> dict[str, np.ndarray]:
 
 
 def _box(at: np.ndarray, ends) -> np.ndarray:
-    """(8, 3) corners of a box at a pose; ends: (3, 2) along each of its axes."""
+    """Return the corners (8, 3) of a box at a pose; ends: (3, 2) along each of its axes."""
     return np.array(np.meshgrid(*ends)).reshape(3, -1).T @ at[:3, :3].T + at[:3, 3]
 
 
 def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and highest corner of a box around all links in all poses [m]."""
+    """Return the lowest and highest corner of a box around all links in all poses [m]."""
     cloud = [T[..., :3, 3].reshape(-1, 3)]
     for link, xyz in corners.items():
         at = T[:, model.link_index(link)]
@@ -149,12 +151,15 @@ def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tupl
 
 
 def _within(points, a: int, b: int, links: int, shown: Container[str]) -> bool:
-    """Whether a stick lies on one of the links that are shown otherwise, which is better. Rods to a third body stay."""
+    """Return whether a stick lies on a link that is shown by other means. Rods to a third body are kept."""
     return points[a][0] in shown and (points[a][0] == points[b][0] or b < links)
 
 
 def _joint_mark(joint) -> tuple[str, np.ndarray, Sequence[float]]:
-    """How a joint is drawn: kind, pose in the child, sizes. A drum about an axis, a box along a slide, else a ball."""
+    """Return how a joint is drawn: kind, pose in the child, sizes.
+
+    A joint with one screw is a drum if it rotates, else a box. Other joints are balls.
+    """
     if joint.screws is None or len(joint.screws) != 1:
         return "bead", np.eye(4), (1.2, 1.2, 1.2)
     at, (turn, _) = screw_frame(joint.screws[0])
@@ -162,8 +167,10 @@ def _joint_mark(joint) -> tuple[str, np.ndarray, Sequence[float]]:
 
 
 def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """The uniform ellipsoid of a link's inertia: its pose, and semi-axes a^2 = 5 (I_b + I_c - I_a) / 2 m, about the principal
-    axes."""
+    """Return the uniform ellipsoid of a link's inertia: pose and semi-axes.
+
+    a^2 = 5 (I_b + I_c - I_a) / 2 m about the principal axes.
+    """
     moments, R = np.linalg.eigh(symmetric_matrix(link.inertia))
     squares = 5 * (moments.sum() - 2 * moments) / (2 * link.mass)
     at = _shift(link.com)
@@ -182,19 +189,24 @@ def _twelve(T: np.ndarray) -> list[float]:
 
 
 def _rounded(x):
-    """Nine digits behind the point: lengths and directions stay well within what poses are written with."""
+    """Round to nine decimals: finer than the rounding of poses."""
     return np.round(np.asarray(x, dtype=float), 9).tolist()
 
 
-# The meshes of robots in a page: each file once, whatever links and runs show it ----------------------------------------
+# The meshes of robots in a page: each file once for all links and runs ---------------------------------------------------
 
 _INSTALL = "pip install 'liedyn[meshes]'"
 
 
 @dataclass(frozen=True, eq=False)
 class Visuals:
-    """numbers: of the files in `meshes`, which are plain values for the page; boxes: (2, 3) their lowest and highest corners [m];
-    links: the found meshes by robot file and link."""
+    """Meshes of a page.
+
+    numbers  of the files in `meshes`
+    meshes   plain values for the page
+    boxes    (2, 3) lowest and highest corner of each mesh [m]
+    links    the found meshes by robot file and link
+    """
 
     numbers: Mapping[Path, int] = field(default_factory=dict)
     meshes: Sequence[list[dict]] = ()
@@ -202,7 +214,7 @@ class Visuals:
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 
     def of(self, model: Model) -> dict[str, list[PlacedShape]]:
-        """By link, those that are in the page."""
+        """Return the meshes of a model in the page, by link."""
         found = {link: [PlacedShape(self.numbers[mesh.file], mesh, self.boxes[self.numbers[mesh.file]]) for mesh in group
                         if mesh.file and mesh.file in self.numbers]
                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
@@ -210,9 +222,10 @@ class Visuals:
 
 
 def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
-    """The meshes of robot files, read and made small; warnings for the user about those that are not there or not readable.
+    """Return the meshes of robot files, read and simplified, and warnings about those that are missing or not readable.
 
-    roots: folders in which `package://` is looked for. Raises UsageError where there is nothing to draw or to read it with.
+    roots: folders in which `package://` is searched. Raises UsageError if there is nothing to draw, or packages that read meshes
+    are missing.
     """
     robots = {str(model.source): model.description for model in models if model.source}
     links = {source: link_meshes(robot, roots) for source, robot in robots.items()}
@@ -239,7 +252,7 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
 
 
 def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
-    """What to say where meshes of a robot could be drawn and are not."""
+    """Return a message if the robot has meshes that could be drawn and are not."""
     count = sum(mesh.file is not None for group in link_meshes(model.description).values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
     return (LiedynWarning("meshes-available",

@@ -1,4 +1,4 @@
-"""Where the runs of a page come from: a simulation, a trajectory file or run folder, a batch."""
+"""Runs to show in a page, from a simulation, a trajectory file, a run folder or a batch."""
 from __future__ import annotations
 
 import json
@@ -19,10 +19,10 @@ from liedyn.model.spatial import matvec
 from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.trajectory_columns import WRENCH
 
-# What a person names to be shown: a trajectory file, a run folder, the folder of a batch --------------------------------
+# Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
 
 def trajectory_file(source: str) -> str:
-    """The trajectory of a run folder; a file, or `-`, is one itself. UsageError for a folder without one."""
+    """Return the trajectory of a run folder; a file, or `-`, is returned unchanged. Raise UsageError for a folder without one."""
     folder = Path(source)
     if not folder.is_dir():
         return source
@@ -32,7 +32,7 @@ def trajectory_file(source: str) -> str:
 
 
 def run_name(trajectory: str) -> str:
-    """Of a trajectory file: the name of its run folder, or its own."""
+    """Return the name of a run: that of its run folder, or that of its trajectory file."""
     path = Path(trajectory).absolute()
     return path.parent.name if path.name == "trajectory.csv" else path.stem
 
@@ -46,7 +46,7 @@ def is_batch(source: str) -> bool:
 if TYPE_CHECKING:
     from liedyn.simulation.run import Result
 
-MOST_RUNS = 16          # of a batch in one page
+MOST_RUNS = 16          # maximum number of runs of a batch in one page
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,11 @@ class ReplayRun:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
-    varied: tuple[str, ...] = ()        # what is told of the run where several are shown next to each other
+    varied: tuple[str, ...] = ()        # label of the run if several are shown next to each other
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:
-    """Of a simulation that has just ended."""
+    """Return the run of a simulation."""
     from liedyn.io.scenarios.contact_schema import contacts_to_dict
 
     scenario = result.scenario
@@ -80,7 +80,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
 
 
 def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
-    """Of a trajectory file or run folder, and of what stands in this; with warnings for the user.
+    """Return the run of a trajectory file or run folder, and warnings for the user.
 
     Raises TrajectoryError, ModelError, UsageError.
     """
@@ -103,7 +103,10 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
 
 
 def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[ReplayRun]:
-    """Runs of a batch, computed again; `wanted` as `batch.run_batch.chosen_runs` takes them. Raises UsageError."""
+    """Return runs of a batch, simulated again. Raise UsageError for invalid names.
+
+    wanted: as for `batch.run_batch.chosen_runs`.
+    """
     from liedyn.batch.run_batch import chosen_runs, rerun
 
     numbers = chosen_runs(folder, wanted)
@@ -114,7 +117,7 @@ def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], 
 
 
 def _run_json(path: Path) -> dict:
-    """What a run folder tells of the run; nothing where it does not."""
+    """Return the content of run.json; empty if there is none."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -126,7 +129,7 @@ def _run_json(path: Path) -> dict:
 
 
 def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
-    """Time, event and phase of each row of events.csv, which only runs with events have."""
+    """Return time, event and phase of each row of events.csv, which exists only for runs with events."""
     from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY
 
     if not path.exists() or not path.stat().st_size:
@@ -142,16 +145,16 @@ def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
 
 # Wrenches of a run as arrows in the world: forces at points on their lines of action, moments, reactions of loops -------
 
-_NO_FORCE = 1e-12       # of the largest force of a run: a weaker one has no axis
-_SMALL = 1e-3           # moments that are left over, in forces times sizes of the robot, are not drawn
+_NO_FORCE = 1e-12       # of the largest force of a run: a smaller one has no axis
+_SMALL = 1e-3           # in forces times sizes of the robot: smaller residual moments are not drawn
 
 
 def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
-    """Names, links and kinds (force, contact, moment, reaction) of n arrows, and (F, 6 n) of their feet [m] and vectors
-    [N | N m], in the world.
+    """Return names, links and kinds (force, contact, moment, reaction) of n arrows, and an array (F, 6 n) in the world.
 
-    A wrench is drawn as its force on its central axis, where it leaves the least moment, and that moment. Where the axis is far
-    from the robot, the force is weak compared with the moment: it is drawn at the link's origin.
+    The array holds the feet [m] and vectors [N | N m]. A wrench is drawn as its force on its central axis, where its moment is
+    smallest, and that moment. If the axis is far from the robot, the force is small compared with the moment, and is drawn at the
+    link's origin.
     T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
     """
     names, arrays = [], []
@@ -182,8 +185,10 @@ def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> t
 
 
 def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """(F, 3) points on the central axes of wrenches, in the link, each nearest to that of the points `near` (n, 3) which the axis
-    passes closest, and the moments about them."""
+    """Return points (F, 3) on the central axes of wrenches, in the link, and the moments about them.
+
+    Each point is nearest to the one of the points `near` (n, 3) to which the axis is closest.
+    """
     square = np.maximum(np.einsum("fi,fi->f", f, f), 1e-300)[:, None]
     axis = np.cross(f, m) / square
     away = near[None] - axis[:, None]                       # (F, n, 3)
@@ -195,8 +200,10 @@ def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tup
 
 
 def _touching(run: ReplayRun, link: str) -> np.ndarray:
-    """(n, 3) middles of what touches of a link, and of those welded to it, in the link: arrows of contacts begin near them. Its
-    origin where nothing does."""
+    """Return centres (n, 3) of the contact shapes of a link and of links welded to it, in the link; its origin if there are none.
+
+    Arrows of contacts begin near them.
+    """
     model, k, found = run.model, run.model.link_index(link), []
     for pattern, shapes in (run.contacts.get("links") or {}).items():
         for other in matching_names(pattern, model.link_names):
@@ -209,7 +216,7 @@ def _touching(run: ReplayRun, link: str) -> np.ndarray:
 
 
 def _wrench(columns: Mapping[str, np.ndarray], name: str, keep: np.ndarray) -> np.ndarray | None:
-    """(F, 6) of the columns of a wrench; parts that the file does not have are zero. None where it has none."""
+    """Return the columns (F, 6) of a wrench; missing components are zero. Return None if the file has none of them."""
     parts = [columns.get(f"{name}.{part}") for part in WRENCH]
     if all(x is None for x in parts):
         return None

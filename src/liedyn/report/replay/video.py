@@ -1,4 +1,4 @@
-"""The page of a motion as a video: Chromium draws each frame, ffmpeg puts them together."""
+"""Video of the page of a motion: Chromium draws each frame, ffmpeg encodes them."""
 from __future__ import annotations
 
 import base64
@@ -20,24 +20,24 @@ from liedyn.io.atomic_output import check_output, translate_os_errors
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
 
-# A page in a Chromium without a window, driven over a pair of pipes with its DevTools protocol: no port, no package -----
+# A page in a headless Chromium, controlled through a pair of pipes with its DevTools protocol: no port, no package -------
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 _PLACES = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium")
 _FLAGS = ("--headless=new", "--remote-debugging-pipe", "--hide-scrollbars", "--mute-audio", "--no-first-run",
           "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-          "--force-device-scale-factor=1", "--use-gl=angle", "--use-angle=swiftshader",       # draws on any machine, alike on all
+          "--force-device-scale-factor=1", "--use-gl=angle", "--use-angle=swiftshader",       # same image on all machines
           "--enable-unsafe-swiftshader")
-_PATIENCE = 60.0        # seconds that an answer may take
+_PATIENCE = 60.0        # time limit for a response [s]
 
 
 def chromium() -> str | None:
-    """The Chromium of this machine, or Chrome; None where none is found."""
+    """Return the path of Chromium or Chrome on this machine; None if neither is found."""
     return next(filter(None, map(shutil.which, (*_NAMES, *_PLACES))), None)
 
 
 class Page:
-    """A tab. events: (method, parameters) of what the browser told, as far as its answers have been read."""
+    """A browser tab. events: (method, parameters) of the browser's notifications that have been read."""
 
     def __init__(self, read: int, write: int):
         self.read, self.write = read, write
@@ -46,7 +46,7 @@ class Page:
         self.events: list[tuple[str, dict]] = []
 
     def call(self, method: str, **parameters) -> dict:
-        """What the browser answers. Raises ComputationError where it refuses, ends or stays silent."""
+        """Return the browser's response. Raise ComputationError for an error response, an exit, or a timeout."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         text = json.dumps(message | ({"sessionId": self.session} if self.session else {})).encode() + b"\0"
@@ -77,7 +77,7 @@ class Page:
         return json.loads(b"".join(parts) + head)
 
     def open(self, address: str, width: int, height: int) -> None:
-        """Load a page into a picture of so many pixels; `events` then also tells its requests, errors and messages."""
+        """Load a page into a viewport of this size in pixels. `events` then contains its requests, errors and messages."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
@@ -87,7 +87,10 @@ class Page:
         self.wait_for("location.href !== 'about:blank' && document.readyState === 'complete'")
 
     def ask(self, script: str):
-        """The value of an expression in the page; of a promise, what it becomes. Raises ComputationError with what it throws."""
+        """Return the value of an expression in the page; of a promise, the resolved value.
+
+        Raises ComputationError with the text of an exception.
+        """
         answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -95,7 +98,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, condition: str, seconds: float = _PATIENCE) -> None:
-        """Until the expression is true in the page."""
+        """Wait until the expression is true in the page."""
         until = time.monotonic() + seconds
         while not self.ask(f"Boolean({condition})"):
             if time.monotonic() > until:
@@ -105,9 +108,9 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """A Chromium that ends with the block, and leaves nothing behind. Raises ComputationError where it does not start.
+    """Start a Chromium that ends with the block and leaves no files behind. Raise ComputationError if it does not start.
 
-    Where its sandbox does not run, as for root and in some containers, it goes without: it opens our own page only.
+    If its sandbox does not work, as for root and in some containers, it runs without: it opens only pages of this package.
     """
     with tempfile.TemporaryDirectory(prefix="liedyn-chromium-", ignore_cleanup_errors=True) as profile:
         for sandbox in (() if os.geteuid() == 0 else ((),)) + (("--no-sandbox",),):
@@ -124,7 +127,10 @@ def browser(program: str) -> Iterator[Page]:
 
 @contextmanager
 def _started(command: list[str]) -> Iterator[Page]:
-    """A process that reads our messages from its file 3 and answers on 4; it and what it started end with the block."""
+    """Start a process that reads messages from its file 3 and writes to file 4.
+
+    It ends with the block, including its child processes.
+    """
     pipes = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     process = subprocess.Popen(["/bin/sh", "-c", pipes, "sh", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, process_group=0)
@@ -132,7 +138,7 @@ def _started(command: list[str]) -> Iterator[Page]:
     try:
         yield Page(process.stdout.fileno(), process.stdin.fileno())
     finally:
-        process.stdin.close()               # politely by the closed pipes, then not
+        process.stdin.close()               # regular exit by closed pipes, then kill
         process.stdout.close()
         try:
             process.wait(2)
@@ -143,7 +149,7 @@ def _started(command: list[str]) -> Iterator[Page]:
 
 # video ------------------------------------------------------------------------------------------------------------------
 
-# how ffmpeg writes each kind of file
+# options of ffmpeg for each format
 _KINDS = {".mp4": ("-c:v", "libx264", "-crf", "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart"),
           ".webm": ("-c:v", "libvpx-vp9", "-crf", "32", "-b:v", "0", "-pix_fmt", "yuv420p", "-row-mt", "1", "-cpu-used", "4"),
           ".gif": ("-vf", "split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer")}
@@ -152,8 +158,10 @@ _OR = ", or record the motion with the button Video of the page"
 
 
 def check_video(output: str, *, force: bool) -> tuple[str, str]:
-    """The programs that draw and write it, Chromium and ffmpeg. Raises UsageError, before any work is done, where one is missing,
-    the ending is none of mp4, webm and gif, or the file exists already."""
+    """Return the paths of Chromium and ffmpeg.
+
+    Raises UsageError before any work is done if one is missing, the ending is none of mp4, webm and gif, or the file exists.
+    """
     ending = Path(output).suffix.lower()
     if ending not in _KINDS:
         raise UsageError(f"{output} is not the name of a video: it must end in {', '.join(_KINDS)}")
@@ -175,7 +183,7 @@ def _ffmpeg() -> str | None:
         from imageio_ffmpeg import get_ffmpeg_exe
         try:
             found = get_ffmpeg_exe()
-        except RuntimeError:                                    # a package without its program
+        except RuntimeError:                                    # the package contains no program
             return None
     return found
 
@@ -184,8 +192,8 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
                 force: bool = False, progress: Callable[[float], None] = lambda share: None) -> int:
     """Write the motion of a page (HTML) as mp4, webm or gif, and return the number of frames.
 
-    size : width and height in pixels, even numbers;  rate : frames a second;  speed : seconds of motion in a second
-    Raises UsageError as `check_video`, and where there would be too many frames; ComputationError where a program fails.
+    size : width and height in pixels, even numbers;  rate : frames per second;  speed : seconds of motion per second
+    Raises UsageError as `check_video`, and for too many frames; ComputationError if a program fails.
     """
     drawer, writer = check_video(output, force=force)
     target, times = Path(output), _times(page, rate, speed)
@@ -202,7 +210,7 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
 
 
 def _times(page: str, rate: float, speed: float) -> list[float]:
-    """Of the frames, from the first to the last time of all runs in the page."""
+    """Return the times of the frames, from the first to the last time of all runs in the page."""
     ends = [unpacked(one["t"])[[0, -1], 0] for one in data_of(page)["runs"]]
     start, end = min(float(a) for a, _ in ends), max(float(b) for _, b in ends)
     count = int((end - start) * rate / speed + 1e-6) + 1
@@ -213,7 +221,7 @@ def _times(page: str, rate: float, speed: float) -> list[float]:
 
 
 def _show(tab: Page) -> None:
-    """Wait until the page shows the motion, and let it do so without its controls."""
+    """Wait until the page shows the motion, and hide its controls."""
     tab.wait_for("window.replay || !document.getElementById('problem').hidden")
     problem = tab.ask("document.getElementById('problem').textContent")
     if problem:
@@ -228,14 +236,14 @@ def _encode(writer: str, film: Path, tab: Page, times: list[float], rate: float,
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
         try:
             assert process.stdin is not None
-            with process, suppress(BrokenPipeError):            # if it has ended, its message follows below
+            with process, suppress(BrokenPipeError):            # its error message is read below
                 for k, t in enumerate(times):
                     tab.ask(f"replay.still({t!r})")
                     picture = tab.call("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
                     process.stdin.write(base64.b64decode(picture))
                     process.stdin.flush()
                     progress((k + 1) / len(times))
-        except BrokenPipeError:                                 # what was left for it when it ended
+        except BrokenPipeError:                                 # it ended before it read all frames
             pass
         except BaseException:
             process.kill()
