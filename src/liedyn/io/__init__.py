@@ -1,1 +1,1 @@
-"""Files: reading, checking and writing, with the line and key of each warning. Imports `errors` and `model.description` only."""
+"""Reading, checking and writing of files. Warnings have the line and key. Imports only `errors` and `model.description`."""

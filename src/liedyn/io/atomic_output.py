@@ -1,7 +1,7 @@
-"""Writing results: whole or not at all, and over an existing one only by force.
+"""Atomic writing of results: completely or not at all. Existing results are replaced only with `force`.
 
-A result is made under a hidden name next to its place, `.liedyn-<random>.part`, and gets its own name in one step. Whoever makes
-it holds a lock on it, so that the next process to write in that folder can tell, and removes, what a killed process left.
+A result is written under a hidden name next to its path, `.liedyn-<random>.part`, and is renamed in one step. The writing
+process holds a lock on it. The next process that writes in the folder removes parts without a lock: their process was killed.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from liedyn.errors import ComputationError, UsageError
 
 try:
     import fcntl
-except ImportError:                     # not on Windows: nothing is locked there, and nothing left over is removed
+except ImportError:                     # Windows: no locks, and parts of killed processes are not removed
     fcntl = None
 
 UNFINISHED, CHECKPOINT = ".unfinished", "checkpoint"
@@ -29,7 +29,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2   # of Linux
 
 
 def check_output(path: str | Path, *, force: bool = False) -> None:
-    """Refuse, before any work is done, a file that could not be written later (UsageError)."""
+    """Raise UsageError, before any computation, if a file could not be written later."""
     if str(path) == STDIO:
         return
     path = Path(path)
@@ -43,7 +43,7 @@ def check_output(path: str | Path, *, force: bool = False) -> None:
 
 @contextmanager
 def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
-    """A text file to write: it appears under its name only when the block ends well. `-` is standard output."""
+    """Open a text file for writing, which appears under its name only if the block succeeds. `-` is standard output."""
     if str(path) == STDIO:
         with _utf8(standard_output()) as stream:
             yield stream
@@ -66,7 +66,7 @@ def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
 
 
 def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
-    """Refuse, before any work is done, a folder that `open_folder` could not write later (UsageError)."""
+    """Raise UsageError, before any computation, if `open_folder` could not write a folder later."""
     path = Path(path)
     if not path.exists():
         above = next(p for p in path.absolute().parents if p.exists())
@@ -85,11 +85,11 @@ def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
 
 @contextmanager
 def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator[Path]:
-    """A new folder to fill: it appears under its name, or takes the place of the old one, when the block ends well.
+    """Create a folder that appears under its name, or replaces the existing one, when the block succeeds.
 
-    An existing folder is replaced only by force, and only if it holds the file `mark`, which tells our results. Of several
-    processes that make the same folder without force one succeeds; the others raise UsageError. Missing folders above it are
-    made.
+    An existing folder is replaced only with `force`, and only if it contains the file `mark`, which identifies results of liedyn.
+    If several processes create the same folder without `force`, one succeeds and the others raise UsageError. Missing parent
+    folders are created.
     """
     check_folder(path, mark=mark, force=force)
     target, done = Path(os.path.realpath(path)), False
@@ -107,18 +107,18 @@ def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator
 
 
 def unfinished_of(folder: str | Path) -> Path:
-    """Where the run of a run folder is while it is not finished: see `io.checkpoint_files`."""
+    """Return the path of the files of an unfinished run (see `io.checkpoint_files`)."""
     real = Path(os.path.realpath(folder))
     return real.with_name(real.name + UNFINISHED)
 
 
 def is_unfinished(folder: str | Path) -> bool:
-    """Whether there is a checkpoint of this folder's run."""
+    """Return whether a checkpoint of the run of this folder exists."""
     return (unfinished_of(folder) / CHECKPOINT).is_file()
 
 
 def standard_output() -> TextIO:
-    """sys.stdout; ComputationError where the process was started without one."""
+    """Return sys.stdout. Raise ComputationError if the process was started without one."""
     if sys.stdout is None:
         raise ComputationError("the output cannot be written: standard output is closed")
     return sys.stdout
@@ -126,13 +126,13 @@ def standard_output() -> TextIO:
 
 @contextmanager
 def scratch_folder(next_to: Path) -> Iterator[Path]:
-    """A folder in the folder `next_to` for work that is moved elsewhere when it is done; it is gone at the end."""
+    """Create a temporary folder in the folder `next_to`, which is removed at the end of the block."""
     with _part(next_to, folder=True) as part:
         yield part
 
 
 def path_part(text: str) -> str:
-    """The text as one part of a path that the tool makes up: no separators, nothing that does not print, not `.` or `..`."""
+    """Return the text as a component of a path: no separators, no unprintable characters, not `.` or `..`."""
     plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in text).strip(" ")
     return plain if plain.strip(".") else "_" * max(len(plain), 1)
 
@@ -159,7 +159,7 @@ def _utf8(stream: TextIO) -> Iterator[TextIO]:
 
 @contextmanager
 def translate_os_errors(path: str | Path) -> Iterator[None]:
-    """Errors of the system become one that names the result."""
+    """Translate errors of the operating system into an error that names the result."""
     try:
         yield
     except (OSError, UsageError) as error:
@@ -172,7 +172,7 @@ def translate_os_errors(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def _folders(folder: Path) -> Iterator[None]:
-    """Make the folder and those above it; where the block fails, those that were made and hold nothing are removed."""
+    """Create the folder and its parents. If the block fails, remove those that were created and are empty."""
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ def _folders(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
-    """A new hidden file or folder in `parent`, locked; what has its name at the end is removed."""
+    """Create a hidden, locked file or folder in `parent`. Remove whatever has its name at the end."""
     _remove_left_overs(parent)
     part, lock = None, None
     try:
@@ -203,12 +203,12 @@ def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
 
 
 def part_name() -> str:
-    """A hidden name, of what is removed where no process holds it."""
+    """Return a hidden name; files with such a name are removed if no process holds a lock on them."""
     return f".liedyn-{os.urandom(8).hex()}.part"
 
 
 def _remove_left_overs(parent: Path) -> None:
-    """Remove the parts in `parent` that nobody holds: their process was killed."""
+    """Remove the parts in `parent` that no process has locked: their process was killed."""
     with suppress(OSError):
         for part in [one for one in parent.iterdir() if _PART.fullmatch(one.name)]:
             lock = hold(part)
@@ -218,11 +218,10 @@ def _remove_left_overs(parent: Path) -> None:
 
 
 def hold(path: Path) -> int | None:
-    """Lock the file or folder: a descriptor that holds the lock until it is closed, or -1 where the system or its file system
-    has no locks; None where another process holds it or has removed it.
+    """Lock a file or folder. Return a descriptor that holds the lock until it is closed, -1 without support for locks, else None.
 
-    The system drops the lock when its process ends, however that happens; other than a process's number it means the same in
-    every container, and where locks work over the network, on every machine.
+    None: another process holds the lock or has removed the file. The system releases the lock when the process ends for any
+    reason. Unlike a process id, it also works between containers and, if the file system supports it, between machines.
     """
     if fcntl is None:
         return -1
@@ -256,8 +255,7 @@ def remove(part: Path) -> None:
 
 
 def _link(part: Path, target: Path) -> bool:
-    """Give a file its name, in one step that fails where the name is taken (FileExistsError). False: the file system has no
-    second names."""
+    """Give a file its name in one step; raise FileExistsError if it exists. Return False if there are no hard links."""
     try:
         os.link(part, target)
     except FileExistsError:
@@ -268,7 +266,10 @@ def _link(part: Path, target: Path) -> bool:
 
 
 def _publish(part: Path, target: Path, force: bool) -> bool:
-    """Give the folder `part` its name; what had that name is `part` afterwards, or gone. False: the name is taken."""
+    """Rename the folder `part` to `target`. Return False if the name exists and `force` is false.
+
+    With `force`, the replaced folder is `part` afterwards, or is removed.
+    """
     try:
         os.rename(part, target)                             # in one step, over nothing or an empty folder
     except OSError as error:
@@ -282,7 +283,7 @@ def _publish(part: Path, target: Path, force: bool) -> bool:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two paths swap what they name, in one step; False where that does not work, for whatever reason."""
+    """Exchange two paths in one step. Return False if this does not work for any reason."""
     import ctypes
 
     try:
@@ -293,8 +294,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _replace_in_two_steps(part: Path, target: Path) -> None:
-    """Where there is no exchange. A process that is killed between the steps leaves the old folder under the name `old`, which
-    nobody removes."""
+    """Replace a folder without an exchange. A process killed between the steps leaves the old folder under the name `old`."""
     old = target.with_name(f"{target.name}.old-{os.urandom(4).hex()}")
     try:
         os.rename(target, old)

@@ -46,7 +46,7 @@ class Unfinished:
         self._hash, self._size = hashlib.sha256(), 0       # of all rows in the file [bytes]
 
     def begin(self) -> None:
-        """Make the folder, in the place of an older one. UsageError where another process is at work in it."""
+        """Create the folder and remove an older one. Raise UsageError if another process holds its lock."""
         with translate_os_errors(self.folder):
             if self.path.exists():
                 self._hold()
@@ -64,7 +64,7 @@ class Unfinished:
             raise UsageError(f"another process is computing {self.folder}")
 
     def _put_away(self) -> None:
-        """Remove the folder: under a name of what is left over, so that it is gone at once."""
+        """Remove the folder. It is first renamed to a part name, so that it disappears at once."""
         if self.is_open:
             away = self.path.with_name(part_name())
             with suppress(OSError):
@@ -78,7 +78,7 @@ class Unfinished:
         self._lock, self.is_open = None, False
 
     def append(self, rows: np.ndarray) -> None:
-        """rows (n, width)"""
+        """Append rows (n, width) to the file."""
         with translate_os_errors(self.folder):
             rows = np.ascontiguousarray(rows)
             self._file.write(rows)
@@ -86,7 +86,7 @@ class Unfinished:
             self._size += rows.nbytes
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """A checkpoint, in the place of the one before. state: nested, of arrays and JSON values."""
+        """Write a checkpoint in place of the previous one. state: nested dict of arrays and JSON values."""
         with translate_os_errors(self.folder):
             self._sync(self._file)
             content, own = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
@@ -104,11 +104,11 @@ class Unfinished:
         os.fsync(file.fileno())
 
     def state_dict(self) -> dict:
-        """Of the rows in the file."""
+        """Return the state of the rows in the file."""
         return {"size": self._size, "sha256": self._hash.hexdigest()}
 
     def load_state_dict(self, state: dict) -> None:
-        """Rows that came later are dropped. UsageError where those are not the same."""
+        """Truncate the file after the rows of a state. Raise UsageError if these rows differ from those of the state."""
         try:
             self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
         except FileNotFoundError:
@@ -120,9 +120,10 @@ class Unfinished:
         self._file.seek(self._size)
 
     def load(self) -> dict[str, Any]:
-        """The state of the last checkpoint, as it was given to `save`.
+        """Return the state of the last checkpoint, as passed to `save`.
 
-        Raises UsageError where another process is at work, or the files are damaged."""
+        Raises UsageError if another process holds the lock, or the files are damaged.
+        """
         with translate_os_errors(self.folder):
             self._hold()
             state = read_checkpoint(self.path)
@@ -130,21 +131,21 @@ class Unfinished:
         return state
 
     def table(self, width: int) -> np.ndarray:
-        """(rows, width) all rows, which stay on disk."""
+        """Return all rows (rows, width) as an array on disk."""
         self._file.flush()
         rows = os.path.getsize(self.path / _ROWS) // (8 * width)
         return _array(np.memmap(self.path / _ROWS, dtype=np.float64, mode="r", shape=(rows, width))) if rows else \
             np.zeros((0, width))
 
     def room(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of zeros on disk, next to the rows."""
+        """Return an array of zeros on disk, next to the rows."""
         if 0 in shape:
             return np.zeros(shape)
         self._rooms.append(self.path / name)
         return _array(np.memmap(self._rooms[-1], dtype=np.float64, mode="w+", shape=shape))
 
     def close(self, *, finished: bool) -> None:
-        """Nobody is at work here any more. finished: what is left is not needed."""
+        """Release the lock. finished: remove the files, which are no longer needed."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -159,7 +160,7 @@ class Unfinished:
 
 
 def _hash_of_start(file, size: int):
-    """SHA-256 of the first `size` bytes; of fewer where the file is shorter."""
+    """Return the SHA-256 of the first `size` bytes, or of all if the file is shorter."""
     found = hashlib.sha256()
     while size > 0 and (block := file.read(min(size, _BLOCK))):
         found.update(block)
@@ -168,7 +169,10 @@ def _hash_of_start(file, size: int):
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What `save` was given, and under "file" the command. UsageError where the file is damaged, or of another version."""
+    """Return the state passed to `save`, and the command as "file".
+
+    Raises UsageError if the file is damaged or of another version.
+    """
     data = (path / CHECKPOINT).read_bytes()
     digest, content = data[:_DIGEST], data[_DIGEST:]
     if hashlib.sha256(content).digest() != digest:
@@ -184,7 +188,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def split_arrays(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a nested state by their paths, "rhs.constraints.multipliers"; and the rest of it, nested as before."""
+    """Return the arrays of a nested state by path, "rhs.constraints.multipliers", and the other values, nested as before."""
     arrays: dict[str, np.ndarray] = {}
     values: dict[str, Any] = {}
     for name, x in state.items():
@@ -199,7 +203,7 @@ def split_arrays(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, 
 
 
 def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The inverse of `split_arrays`."""
+    """Return the nested state from the results of `split_arrays`."""
     for path, x in arrays.items():
         *outer, name = path.split(".")
         place = values

@@ -1,4 +1,4 @@
-r"""CSV files: comments, a line of column titles, then rows. The one reader and the one writer of all CSV files but `runs.csv`.
+r"""Reader and writer of CSV files (all but `runs.csv`): comments, a line of column titles, then rows.
 
     # robot: ../robots/arm.yaml
     t[s],q.elbow[rad]
@@ -41,14 +41,15 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, eq=False)
 class CsvTable:
-    """The text of a CSV file by lines, and the error to raise about it.
+    """The lines of a CSV file.
 
     file        path; `-` for standard input
+    error       class of the errors that the methods raise
     comments    {key: value} of the comments before the titles
     titles      cells of the first line that is not a comment, without blanks around them
     title_line  number of this line
-    rows        lines of the rows
-    lines       (N,) their numbers
+    rows        text of each row
+    lines       (N,) line number of each row
     """
 
     file: str
@@ -65,11 +66,11 @@ class CsvTable:
         return [split_title(title)[0] for title in self.titles]
 
     def place(self, line: int | None = None, column: str | None = None) -> Place:
-        """Of a row, by default of the titles."""
+        """Return the location of a row; without a line, that of the titles."""
         return Place(self.file, self.title_line if line is None else line, column)
 
     def units(self) -> dict[str, str]:
-        """{name: unit} of all columns; raises where a name is missing or occurs twice."""
+        """Return {name: unit} of all columns. Raise if a name is missing or occurs twice."""
         units: dict[str, str] = {}
         for k, title in enumerate(self.titles):
             name, unit = split_title(title)
@@ -81,7 +82,7 @@ class CsvTable:
         return units
 
     def cells(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and cells of each row."""
+        """Yield the line number and the cells of each row."""
         for line, row in zip(self.lines.tolist(), self.rows, strict=True):
             yield line, split_cells(row, self.place(line), self.error)
 
@@ -96,9 +97,10 @@ class CsvTable:
                          hint="write numbers with a decimal point; commas separate columns" if many or ";" in row else None)
 
     def numbers(self, may_be_empty: Collection[str] = ()) -> Array:
-        """(N, columns) finite numbers; NaN for the empty cells of columns that `may_be_empty`.
+        """Return the (N, columns) finite numbers, with NaN for empty cells of the columns `may_be_empty`.
 
-        NumPy's reader is fast (10^5 rows of 50 in 1 s) but its errors name neither the line nor the column."""
+        NumPy's reader is fast (10^5 rows of 50 in 1 s) but its errors name neither the line nor the column.
+        """
         optional = [name in may_be_empty for name in self.names]
         table = self._load(optional)
         if table is None:
@@ -124,7 +126,7 @@ class CsvTable:
                 for name, cell, empty in zip(self.names, cells, optional, strict=True)]
 
     def number(self, line: int, column: str, cell: str) -> float:
-        """The finite number in a cell."""
+        """Return the finite number in a cell."""
         number = number_in_cell(cell, self.place(line, column), self.error)
         if not math.isfinite(number):
             raise self._not_finite(line, column, cell)
@@ -163,7 +165,7 @@ def read_table(source: str, error: type[InputError], *, largest: int = LARGEST_F
 
 
 def _read_lines(source: str, error: type[InputError], largest: int, standard_input: bool) -> list[str]:
-    """Lines of a file without their ends; raises for what is not text."""
+    """Return the lines of a file without line ends. Raise `error` if it is not text."""
     place = Place(source)
     if standard_input and source == STDIO:
         data = sys.stdin.buffer.read(largest + 1)
@@ -196,7 +198,7 @@ def _comments(lines: list[str]) -> dict[str, str]:
 
 
 def split_cells(line: str, place: Place, error: type[InputError], *, closed: bool = False) -> list[str]:
-    """Cells of a line; `closed`: quotation marks must be closed."""
+    """Return the cells of a line. `closed`: quotation marks must be closed."""
     reader = csv.reader([line, ""], skipinitialspace=True)
     try:
         cells = next(reader)
@@ -211,7 +213,7 @@ def split_cells(line: str, place: Place, error: type[InputError], *, closed: boo
 
 
 def split_title(title: str) -> tuple[str, str]:
-    """Name and unit of a column; the unit is empty where the title has none."""
+    """Return the name and the unit of a column title; the unit is empty if the title has none."""
     match = _TITLE.fullmatch(title)
     return name_in_cell(match["name"]), (match["unit"] or "").strip()
 
@@ -249,7 +251,7 @@ def write_table(file: TextIO, columns: Sequence[Column],
 
 
 def _written(values: Sequence[str] | Array) -> list[str]:
-    """Cells of a column. Joining them is 20 % faster than Python's CSV writer."""
+    """Return the cells of a column. Joining them is 20 % faster than Python's CSV writer."""
     if isinstance(values[0], str):
         return [_quoted(cell(text)) for text in values]
     cells = list(map(repr, np.asarray(values, dtype=float).tolist()))
@@ -262,12 +264,12 @@ def _quoted(text: str) -> str:
 
 
 def column_title(name: str, unit: str) -> str:
-    """A column's title: its name, and its unit in brackets where it has one."""
+    """Return the title of a column: its name, with its unit in brackets if it has one."""
     return f"{name}[{unit}]" if unit else name
 
 
 def title_cell(name: str, unit: str = "") -> str:
-    """A column's title as a cell holds it; `split_title` gives name and unit back."""
+    """Return the title of a column as a cell; `split_title` is the inverse."""
     text = cell(name)
     if not unit and text.endswith("]"):                     # it would be read as a unit's
         text = text[:-1] + _escape("]")
@@ -275,17 +277,17 @@ def title_cell(name: str, unit: str = "") -> str:
 
 
 def cell(text: str) -> str:
-    """A name as a cell holds it; `name_in_cell` gives it back."""
+    """Return a name as a cell; `name_in_cell` is the inverse."""
     return _escaped(text, _IN_CELL)
 
 
 def name_in_cell(text: str) -> str:
-    """The name that `cell` wrote. Other backslashes are as they stand."""
+    """Return the name in a cell that `cell` wrote. Other backslashes are unchanged."""
     return _ESCAPE.sub(lambda match: match[0].encode("ascii").decode("unicode_escape"), text)
 
 
 def _escaped(text: str, doubtful: re.Pattern) -> str:
-    """The text on one line: what is doubtful in it and what does not print as escapes."""
+    """Return the text on one line, with escapes for matches of `doubtful` and for characters that are not printable."""
     text = doubtful.sub(lambda match: "".join(map(_escape, match[0])), text.replace("\\", "\\\\"))
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
 

@@ -1,7 +1,7 @@
-"""Parser of arithmetic expressions: text -> Python's syntax tree, each node of which is checked. Nothing of the text is executed.
+"""Parser of arithmetic expressions: checks each node of Python's syntax tree. The text is never executed.
 
-Allowed are + - * / **, unary + and -, parentheses, numbers, names and calls. Subclasses give names, calls and operations their
-meaning.
+Supported are + - * / **, unary + and -, parentheses, numbers, names and calls. Subclasses define the values of names, calls
+and operations.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_SUPPORTED = {
 
 
 class ExpressionParser:
-    """Subclasses define what values are: `number_value`, `name_value`, `call_value`, `operation_value`, and `without_names`."""
+    """Base class: subclasses define `number_value`, `name_value`, `call_value`, `operation_value`, and `without_names`."""
 
     def __init__(self, text: str, place: Place):
         self.written, self.place = text, place
@@ -55,17 +55,17 @@ class ExpressionParser:
         raise NotImplementedError
 
     def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values) -> Any:
-        """Of an operation in OPERATORS, or the negative."""
+        """Return the value of an operation in OPERATORS, or of a negation."""
         raise NotImplementedError
 
     def source_of(self, node: ast.expr) -> str | None:
-        """The text of a node as the user wrote it; None: the whole expression is shown."""
+        """Return the text of a node as the user wrote it. None: errors show the whole expression."""
         return None
 
     # errors -------------------------------------------------------------------------------------------------------------
     def error(self, message: str, node: ast.expr | None = None, *, found=None, expected: str | None = None,
               hint: str | None = None) -> ScenarioError:
-        """To be raised."""
+        """Return the error to raise."""
         found = found or (self.source_of(node) if node is not None else None) or self.written
         return ScenarioError(message, place=self.place, found=found, expected=expected, hint=hint)
 
@@ -78,7 +78,7 @@ class ExpressionParser:
 
     # the tree -----------------------------------------------------------------------------------------------------------
     def read(self) -> Any:
-        """The value of the expression."""
+        """Return the value of the expression."""
         return self.value_of(self._parsed(), 1)
 
     def _parsed(self) -> ast.expr:
@@ -104,7 +104,7 @@ class ExpressionParser:
             raise self.error(f"not an expression: {problem}") from None
 
     def value_of(self, node: ast.expr, depth: int) -> Any:
-        """The value of a node at a depth of nesting."""
+        """Return the value of a node at a depth of nesting."""
         if depth > MAX_DEPTH:
             raise self._too_deep()
         if isinstance(node, ast.BinOp):
@@ -123,7 +123,7 @@ class ExpressionParser:
         raise self.not_supported(node, node.op if isinstance(node, ast.UnaryOp) else node)
 
     def _chain(self, node: ast.BinOp, depth: int) -> Any:
-        """a + b - c …: walked along its left side, so that many terms are not many levels."""
+        """Return the value of a + b - c …: a loop along the left operands, so that many terms are not deeply nested."""
         steps: list[ast.BinOp] = []
         left: ast.expr = node
         while isinstance(left, ast.BinOp):

@@ -1,5 +1,7 @@
-"""What the mappings of a file hold, declared once: readers, JSON schemas, templates and the tables of the documents walk these
-declarations (docs/design.md says how a key is added)."""
+"""Declarations of the mappings in input files. Readers, JSON schemas, templates and the tables of the documentation use them.
+
+docs/design.md explains how to add a key.
+"""
 from __future__ import annotations
 
 import os
@@ -11,7 +13,7 @@ from liedyn.io.yaml_nodes import Node
 
 
 class Names(Sequence[str]):
-    """The names of a table whose entries satisfy a condition, also of entries that are added later."""
+    """Names of the entries of a table that satisfy a condition, including entries that are added later."""
 
     def __init__(self, table: Mapping[str, Any], condition: Callable[[Any], bool] = lambda entry: True):
         self.table, self.condition = table, condition
@@ -92,7 +94,7 @@ class Choice:
     hints: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def extend(self, word: str) -> None:
-        """Add a word, for all who hold this choice."""
+        """Add a word to this choice, in all declarations that use it."""
         object.__setattr__(self, "options", (*self.options, word))
 
     def read(self, node: Node) -> str:
@@ -142,7 +144,7 @@ class OneOf:
     how: Reader | None = None
 
     def read(self, node: Node) -> Any:
-        """By `how`; else the last value reads a list, the first one all the rest."""
+        """Read by `how`, if given. Otherwise the last value reads a list, and the first value everything else."""
         return (self.how or self.values[-1 if node.kind == "list" else 0].read)(node)
 
 
@@ -207,7 +209,7 @@ class Schema:
         object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
 
     def extend(self, key: Field) -> None:
-        """Add a key, for all who hold this mapping."""
+        """Add a key to this mapping, in all declarations that use it."""
         object.__setattr__(self, "keys", (*self.keys, key))
         self._by_name[key.name] = key
 
@@ -230,11 +232,11 @@ class Schema:
         return found
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
-        """Names of the keys that apply to a kind."""
+        """Return the names of the keys that apply to a kind."""
         return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
 
     def given(self, node: Node) -> dict[str, Node]:
-        """What a mapping holds: keys that are known and apply to its kind; those that it needs are there."""
+        """Return the nodes of a mapping by key. Raise for unknown keys, keys of other kinds, and missing required keys."""
         kind = self._kind_of(node) if self.kind else None
         if kind:
             self._check_kind(node, kind)
@@ -262,14 +264,14 @@ class Schema:
                                     hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
     def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
-        """The value of one key, or `otherwise`; `bounds` are added to those declared."""
+        """Return the value of one key, or `otherwise` if it is not given. `bounds` are added to the declared ones."""
         if name not in given:
             return otherwise
         declared = self[name].value
         return (replace(declared, **bounds) if bounds else declared).read(given[name])
 
     def values(self, node: Node) -> dict[str, Any]:
-        """The values that are given, by name."""
+        """Return the given values by name."""
         given = self.given(node)
         return {name: self.value(given, name) for name in given}
 
@@ -277,7 +279,7 @@ class Schema:
         return self.how(node) if self.how else self.values(node)
 
     def only(self, node: Node, what: str) -> tuple[str, Any]:
-        """The only key of a mapping that takes one, and its value."""
+        """Return the only key of a mapping that takes one key, and its value."""
         name, child = only(node, node.mapping(self), self, what)
         return name, self[name].value.read(child)
 
@@ -298,12 +300,12 @@ def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
 
 
 def one_of(title: str, *keys: Field, how: Reader | None = None) -> Schema:
-    """A mapping of exactly one key."""
+    """Return the declaration of a mapping with exactly one key."""
     return Schema(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
 
 
 def one_or_more(of: Value, title: str, words: str) -> OneOf:
-    """A value or a list of values, as a tuple."""
+    """Return the declaration of a value or a list of values, read as a tuple."""
     several = List(of, 1, words=words)
     return OneOf((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
 
@@ -319,10 +321,10 @@ def only(node: Node, given: Mapping[str, Node], keys: Iterable[str], what: str, 
 
 
 def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The kinds that list a key."""
+    """Return the kinds that list a key."""
     return tuple(kind for kind, names in kinds.items() if name in names)
 
 
 def default_of(cls: type, name: str) -> Any:
-    """The default of a field of a dataclass."""
+    """Return the default of a field of a dataclass."""
     return next(one.default for one in fields(cls) if one.name == name)

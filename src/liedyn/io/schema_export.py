@@ -1,4 +1,4 @@
-"""JSON schemas (draft 2020-12) of scenario and robot files, made from the declarations that their readers use."""
+"""JSON schemas (draft 2020-12) and templates of input files, generated from the declarations that their readers use."""
 from __future__ import annotations
 
 import json
@@ -21,19 +21,19 @@ JsonSchema = dict[str, Any]
 
 
 def json_schema(root: Schema) -> JsonSchema:
-    """The schema of a file whose root is `root`. What the reader accepts it accepts; the reader checks more."""
+    """Return the schema of a file with the root `root`. It accepts all valid files; the reader checks more."""
     defined: dict[str, JsonSchema | None] = {}
     body = _keys_schema(root, defined)
     return {"$schema": DRAFT, "title": f"liedyn {root.title.replace('_', ' ')}", **body, "$defs": dict(sorted(defined.items()))}
 
 
 def told(key: Field) -> str:
-    """What a key means, with its default, as plain text."""
+    """Return the meaning of a key, with its default, as plain text."""
     return _LINK.sub(r"\1", described(key))
 
 
 def described(key: Field) -> str:
-    """What a key means, with its default, in Markdown."""
+    """Return the meaning of a key, with its default, in Markdown."""
     if key.required:
         return f"{key.meaning} (required)"
     return key.meaning if key.default is None else f"{key.meaning}; default: {_default(key.default)}"
@@ -116,7 +116,7 @@ def _property(key: Field, empty: bool, defined: dict[str, JsonSchema | None]) ->
 
 
 def _is_a_value(default: Any, value: Value) -> bool:
-    """Whether a default is a value of the key, not a text about it."""
+    """Return whether a default is a value of the key, not a text about it."""
     return default in value.options if isinstance(value, Choice) else default is not None and not isinstance(default, str)
 
 
@@ -129,7 +129,7 @@ def _or_nothing(schema: JsonSchema) -> JsonSchema:
 
 
 def _of_kinds(keys: Schema) -> list[JsonSchema]:
-    """For each kind of a mapping: the keys that apply, and those that it needs."""
+    """Return, for each kind of a mapping, a schema of the keys that apply and are required."""
     if keys.kind is None:
         return []
     by_keys: dict[tuple[str, ...], list[str]] = {}
@@ -166,7 +166,7 @@ class _Row:
 
 
 def template(root: Schema, head: str) -> str:
-    """The text of a file with all keys of `root`; `head` is a comment."""
+    """Return the text of a file with all keys of `root`. `head` is a comment."""
     seen: set[int] = set()
     lines = [f"# {line}" for line in head.splitlines()]
     for key in _in_order(root):
@@ -203,7 +203,7 @@ def _key(key: Field, depth: int, off: int | None, seen: set[int]) -> Iterator[_R
 
 
 def _entry(name: str, value: Any, depth: int, off: int | None) -> Iterator[_Row]:
-    """A key with its value in a line, or with a line for each of its keys."""
+    """Yield a key with its value on one line, or with a line for each key of the value."""
     line = f"{to_yaml(name, True)}: {to_yaml(value, True)}"
     if not isinstance(value, dict) or len(line) + 2 * depth <= _WIDTH:
         yield _Row(depth, off, line)
@@ -230,7 +230,7 @@ def _spelt(value: Value, depth: int, off: int | None, seen: set[int]) -> Iterato
 
 
 def _structured(value: Value) -> Schema | None:
-    """The mapping with known keys that a value is or may be."""
+    """Return the mapping with known keys that a value is or may be, or None."""
     if isinstance(value, Schema):
         return value
     if isinstance(value, List | Named):
@@ -265,10 +265,10 @@ _WHAT = {"scenario": "a scenario, which `liedyn simulate` runs; `liedyn template
 
 
 def template_text(kind: str) -> str:
-    """A commented YAML file with all keys."""
+    """Return a commented YAML file with all keys."""
     return template(KINDS[kind], _HEAD.format(kind=kind, what=_WHAT[kind]))
 
 
 def schema_text(kind: str) -> str:
-    """The JSON schema of a kind of file."""
+    """Return the JSON schema of a kind of file."""
     return json.dumps(json_schema(KINDS[kind]), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

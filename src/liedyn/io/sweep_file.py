@@ -1,4 +1,4 @@
-"""What a sweep is: a scenario or trajectory, what varies from run to run, what is kept of each run (`sweep_file` reads it)."""
+"""Parameter sweeps: a scenario or trajectory, the varied parameters, and the stored results. `read_sweep` reads a file."""
 from __future__ import annotations
 
 import json
@@ -86,7 +86,7 @@ class SweepParameter:
 
     @property
     def is_number(self) -> bool:
-        """Whether all values are."""
+        """Whether all values are numbers."""
         return self.values is None or isinstance(self.values, Range) or all(isinstance(x, float) for x in self.values)
 
     @property
@@ -163,7 +163,7 @@ class Sweep:
 
     @property
     def begins_with(self) -> str:
-        """The file that all runs begin with."""
+        """Path of the file with which all runs start."""
         return self.job.trajectory if self.job else self.scenario
 
 
@@ -379,7 +379,7 @@ SWEEP = Schema("sweep", (
 # files --------------------------------------------------------------------------------------------------------------
 
 def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
-    """The sweep in the YAML file `path`; overrides: more of the scenario ("key.path=value").
+    """Return the sweep in the YAML file `path`. overrides: further overrides of the scenario ("key.path=value").
 
     Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
     """

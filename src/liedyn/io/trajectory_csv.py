@@ -34,8 +34,9 @@ MAY_BE_EMPTY = ("zmp.x", "zmp.y")       # columns that are not defined in some r
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(Immutable):
-    """Columns of finite numbers over increasing time: strictly, or with two rows at the time of an event, before and after it.
-    The zero-moment point is NaN in flight.
+    """Columns of finite numbers over increasing time. The zero-moment point is NaN in flight.
+
+    Time increases strictly, except that an event may have two rows at its time: before and after it.
 
     header   the `# key: value` comments before the column names
     t        (N,) time [s]
@@ -62,7 +63,7 @@ class Trajectory(Immutable):
 
     @property
     def passive(self) -> bool:
-        """Whether springs, damping and friction act, by the comment `# passive`; true without one."""
+        """Whether springs, damping and friction act, from the comment `# passive`; true if there is none."""
         text = self.header.get("passive", "true")
         if text.lower() not in ("true", "false"):
             place = Place(self.source, None, "# passive")
@@ -84,15 +85,19 @@ class Trajectory(Immutable):
         return f"<Trajectory {self.source or 'of arrays'}: {len(self)} rows{span}; columns {counts or 'none'}>"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame of the columns, "q.elbow[rad]", …, with the time "t[s]" as its index. Needs pandas, which liedyn does not
-        install."""
+        """Return a DataFrame of the columns "q.elbow[rad]", …, with the time "t[s]" as its index.
+
+        Requires pandas, which is not installed with liedyn.
+        """
         return data_frame(self.t, self._named)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
-        `robot`, `loops` and `model` become relative to its folder. If the robot differs from its file, its model is written next
-        to it: `motion.model.yaml` for `motion.csv`. Raises UsageError where a file exists and `force` is not given, and
-        ComputationError for a number that is not finite."""
+        """Write a trajectory file, completely or not at all. `read_trajectory` returns the same numbers.
+
+        Paths in the comments `robot`, `loops` and `model` become relative to the folder of the file. If the robot differs from
+        its file, its model is written next to it: `motion.model.yaml` for `motion.csv`. Raises UsageError if a file exists and
+        `force` is not given, and ComputationError for a number that is not finite.
+        """
         path = os.fspath(path)
         header = self.header | self._paths(os.path.dirname(os.path.abspath(path)))
         if not self.model:
@@ -115,12 +120,12 @@ class Trajectory(Immutable):
         return [(name, self.units.get(name, ""), x) for name, x in self.columns.items()]
 
     def _paths(self, folder: str) -> dict[str, str]:
-        """Comments that name files, relative to another folder."""
+        """Return the comments that name files, with paths relative to another folder."""
         return {key: Path(os.path.relpath(self._path(key), folder)).as_posix()
                 for key in ("robot", "loops", "model") if self.header.get(key)}
 
     def _path(self, key: str) -> str:
-        """Of the file that a comment names."""
+        """Return the path of the file that a comment names."""
         here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
         return os.path.join(here, self.header[key])
 
@@ -175,7 +180,7 @@ def _check_time_column(table: CsvTable) -> None:
 
 def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns: Sequence[tuple[str, str, object]], *,
                      force: bool = False) -> None:
-    """Write a trajectory file, whole or not at all, or to standard output for `-`.
+    """Write a trajectory file, completely or not at all, or to standard output for `-`.
 
     Numbers are the shortest that read back as the same float64.
 
@@ -199,7 +204,7 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns:
 
 
 def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
-    """Raise for the first number in time that is not finite."""
+    """Raise ComputationError for the first number, in order of time, that is not finite."""
     t, found = columns[0][2], []
     for k, (name, _, values) in enumerate(columns):
         bad = np.isinf(values) if name in MAY_BE_EMPTY else ~np.isfinite(values)
@@ -212,14 +217,14 @@ def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
 
 
 def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.DataFrame:
-    """Columns (name, unit, (N,) array) by their titles, over the time."""
+    """Return a DataFrame of columns (name, unit, (N,) array), by their titles, with the time as its index."""
     import pandas
     return pandas.DataFrame({column_title(name, unit): x for name, unit, x in columns},
                             index=pandas.Index(t, name=column_title("t", "s")))
 
 
 def check_no_events(trajectory: Trajectory, what: str) -> None:
-    """Raise where two rows have one time: the motion jumps there, and `what` cannot be derived across it."""
+    """Raise if two rows have the same time: the motion jumps there, and `what` cannot be differentiated across it."""
     twice = np.flatnonzero(np.diff(trajectory.t) == 0.0)
     if twice.size:
         k = int(twice[0]) + 1

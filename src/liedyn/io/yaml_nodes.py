@@ -1,7 +1,7 @@
-"""YAML as a tree of nodes that know their file, line and key, and say so when they do not hold what was expected.
+"""YAML files as trees of nodes with file, line and key, which errors name.
 
-Built on PyYAML's parser (its events), with less of YAML than YAML allows: mappings, lists, text, numbers, true/false and
-nothing. Refused: aliases, tags, merge keys, several documents, duplicate or non-text keys, deep nesting, huge files.
+The trees are built from the events of PyYAML's parser. Supported are mappings, lists, text, numbers, true/false and null.
+Errors: aliases, tags, merge keys, several documents, duplicate or non-text keys, deep nesting, huge files.
 Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
 """
 from __future__ import annotations
@@ -18,7 +18,7 @@ import yaml
 
 from liedyn.errors import InputError, ModelError, Place, nearest
 
-# Reading an input file whole, with one clear error where that cannot be done --------------------------------------------
+# Reading input files ----------------------------------------------------------------------------------------------------
 
 LARGEST_FILE = 10_000_000            # bytes: a robot or a scenario is far smaller; a bomb is stopped before it is parsed
 _KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"),
@@ -27,8 +27,10 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 
 
 def read_whole(path: str | os.PathLike, error: type[InputError], largest: int, hint: str = "save it to a file first") -> bytes:
-    """Contents of a regular file; raises `error`, before anything is read, for whatever is none or is larger than `largest`
-    bytes. `hint` says what to do instead of giving a pipe or a device, which may have no end."""
+    """Return the contents of a regular file of at most `largest` bytes. Raise `error` for other files, before reading.
+
+    `hint` is the text of the error for a pipe or a device, which may have no end.
+    """
     place = Place(os.fspath(path))
     try:
         status = os.stat(path)
@@ -55,7 +57,7 @@ def too_large(error: type[InputError], path: str | os.PathLike, largest: int) ->
 
 
 def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
-    """As `read_whole`; an empty or a binary file is an error, too."""
+    """Return the contents of a file as `read_whole` does. Also raise `error` if it is empty or binary."""
     data, place = read_whole(path, error, largest), Place(os.fspath(path))
     if not data.strip():
         raise error("the file is empty", place=place)
@@ -65,7 +67,7 @@ def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = 
 
 
 def read_text(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> str:
-    """As `read_bytes`, decoded from UTF-8; control characters raise an error with their line."""
+    """Return the contents of a file decoded from UTF-8. Raise `error`, with the line, for control characters."""
     data = read_bytes(path, error, largest)
     file = os.fspath(path)
     try:
@@ -81,7 +83,7 @@ def read_text(path: str | os.PathLike, error: type[InputError], largest: int = L
 
 
 def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
-    """The number that a cell holds; it may not be finite."""
+    """Return the number in a cell of a table; it may be infinite or NaN."""
     try:
         if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
             raise ValueError
@@ -107,12 +109,12 @@ NULL = ("", "~", "null", "Null", "NULL")
 class Node:
     """One value of a YAML file.
 
-    kind    mapping | list | text | number | boolean | null
-    value   dict of Node by key (document order), list of Node, str, float, bool, None
-    written what a plain scalar looked like in the file; None for the rest
+    kind     mapping | list | text | number | boolean | null
+    value    dict of Node by key (document order), list of Node, str, float, bool, None
+    written  text of a plain scalar in the file; None for other nodes
 
-    The accessors return what they are named for, or raise `error` with file, line, key, found and expected. In
-    `mapping`, `get` and `require` nothing (`frame:`) counts as an empty mapping.
+    The accessors return a value of the kind in their name, or raise `error` with file, line, key, found and expected value.
+    `mapping`, `get` and `require` treat null (`frame:`) as an empty mapping.
     """
 
     kind: str
@@ -128,11 +130,11 @@ class Node:
         return Place(self.file, self.line, self.key or None)
 
     def problem(self, message: str, *, found=None, expected: str | None = None, hint: str | None = None) -> InputError:
-        """The error to raise about this node: ``raise node.problem("…")``."""
+        """Return an error about this node: ``raise node.problem("…")``."""
         return self.error(message, place=self.place, found=found, expected=expected, hint=hint)
 
     def wrong(self, expected: str, hint: str | None = None) -> InputError:
-        """The error to raise where this node holds something else than `expected`."""
+        """Return an error that this node does not contain what is `expected`."""
         if self.kind == "null":
             return self.problem("no value", expected=expected, hint=hint)
         if self.kind == "mapping" and not self.value:
@@ -144,7 +146,7 @@ class Node:
         return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
 
     def plain(self) -> Any:
-        """The value as plain Python: dict, list, str, float, bool or None, all the way down."""
+        """Return the value as plain Python, recursively: dict, list, str, float, bool or None."""
         if self.kind == "mapping":
             return {key: child.plain() for key, child in self.value.items()}
         if self.kind == "list":
@@ -152,7 +154,7 @@ class Node:
         return self.value
 
     def shown(self) -> Any:
-        """The value for an error message: plain scalars as they are written in the file."""
+        """Return the value for an error message: plain scalars as they are written in the file."""
         if self.kind == "text" and self.written is None:
             return self.value
         return _SourceText(_shown(self))
@@ -160,7 +162,7 @@ class Node:
     # containers -----------------------------------------------------------------------------------------------------
 
     def mapping(self, known: Iterable[str] | None = None) -> dict[str, Node]:
-        """Children by key, in document order; keys outside `known` are an error."""
+        """Return the children by key, in document order. Raise `error` for keys that are not in `known`."""
         if self.kind == "null":
             return {}
         if self.kind != "mapping":
@@ -189,7 +191,7 @@ class Node:
         return child
 
     def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
-        """Children of a list of `count` values, or of at least `least` and at most `most`."""
+        """Return the children of a list of `count` values, or of at least `least` and at most `most`."""
         least, most = (least, most) if count is None else (count, count)
         number = f"at least {least} " if least else ""
         if most is not None:
@@ -201,7 +203,7 @@ class Node:
     # scalars --------------------------------------------------------------------------------------------------------
 
     def number(self, *, least: float | None = None, above: float | None = None, most: float | None = None) -> float:
-        """A finite number, at least `least`, larger than `above`, at most `most`."""
+        """Return a finite number that is at least `least`, larger than `above` and at most `most`."""
         expected = "a number"
         if above is not None:
             expected += f" above {above:g}"
@@ -226,7 +228,7 @@ class Node:
         return int(value)
 
     def vector(self, count: int, most: float | None = None) -> tuple[float, ...]:
-        """A list of `count` finite numbers, at most `most` in magnitude."""
+        """Return a list of `count` finite numbers, each at most `most` in magnitude."""
         least = None if most is None else -most
         return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
 
@@ -241,7 +243,7 @@ class Node:
         return self.value
 
     def choice(self, options: Iterable[str]) -> str:
-        """One of the words `options`."""
+        """Return the text, which must be one of `options`."""
         options = tuple(options)
         if self.kind != "text" or self.value not in options:
             raise self.wrong("one of " + ", ".join(options), hint=nearest(self.value, options))
@@ -249,12 +251,12 @@ class Node:
 
 
 def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
-    """The root of the YAML file `path`; `error` is the class of every error, also of those of the nodes."""
+    """Return the root node of a YAML file. `error` is the class of all errors, also of those of the nodes."""
     return parse_yaml(read_text(path, error, largest), os.fspath(path), error)
 
 
 def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:
-    """The root of a YAML text; `file` is the name that errors carry."""
+    """Return the root node of a YAML text. `file` is the file name in errors."""
     builder = _TreeBuilder(text, file, error)
     try:
         root = builder.root()
@@ -274,7 +276,7 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
 
 
 def _nesting(text: str) -> int:
-    """Deepest nesting of brackets outside quotes. PyYAML looks a line ahead of its events, and has a separate limit."""
+    """Return the maximum nesting of brackets outside quotes: PyYAML scans a line ahead of its events, with another limit."""
     depth = deepest = 0
     for sign in _QUOTED.sub("", text):
         depth += (sign in "[{") - (sign in "]}")
@@ -295,7 +297,7 @@ def _point(text: str) -> str:
 
 
 class _SourceText:
-    """What stood in the file, printed without the quotes of a Python string."""
+    """Text of the file, printed without quotes."""
 
     def __init__(self, text: str):
         self.text = text
@@ -305,7 +307,7 @@ class _SourceText:
 
 
 class _TreeBuilder:
-    """Makes the tree from the parser's events, one at a time, so that a bomb stops it early."""
+    """Builds the tree from the events of the parser, one at a time, so that excessive nesting stops it early."""
 
     def __init__(self, text: str, file: str | None, error: type[InputError]):
         self.events, self.file, self.error = yaml.parse(text, Loader=_Loader), file, error
@@ -318,7 +320,7 @@ class _TreeBuilder:
         return event
 
     def root(self) -> Node | None:
-        """Of the only document; None where there is none."""
+        """Return the root of the only document, or None if there is none."""
         root = None
         while event := self.next():
             if isinstance(event, yaml.DocumentStartEvent):
@@ -328,7 +330,7 @@ class _TreeBuilder:
         return root
 
     def node(self, event: yaml.Event, key: str, key_line: int | None = None) -> Node:
-        """The value that begins with an event. key_line: of its key in a mapping."""
+        """Return the node that begins with an event. key_line: line of its key in a mapping."""
         self.check_no_more(event, key)
         line = event.start_mark.line + 1
         if isinstance(event, yaml.ScalarEvent):
@@ -350,7 +352,7 @@ class _TreeBuilder:
         return node
 
     def name(self, event: yaml.Event, mapping: Node) -> str:
-        """A key of a mapping."""
+        """Return a key of a mapping."""
         self.check_no_more(event, mapping.key)
         if not isinstance(event, yaml.ScalarEvent):
             kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
@@ -368,7 +370,7 @@ class _TreeBuilder:
         return name
 
     def check_decimal_point(self, event: yaml.ScalarEvent, mapping: Node) -> None:
-        """The mapping {mass: 1,5}, in which 5 is read as a key."""
+        """Raise for a decimal comma as in {mass: 1,5}, in which 5 is parsed as a key."""
         last = list(mapping.value.values())[-1] if mapping.value else None
         text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
         adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
@@ -376,7 +378,7 @@ class _TreeBuilder:
             raise last.problem("wrong value", found=_SourceText(text), expected="a number", hint=_point(text))
 
     def check_no_more(self, event: yaml.Event, key: str) -> None:
-        """What YAML has more than mappings, lists and scalars."""
+        """Raise for YAML syntax other than mappings, lists and scalars."""
         if isinstance(event, yaml.AliasEvent):
             raise self.refuse(event, key, "YAML aliases are not supported", expected="the value written out")
         if event.tag is not None:
@@ -390,7 +392,7 @@ class _TreeBuilder:
 
 
 def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:
-    """Kind and value of a scalar."""
+    """Return the kind and the value of a scalar."""
     text = event.value
     if not event.implicit[0]:                          # in quotes
         return "text", text

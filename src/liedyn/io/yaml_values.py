@@ -1,4 +1,4 @@
-"""Values that come not from a file: ``-S key.path=value`` sets one value of a parsed YAML tree; plain Python makes a tree."""
+"""YAML trees from other sources than files: overrides ``-S key.path=value`` of a parsed tree, and plain Python values."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ Overrides = Mapping[str, Any] | Iterable[str]
 
 
 def override_texts(overrides: Overrides, error: type[InputError]) -> tuple[str, ...]:
-    """Overrides as texts "key.path=value": {"key.path": value}, or an iterable of such texts, or one of them."""
+    """Return overrides as texts "key.path=value", from a dict {"key.path": value}, an iterable of such texts, or one text."""
     if isinstance(overrides, str):
         return (overrides,)
     if isinstance(overrides, Mapping):
@@ -35,15 +35,17 @@ def override_texts(overrides: Overrides, error: type[InputError]) -> tuple[str, 
 
 
 def tree_of(values: Mapping[str, Any], file: str, error: type[InputError]) -> Node:
-    """The tree of plain Python values: dicts, lists, text, numbers, booleans, None, arrays and scalars of NumPy, paths. Errors
-    name `file` and the key."""
+    """Return the tree of plain Python values. Errors name `file` and the key.
+
+    Values may be dicts, lists, text, numbers, booleans, None, arrays and scalars of NumPy, and paths.
+    """
     root = parse_yaml(text_of(values, file, error), file, error)
     _graft(root, file, "")
     return root
 
 
 def text_of(value, what: str, error: type[InputError]) -> str:
-    """Return the values as JSON, numbers with all digits. `what` is the place in errors."""
+    """Return the values as JSON, numbers with all digits. `what` is the location in errors."""
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
@@ -62,22 +64,21 @@ def _plain(value):
 
 
 def is_override(text: str) -> bool:
-    """Whether the text is "key.path=value", whatever the key and the value."""
+    """Return whether the text has the form "key.path=value"."""
     return _OVERRIDE.match(text) is not None
 
 
 def path_parts(path: str) -> list[str]:
-    """The keys of "key.path", in which a name with a dot is in quotes."""
+    """Return the keys of "key.path". Names with a dot are in quotes."""
     return [part.strip('"').strip() for part in re.findall(_PART, path)]
 
 
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
-    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override; null removes the key. Returns
-    keys that it replaced and its own.
+    """Apply "key.path=value" to the tree. Return the keys that it replaced, and its own key.
 
-    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
-    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``, also of a
-    phase.
+    The value is YAML; null removes the key. Errors name the override. A name with a dot is written in quotes, an entry of a list
+    by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same group,
+    in ``control`` and below an entry of ``joints``, also of a phase.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
@@ -111,7 +112,7 @@ def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) ->
 
 
 def _enter(node: Node, part: str, file: str) -> Node:
-    """The child `part`, an empty mapping where there is none yet."""
+    """Return the child `part`. If there is none, add an empty mapping."""
     node, part = _entry(node, part, file)
     if node.kind == "list":
         child = node.value[part]
@@ -125,8 +126,10 @@ def _enter(node: Node, part: str, file: str) -> Node:
 
 
 def _entry(node: Node, part: str, file: str) -> tuple[Node, str | int]:
-    """Where a part of a path leads: a mapping and its key, or a list and the number of its entry; `external_forces[0]`, as errors
-    write it, is a list and a number."""
+    """Return the node and key of a part of a path: a mapping and its key, or a list and the index of its entry.
+
+    `external_forces[0]`, the form in errors, is a list and an index.
+    """
     entry = re.fullmatch(r"(.+)\[(\d+)\]", part)
     if node.kind == "mapping" and entry and part not in node.value:
         child = node.value.get(entry[1])
@@ -148,7 +151,7 @@ def _key(node: Node, part: str | int) -> str:
 
 
 def _graft(node: Node, file: str, key: str) -> None:
-    """Give a parsed value the place of the override that it comes from."""
+    """Set the location of a parsed value, and of its children, to that of its override."""
     node.file, node.line, node.key = file, None, key
     children = node.value.items() if node.kind == "mapping" else enumerate(node.value) if node.kind == "list" else ()
     for part, child in children:
@@ -165,7 +168,7 @@ class FilePath(str):
 
 
 def plain(value: Any, folder: str | os.PathLike | None = None) -> Any:
-    """Values as a file holds them: lists for tuples, without keys whose value is None, paths relative to `folder` or absolute."""
+    """Return values as in a file: lists for tuples, no keys whose value is None, paths relative to `folder` or absolute."""
     if isinstance(value, dict):
         return {key: plain(one, folder) for key, one in value.items() if one is not None}
     if isinstance(value, list | tuple):
@@ -203,8 +206,10 @@ def _number(dumper: _Dumper, x: float):
 
 
 def number_text(x: float) -> str:
-    """A number that reads back to the same bits: whole ones without a point, as people write them, others with one, which some
-    readers need to tell 1.0e-05 from text."""
+    """Return a number as text that reads back to the same bits.
+
+    Integers have no point. Other numbers have one: some YAML readers take 1e-05 as text, but 1.0e-05 as a number.
+    """
     if not math.isfinite(x):
         return ".nan" if math.isnan(x) else ".inf" if x > 0 else "-.inf"
     text = repr(x)
@@ -218,7 +223,7 @@ _Dumper.add_representer(float, _number)
 
 
 def to_yaml(values: Any, flow: bool | None = None) -> str:
-    """YAML of dicts, lists, text, numbers, booleans and None; `flow`: in one line, None: the innermost only."""
+    """Return YAML of dicts, lists, text, numbers, booleans and None. `flow`: on one line; None: only the innermost values are."""
     text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow,
                      width=1_000_000 if flow else _WIDTH)
     return text.removesuffix("\n...\n").rstrip("\n") if flow else text

@@ -34,7 +34,7 @@ _PARALLEL = 1e-9                     # of the torque of a thruster: what of it i
 
 
 def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
-    """Thrusters; joints of `tree` get their limits of force, armature and damping."""
+    """Return the thrusters. Write the force limits, armature and damping of actuators to the joints of `tree`."""
     efforts: dict[str, list[tuple[float, float]]] = {}
     thrusters = []
     for child in root.within("actuator"):
@@ -78,7 +78,7 @@ def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]]
 
 
 def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
-    """Before the gear. A motor's force is its control, which is limited first."""
+    """Return the force range before the gear. The force of a motor is its control, which is limited first."""
     least, most = -math.inf, math.inf
     for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
         low, high = element.vector(f"{key}range", (0.0, 0.0))
@@ -94,7 +94,7 @@ def _check_not_passive(element: XmlElement) -> None:
 
 
 def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
-    """A motor at a site, whose force and torque are along one axis; its command is the thrust."""
+    """Yield the actuator of a motor at a site, whose force and torque have one axis. Its command is the thrust."""
     if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
         tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
         return
@@ -120,7 +120,7 @@ Terms = dict[str, float]
 
 
 def read_equality(root: XmlElement, tree: BodyTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
-    """Closures of <connect> and <weld>, couplings of <joint> and <tendon>; what is not active is counted and left out."""
+    """Return the closures of <connect> and <weld>, and the couplings of <joint> and <tendon>. Inactive ones are counted."""
     loops, couplings, taken = [], [], set()
     tendons = dict(_fixed_tendons(root, tree))
     for k, child in enumerate(root.within("equality")):
@@ -168,7 +168,7 @@ def _loop(element: XmlElement, name: str, tree: BodyTree) -> Loop:
 
 
 def _pose_attributes(element: XmlElement):
-    """relpose as pos and quat."""
+    """Return relpose as the attributes pos and quat."""
     written = element.attributes["relpose"]
     words = written.text.split()
     return {"pos": written._replace(text=" ".join(words[:3])), "quat": written._replace(text=" ".join(words[3:]))}
@@ -208,7 +208,7 @@ def _of(element: XmlElement, key: str, known: dict[str, tuple[Terms, float]]) ->
 
 
 def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tuple[Terms, float]]]:
-    """Length of each fixed tendon: its terms, and its value at the start."""
+    """Yield each fixed tendon: its name, the terms of its length, and its length at the start."""
     for element in (child for section in root.every("tendon") for child in section.every("fixed")):
         terms: Terms = {}
         for part in element.every("joint"):
@@ -251,7 +251,7 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
 
 
 def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
-    """Primitives of the groups that MuJoCo's viewer shows; of a link without, those of the others."""
+    """Return the primitives by link of the groups that MuJoCo's viewer shows; without these, those of the other groups."""
     found = {}
     for name, geoms in tree.geoms.items():
         drawn = []
@@ -286,7 +286,7 @@ def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
 
 
 def _findings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
-    """One for all that is not read, and one for what is not quite the same."""
+    """Return a warning for everything that is not read, and one for everything that is not quite the same."""
     found = []
     if tree.counts:
         listed = ", ".join(f"{what} ({count})" for what, count in tree.counts.items())

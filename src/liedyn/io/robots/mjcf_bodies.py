@@ -75,7 +75,7 @@ class BodyTree:
 
 
 def _own_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> str:
-    """A name that no other has; one that is made up gives way with underlines."""
+    """Return a unique name: underscores are added to a generated name that is taken."""
     given = element.name == name
     if given and name in taken and taken[name].name == name and taken[name].tag == element.tag:
         raise element.problem("the name is taken", "name", found=name, hint=f"first on line {taken[name].line}")
@@ -105,7 +105,7 @@ def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: 
 
 
 def _reserve(root: XmlElement, tree: BodyTree) -> None:
-    """Names that are given come before those that are made up."""
+    """Reserve the names in the file before names are generated."""
     waiting = [*root.every("worldbody")]
     while waiting:
         element = waiting.pop()
@@ -195,7 +195,7 @@ def _with_mass(link: Link, tree: BodyTree) -> Link:
 
 
 def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
-    """A named site is a link without mass, welded to its body."""
+    """Add a named site as a massless link that is welded to its body."""
     if not element.name:
         return
     site = tree.defaults.of(element, childclass)
@@ -267,7 +267,7 @@ def _check_free(joint: XmlElement, parent: str, count: int) -> None:
 
 
 def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
-    """The joint without its ends."""
+    """Return the joint without its parent and child."""
     _check_known(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
     name = joint.name or _own_name(name, joint, tree.joint_names)
@@ -286,7 +286,7 @@ def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
 
 
 def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
-    """Limits and passive forces of each coordinate."""
+    """Return the limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
         joint.refuse(key, f"{key} is not supported", "stiffness and damping")
@@ -316,7 +316,7 @@ def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTr
 
 
 def _limited(joint: XmlElement, key: str, given: bool, tree: BodyTree) -> bool:
-    """`auto` means where a range is given."""
+    """Return whether a limit applies; `auto` means that it does if a range is given."""
     how = joint.choice(key, ("true", "false", "auto"), "auto")
     if how == "auto" and given and not tree.compiler.autolimits:
         raise joint.problem(f"a range without {key}, and autolimits is false", key, expected="true or false")
@@ -337,7 +337,7 @@ def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:
 
 
 def _check_known(element: XmlElement, known: tuple[str, ...]) -> None:
-    """What is not known may change the dynamics, or is a slip."""
+    """Raise for unknown attributes, which may change the dynamics or be misspelled."""
     for key in element.attributes:
         if key not in known:
             raise element.problem("unknown attribute", key, found=key, hint=nearest(key, known))

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of a body: of its <inertial>, or of its geoms by their density or mass."""
+"""Mass, centre of mass and inertia of a body, from its <inertial>, or from the density or mass of its geoms."""
 from __future__ import annotations
 
 import math
@@ -36,7 +36,7 @@ class Compiler:
 
 
 def merged_elements(elements: Iterable[XmlElement], tag: str) -> XmlElement:
-    """Elements of a tag as one: later attributes replace earlier ones."""
+    """Return all elements of a tag merged into one: later attributes replace earlier ones."""
     found = list(elements)
     attributes: dict[str, LocatedText] = {}
     for element in found:
@@ -149,7 +149,7 @@ _SMALL = 1e-14                       # a vector shorter than this has no directi
 
 
 def placement(element: XmlElement, compiler: Compiler) -> Pose:
-    """Pose of an element in its parent."""
+    """Return the pose of an element in its parent."""
     return Pose(orientation(element, compiler), element.vector("pos", _ZERO))
 
 
@@ -185,7 +185,7 @@ def unit(vector, element: XmlElement, attribute: str) -> tuple[float, ...]:
 
 
 def axis_rotation(axis: Vector, angle: float) -> Rotation:
-    """Rotation about a unit axis."""
+    """Return the rotation by an angle about a unit axis."""
     return rotation_by_rows(exp3(angle * np.array(axis)))
 
 
@@ -279,7 +279,7 @@ def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
 
 
 def is_mesh(element: XmlElement) -> bool:
-    """Also a primitive that is fitted to one."""
+    """Return whether a geom is a mesh, or a primitive that is fitted to one."""
     return element.text("type") in ("mesh", "sdf") or "mesh" in element.attributes
 
 
@@ -314,13 +314,13 @@ def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> LinkShape 
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
-    """Volume and inertia for a mass of 1 kg."""
+    """Return the volume, and the inertia for a mass of 1 kg."""
     a, b, c = (x * x / 5 for x in half_axes)
     return 4 / 3 * math.pi * math.prod(half_axes), (b + c, 0.0, 0.0, a + c, 0.0, a + b)
 
 
 def total(parts: Sequence[Mass]) -> Mass:
-    """Of parts in one frame."""
+    """Return the mass, centre of mass and inertia of all parts together, in their common frame."""
     parts = [part for part in parts if part.mass > 0]
     if len(parts) < 2:
         return parts[0] if parts else Mass()

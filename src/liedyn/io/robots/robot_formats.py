@@ -1,6 +1,6 @@
-"""Formats of robot files: a table that loading, saving, drawing, scenarios and the texts of the command line read.
+"""Table of the formats of robot files, used by loading, saving, drawing, scenarios and the command line.
 
-Readers and writers are imported when they are used, so that the table is available to `--help`.
+Readers and writers are imported on first use, so that the table is available to `--help`.
 """
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _add_installed() -> None:
 
 
 def format_of_file(path: Path) -> RobotFormat:
-    """The format of a robot file; ModelError for other endings."""
+    """Return the format of a robot file. Raise ModelError for other file name extensions."""
     for one in formats_of_ending(path):
         if path.suffix.lower() in one.ambiguous or one.matches is None or one.matches(path):
             return one
@@ -127,7 +127,7 @@ def written_formats() -> dict[str, RobotFormat]:
 
 
 def written_endings() -> dict[str, str]:
-    """The name of the format that each ending of a file to write selects."""
+    """Return the name of the output format by file name extension."""
     return {ending: name for name, one in written_formats().items() for ending in one.endings}
 
 

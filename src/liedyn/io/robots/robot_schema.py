@@ -41,12 +41,12 @@ NO_LIMIT = 1e300                     # a limit of this magnitude or more means n
 
 
 def read_limit(x: float) -> float:
-    """The limit that a file means: infinite from NO_LIMIT on."""
+    """Return the limit of a file: infinite if its magnitude is at least NO_LIMIT."""
     return x if abs(x) < NO_LIMIT else math.copysign(math.inf, x)
 
 
 def written_limit(x: float) -> float:
-    """The limit as a finite number."""
+    """Return the limit as a finite number."""
     return x if math.isfinite(x) else math.copysign(NO_LIMIT, x)
 
 
@@ -82,7 +82,7 @@ def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
 
 
 def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:
-    """R I R^T."""
+    """Return R I R^T."""
     xx, xy, xz, yy, yz, zz = inertia
     rows = (R[0:3], R[3:6], R[6:9])
     image = [(xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c) for a, b, c in rows]
@@ -173,7 +173,7 @@ LINK = Schema("link", (
 # joints -------------------------------------------------------------------------------------------------------------
 
 def _axes(types: Names) -> str:
-    """What the axes of these types are."""
+    """Return a text about the axes of these joint types."""
     meanings: dict[str, list[str]] = {}
     for name in types:
         meanings.setdefault(", ".join(JOINT_TYPES[name].axes), []).append(name)

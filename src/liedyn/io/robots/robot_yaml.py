@@ -41,13 +41,12 @@ from liedyn.model.description import (
 
 @dataclass(frozen=True, slots=True)
 class ElementPlace(Place):
-    """The place of a link or joint that also knows the line of its parts (`mass`, `axis`, `limits`, …), so that checks made
-    long after reading still name the line at fault."""
+    """Location of a link or joint, with the line of each part (`mass`, `axis`, `limits`, …), for checks after reading."""
 
     parts: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, part: str) -> Place:
-        """The place of a part; that of the element where the part is not written in the file."""
+        """Return the location of a part, or of the element if the part is not in the file."""
         return self.parts.get(part) or Place(self.file, self.line, self.key)
 
 
@@ -80,13 +79,13 @@ class LoopsFile:
 
 
 def read_loops_file(path: str | os.PathLike) -> LoopsFile:
-    """A file of the keys `loops`, `couplings` and perhaps `robot`. Raises ModelError with file, line and key."""
+    """Read a loops file: the keys `loops`, `couplings` and optionally `robot`. Raise ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
     return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), read_loops(root), read_couplings(root))
 
 
 def robot_of_loops(path: str | os.PathLike) -> str:
-    """The robot file that a file of constraints names, relative to it; ModelError where it names none."""
+    """Return the path of the robot file that a loops file names. Raise ModelError if it names none."""
     robot = read_loops_file(path).robot
     if robot is None:
         raise ModelError("the loops file does not name a robot", place=Place(os.fspath(path)), expected="the key robot",
@@ -149,10 +148,10 @@ _COORDINATE = tuple(key for key in JOINT if key in {field.name for field in fiel
 
 
 def read_robot_yaml(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Robot:
-    """The robot of a YAML file, after `overrides` ("key.path=value"); not yet validated.
+    """Return the robot of a YAML file, with `overrides` ("key.path=value"). It is not validated.
 
-    Lengths are metres, angles radians, masses kilograms, densities kg/m^3. Raises ModelError with file, line and key: no
-    YAML, unknown, missing or repeated keys, values of the wrong kind, numbers that are not finite.
+    Lengths are in metres, angles in radians, masses in kilograms, densities in kg/m^3. Raises ModelError with file, line and key
+    for invalid YAML, unknown, missing or repeated keys, values of the wrong kind, and numbers that are not finite.
     """
     root = read_yaml(path, ModelError)
     for text in overrides:
@@ -184,7 +183,7 @@ def _link(name: str, node: Node) -> Link:
 
 
 def _shaped(node: Node, values: dict[str, Any]) -> tuple[float, Inertia]:
-    """Mass and inertia about the centre, link axes, of a uniform shape."""
+    """Return the mass and the inertia of a uniform shape, about its centre along the link axes."""
     if "inertia" in values:
         raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
     if ("mass" in values) == ("density" in values):

@@ -65,7 +65,7 @@ def read_urdf(path: str | os.PathLike) -> Robot:
 
 
 def _parse(name: str, elements: list[ElementTree.Element]):
-    """urdf-parser-py's objects for checked elements."""
+    """Return the objects of urdf-parser-py for checked elements."""
     from urdf_parser_py.urdf import URDF
     from urdf_parser_py.xml_reflection.core import Path as XmlPath
     tree = ElementTree.Element("robot", {"name": name})
@@ -74,14 +74,14 @@ def _parse(name: str, elements: list[ElementTree.Element]):
 
 
 class _Checker:
-    """Checks links and joints, copies what dynamics needs of them, and warns about what it passes over."""
+    """Checks links and joints, copies the parts that affect dynamics, and warns about ignored parts."""
 
     def __init__(self, file: str):
         self.file = file
         self.warnings: list[LiedynWarning] = []
 
     def check(self, element: XmlElement) -> tuple[ElementTree.Element, ElementPlace]:
-        """The checked copy of a <link> or <joint> and its place."""
+        """Return the checked copy of a <link> or <joint>, and its location."""
         name = element.text("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
@@ -99,7 +99,7 @@ class _Checker:
         return copy, _element_place(place, element.tag, parts)
 
     def known_children(self, element: XmlElement, name: str) -> list[XmlElement]:
-        """The first child of each known tag; the rest are warnings."""
+        """Return the first child of each known tag. Warn about the other children."""
         known, first = _KNOWN_TAGS[element.tag], {}
         for child in element.children:
             if child.tag not in known:
@@ -135,7 +135,7 @@ class _Checker:
         return copy
 
     def attributes(self, element: XmlElement, name: str, place: Place) -> ElementTree.Element:
-        """A copy of an element with its known attributes, checked, and their defaults."""
+        """Return a copy of an element with its known attributes, checked, and their defaults."""
         known = _ATTRIBUTES[element.tag]
         copy = ElementTree.Element(element.tag)
         for key, (default, count) in known.items():

@@ -1,4 +1,4 @@
-"""What robot files have for drawing: uniform bodies of a robot YAML, primitives and meshes of a URDF."""
+"""Shapes of robot files for drawing: uniform bodies of a robot YAML, primitives and meshes of a URDF."""
 from __future__ import annotations
 
 import math
@@ -40,7 +40,7 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike] = ()) -> dict
 
 
 def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
-    """Of the links of a robot YAML that has been read without an error."""
+    """Return the visuals of the links of a robot YAML that was read without an error."""
     found = {}
     for name, node in links.items():
         if node.get("shape"):
@@ -51,7 +51,7 @@ def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
 
 
 def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
-    """Of the <robot> of a URDF. What cannot be read is left out: it is decoration."""
+    """Return the visuals of the <robot> of a URDF. Invalid elements are ignored: they do not affect dynamics."""
     materials, found = materials_of(robot), {}
     for link in robot.every("link"):
         visual, collision = ([_drawn(part, names) for part in link.children if part.tag == tag]
@@ -64,7 +64,7 @@ def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
 
 
 def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], list[LinkMesh]]:
-    """Primitives and the mesh of a <visual> or <collision>."""
+    """Return the primitives and the mesh of a <visual> or <collision>."""
     shapes, meshes, solids = [], [], {}
     for geometry in part.every("geometry"):
         for solid in geometry.children:
@@ -87,7 +87,7 @@ def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], lis
 
 
 def _pose_of(origin: XmlElement | None) -> Pose | None:
-    """None of an <origin> that cannot be read."""
+    """Return the pose of an <origin>, or None if it is invalid."""
     if origin is None:
         return Pose()
     xyz, rpy = (numbers_of(origin.text(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
@@ -95,7 +95,7 @@ def _pose_of(origin: XmlElement | None) -> Pose | None:
 
 
 def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
-    """So many finite numbers; None of other texts."""
+    """Return the `count` finite numbers of a text, or None for any other text."""
     try:
         found = tuple(map(float, text.split()))
     except ValueError:
@@ -104,14 +104,14 @@ def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
 
 
 def materials_of(robot: XmlElement) -> Materials:
-    """Of the <robot>, by name; visuals of any link may use those that one of them defines."""
+    """Return the materials of the <robot> by name. Visuals of any link may use those defined in another link."""
     visuals = [visual for link in robot.every("link") for visual in link.every("visual")]
     every = [material for element in (robot, *visuals) for material in element.every("material")]
     return {material.text("name"): colour for material in reversed(every) if (colour := _colour(material))}
 
 
 def _colour_of(material: XmlElement | None, materials: Materials) -> Colour | None:
-    """None without a material, or of one that has no colour."""
+    """Return the colour of a material, or None if there is no material or it has no colour."""
     return None if material is None else _colour(material) or materials.get(material.text("name"))
 
 

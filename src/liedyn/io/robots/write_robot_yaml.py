@@ -37,7 +37,7 @@ _DIGITS = range(4, 17)               # of the rounded angles that are tried: fil
 
 
 def rpy_of(R: Rotation) -> Triple:
-    """Roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll), also where the pitch is a right angle."""
+    """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll), also if the pitch is a right angle."""
     if R == IDENTITY:
         return 0.0, 0.0, 0.0
     best, least = (0.0, 0.0, 0.0), math.inf
@@ -50,12 +50,12 @@ def rpy_of(R: Rotation) -> Triple:
 
 
 def error(R: Rotation, rpy: Triple) -> float:
-    """Largest difference of an entry."""
+    """Return the maximum difference of an entry."""
     return _difference(R, Pose.from_xyz_rpy(rpy=rpy).rotation)
 
 
 def quaternion_of(R: Rotation) -> tuple[float, float, float, float]:
-    """Unit quaternion x y z w, w >= 0, by its largest component."""
+    """Return the unit quaternion x y z w with w >= 0, computed from its largest component."""
     xx, xy, xz, yx, yy, yz, zx, zy, zz = R
     squares = (1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz)     # 4 x^2, 4 y^2, 4 z^2, 4 w^2
     k = max(range(4), key=squares.__getitem__)
@@ -115,7 +115,7 @@ def robot_yaml(robot: Robot) -> str:
 
 
 def loops_yaml(robot: Robot, file: str) -> str:
-    """The text of a loops file for the robot file `file`, which is next to it."""
+    """Return the text of a loops file for the robot file `file`, which is next to it."""
     return _text({"robot": file}) + _constraints(robot)
 
 
@@ -233,7 +233,7 @@ def _coupling(coupling: Coupling) -> dict:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """What a file format cannot say of an element. dynamics: whether the robot moves otherwise without it."""
+    """A part of an element that a file format cannot describe. dynamics: whether this changes the motion of the robot."""
 
     element: str
     message: str
@@ -245,7 +245,12 @@ class Omission:
 
 @dataclass(slots=True)
 class Subset:
-    """robot: what remains; rewritten: what was put otherwise and means the same; losses: what the format cannot say."""
+    """The part of a robot that a file format can describe.
+
+    robot      the robot without the parts that the format cannot describe
+    rewritten  messages about parts that are written in an equivalent form
+    losses     parts that the format cannot describe
+    """
 
     robot: Robot
     rewritten: list[str] = field(default_factory=list)

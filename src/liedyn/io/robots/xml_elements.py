@@ -1,6 +1,6 @@
-"""XML files as trees of elements that know their place.
+"""XML files as trees of elements with their file and line.
 
-They are read with expat: no DOCTYPE (hence no entities), bounded nesting and size, no network, no recursion.
+They are read with expat: no DOCTYPE (hence no entities), limited nesting and size, no network, no recursion.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SWITCH = {"true": True, "false": False}
 
 
 class LocatedText(NamedTuple):
-    """An attribute's text and where it stands."""
+    """Text of an attribute, and its file and line."""
 
     text: str
     file: str
@@ -61,7 +61,7 @@ class XmlElement:
         return None
 
     def within(self, tag: str) -> Iterable[XmlElement]:
-        """The children of all children of a tag."""
+        """Return the children of all children with a tag."""
         return (child for section in self.every(tag) for child in section.children)
 
     # attributes, or `default` where they are missing ------------------------------------------------------------------
@@ -87,14 +87,14 @@ class XmlElement:
         return SWITCH[self.choice(attribute, SWITCH, str(default).lower())]
 
     def name_of(self, attribute: str, known: Iterable[str], message: str, expected: str) -> str:
-        """A required attribute that is one of the names `known`."""
+        """Return a required attribute, which must be one of the names `known`."""
         name = self.require(attribute)
         if name not in known:
             raise self.problem(message, attribute, found=name, expected=expected, hint=nearest(name, known))
         return name
 
     def refuse(self, attribute: str, message: str, expected: str = "0", hint: str | None = None) -> None:
-        """Raise where an attribute has numbers other than zero."""
+        """Raise if an attribute has numbers other than zero."""
         if any(self.numbers(attribute)):
             raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
 
@@ -204,7 +204,7 @@ _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo
 
 
 def read_urdf_tree(path: str | os.PathLike) -> XmlElement:
-    """The <robot> element of the file `path` with its links, joints and materials; raises ModelError with the line."""
+    """Return the <robot> element of a file with its links, joints and materials. Raise ModelError with the line."""
     root = read_xml(path, DEEPEST_URDF, _is_urdf)
     if not any(root.every("link")):
         raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
@@ -239,7 +239,7 @@ MOST_FILES = 100
 
 
 def read_mjcf_tree(path: str | os.PathLike) -> XmlElement:
-    """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
+    """Return the <mujoco> element with included files inserted. Raise ModelError with file and line."""
     root = read_xml(path, DEEPEST_MJCF)
     if root.tag != "mujoco":
         raise ModelError("not a MuJoCo file", place=Place(root.file, root.line), expected="<mujoco>")

@@ -1,1 +1,1 @@
-"""Scenario files. Entry point: `scenario_file`; `scenario` holds what it reads, as data."""
+"""Scenario files. Entry point: `scenario_file`, which reads them as the data classes of `scenario`."""

@@ -1,5 +1,7 @@
-"""The actions of events: what each is, its key in files, from YAML and back. What an action does is a function of
-`simulation.event_actions`."""
+"""Actions of events: their classes, their keys in files, reading from YAML and writing.
+
+`simulation.event_actions` executes the actions.
+"""
 from __future__ import annotations
 
 import math
@@ -23,14 +25,14 @@ NAMES = one_or_more(Text(), "names", "names")
 
 @dataclass(frozen=True, slots=True)
 class EnterPhase(Action):
-    """To a phase."""
+    """Begins a phase."""
 
     phase: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lock(Action):
-    """Joints, or patterns, come to rest by an impulse and are held (or no longer, `hold` False)."""
+    """Stops joints, or those that match patterns, by an impulse and holds them. `hold` False: releases them."""
 
     joints: tuple[str, ...]
     hold: bool
@@ -38,7 +40,7 @@ class Lock(Action):
 
 @dataclass(frozen=True, slots=True)
 class Set(Action):
-    """Positions and velocities of joints."""
+    """Sets positions and velocities of joints."""
 
     q: tuple[Rule, ...] = ()
     v: tuple[Rule, ...] = ()
@@ -46,8 +48,7 @@ class Set(Action):
 
 @dataclass(frozen=True, slots=True)
 class Impact(Action):
-    """The velocity of a joint's coordinate, or of a point of a link along a direction of the world, becomes -restitution times
-    what it was."""
+    """Multiplies the velocity of a coordinate, or of a point of a link along a direction of the world, by -restitution."""
 
     is_impact: ClassVar[bool] = True
     restitution: float
@@ -59,8 +60,10 @@ class Impact(Action):
 
 @dataclass(frozen=True, slots=True)
 class Attach(Action):
-    """A rigid body to a link: mass [kg], com in the link's frame [m], inertia about it along link axes (xx, xy, xz, yy, yz, zz)
-    [kg m^2]. Before, it rests in the world."""
+    """Attaches a rigid body, at rest in the world before, to a link.
+
+    mass [kg], com [m] in the frame of the link, inertia about it along the link axes (xx, xy, xz, yy, yz, zz) [kg m^2].
+    """
 
     link: str
     mass: float
@@ -70,19 +73,19 @@ class Attach(Action):
 
 @dataclass(frozen=True, slots=True)
 class Detach(Action):
-    """What is attached to a link continues to move freely, with the velocity that it has."""
+    """Detaches the body attached to a link. It continues to move freely with its velocity."""
 
     link: str
 
 
 @dataclass(frozen=True, slots=True)
 class RecordState(Action):
-    """Nothing but a row of the result and a line of events.csv."""
+    """Only records a row of the result and a line of events.csv."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndRun(Action):
-    """The end of the run."""
+    """Ends the run."""
 
 
 # values of their keys -----------------------------------------------------------------------------------------------
@@ -139,12 +142,12 @@ ATTACH = Schema("attach", (
 
 @dataclass(frozen=True)
 class ActionKey:
-    """A key of the mapping of an action.
+    """A key in the mapping of an action.
 
-    kind    class of the actions that it writes
-    key     with its value in files
-    make    (value, place) -> the action; None: there is nothing to do
-    plain   action -> the value in files; None: another key of this kind writes it
+    kind   class of the actions that the key describes
+    key    the key with its value in files
+    make   function (value, place) -> the action, or None if there is nothing to do
+    plain  function action -> the value in files, or None if another key of this kind describes it
     """
 
     kind: type[Action]
@@ -186,7 +189,7 @@ WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Bo
 
 
 def declare_action(key: ActionKey) -> None:
-    """Add a key to all events, besides those above."""
+    """Add a key to all events."""
     ACTION_KEYS.append(key)
     ACTION.extend(key.key)
     if isinstance(key.key.value, Boolean):
@@ -196,7 +199,7 @@ def declare_action(key: ActionKey) -> None:
 # from YAML and back -------------------------------------------------------------------------------------------------
 
 def read_actions(node: Node) -> tuple[Action, ...]:
-    """A list of mappings, one mapping, or the word stop: in the order that they are written in."""
+    """Return the actions of a list of mappings, one mapping, or the word stop, in the order of the file."""
     make, actions = {one.key.name: one.make for one in ACTION_KEYS}, []
     for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
         if one.kind == "text":
@@ -213,6 +216,6 @@ def read_actions(node: Node) -> tuple[Action, ...]:
 
 
 def action_to_dict(action: Action) -> dict:
-    """As in the file."""
+    """Return the action as in a file."""
     values = ((one.key.name, one.plain(action)) for one in ACTION_KEYS if isinstance(action, one.kind))
     return next({name: value} for name, value in values if value is not None)

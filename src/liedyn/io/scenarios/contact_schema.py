@@ -1,4 +1,4 @@
-"""`contacts` of a scenario: their keys, from YAML and back."""
+"""Keys of `contacts` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import math
@@ -128,7 +128,7 @@ CONTACTS = Schema("contacts", (
 
 
 def contacts_to_dict(contact: Contact) -> dict:
-    """As in the file."""
+    """Return the contacts as in a file."""
     def shape(one: Shape) -> dict:
         if one.kind == "point":
             return {"point": one.at, **dict(one.material)}
@@ -178,7 +178,7 @@ def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Fi
 
 
 def _limits(node: Node) -> LimitStops | None:
-    """None where limits are only noted."""
+    """Return the stops, or None if violations of limits are only reported."""
     if node.kind == "mapping":
         return LIMIT_STOPS.read(node)
     if node.kind != "text":
@@ -210,6 +210,6 @@ LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 
 def limits_to_dict(stops: LimitStops) -> dict:
-    """As in the file."""
+    """Return the stops as in a file."""
     joints = [rule.pattern for rule in stops.joints]
     return {key: getattr(stops, key) for key in ("mode", *MODES[stops.mode])} | {"joints": joints or None}

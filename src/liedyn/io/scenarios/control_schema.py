@@ -1,5 +1,4 @@
-"""`control` and `saturate` of a scenario: laws that give the forces of joints, and the limits of these forces. Their keys, from
-YAML and back."""
+"""Keys of `control`, `saturate`, `sampling` and `motors` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import math
@@ -87,7 +86,7 @@ def declare_law(name: str, law: ControlLaw, *keys: Field, plain: dict[str, Calla
 
 
 def control_to_dict(control: Control) -> dict:
-    """As in the file."""
+    """Return the control law as in a file."""
     return {"law": control.law} | {key: _PLAIN[key](control) if key in _PLAIN else getattr(control, key)
                                    for key in LAWS[control.law].keys}
 
@@ -99,7 +98,7 @@ def _gain_to_dict(control: Control) -> Any:
 
 
 def _with(key: str) -> Names:
-    """The laws that a key belongs to."""
+    """Return the names of the laws to which a key belongs."""
     return Names(LAWS, lambda law: key in law.keys)
 
 
@@ -122,7 +121,7 @@ def _control(node: Node) -> Control:
 
 
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
-    """Rows of numbers, and names of rows and columns, if there are any."""
+    """Return the rows of a gain matrix, and the names of its rows and columns, which may be empty."""
     if node.kind == "text":
         return read_gain_matrix(File().read(node))
     if node.kind == "mapping" and node.value:
@@ -268,7 +267,7 @@ SAMPLING = Schema("sampling", (
 
 
 def sampling_to_dict(sampling: Sampling) -> dict:
-    """In the layout of the file."""
+    """Return the sampling as in a file."""
     resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
             "quantization": resolutions or None}
@@ -317,5 +316,5 @@ MOTORS = by_name(MOTOR, "joint*")
 
 
 def motor_to_dict(motor: Motor) -> dict:
-    """In the layout of the file."""
+    """Return the motor as in a file."""
     return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

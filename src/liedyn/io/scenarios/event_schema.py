@@ -1,4 +1,4 @@
-"""`phases` and `events` of a scenario: their keys, from YAML and back."""
+"""Keys of `phases` and `events` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import re
@@ -28,13 +28,13 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
 
 
 def late_warnings(events: tuple[Event, ...], duration: float) -> list[LiedynWarning]:
-    """A warning on events whose times are after the end."""
+    """Return a warning for events whose times are after the end of the run."""
     late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
     return [LiedynWarning("event-after-end", f"events after the end of the run do not happen: {', '.join(late)}")] if late else []
 
 
 def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[LiedynWarning]:
-    """A warning on phases that never begin."""
+    """Return a warning for phases that never begin."""
     reached = {action.phase for event in events for action in event.actions if isinstance(action, EnterPhase)}
     names = [phase.name for phase in phases[1:] if phase.name not in reached]
     return [LiedynWarning("unreachable-phase",
@@ -42,7 +42,7 @@ def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[Lied
 
 
 def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple[Event, ...]:
-    """duration of the run [s]"""
+    """Read the events. duration: of the run [s]."""
     events = tuple(_event(name, child, duration) for name, child in node.mapping().items())
     names = [phase.name for phase in phases]
     for event in events:
@@ -86,7 +86,7 @@ def _times(node: Node) -> tuple[float, ...]:
 
 
 def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
-    """An expression, or a contact that begins or ends, and its text."""
+    """Return the expression of an event, and its contact event if it is one, else None."""
     if node.kind == "mapping" and len(given := node.mapping(TOUCH)) == 1:
         word, = given
         link, other = TOUCH.value(given, word), None
@@ -137,13 +137,13 @@ EVENT = Schema("event", (
 # writing ------------------------------------------------------------------------------------------------------------
 
 def phase_to_dict(phase: Phase) -> dict:
-    """As in the file."""
+    """Return the phase as in a file."""
     return {"joints": rules_to_dict(phase.joints, drive_to_dict), "impulsive": phase.impulsive or None, "open": phase.open
             or None}
 
 
 def event_to_dict(event: Event) -> dict:
-    """As in the file."""
+    """Return the event as in a file."""
     timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
         "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
         "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}

@@ -1,6 +1,6 @@
-"""What a scenario is: the description of a run, checked as far as can be without the robot (`scenario_file` reads it).
+"""Scenarios as data: the description of a run, checked as far as possible without the robot. `scenario_file` reads them.
 
-Signals keep what was asked for (an expression stays text); `simulation.input_schedule` binds names to a model and compiles them.
+Signals are stored as they are written (an expression stays text). `simulation.input_schedule` compiles them for a model.
 """
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Sine:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a CSV. No name: the one that belongs to the coordinate; no interpolation: linear for a force, else quintic."""
+    """A column of a CSV. Defaults: the column of the coordinate; linear interpolation of a force, quintic of other quantities."""
 
     file: str
     name: str | None = None
@@ -80,8 +80,10 @@ PHASE_START = "phase"            # of `from`: the beginning of the present phase
 
 @dataclass(frozen=True, slots=True)
 class RelativeTime:
-    """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
-    has its first value."""
+    """A curve whose time is relative to the start of the present phase (`start` is PHASE_START) or to the last event `start`.
+
+    Before the event it has its first value.
+    """
 
     curve: Quintic | Spline | Sine | Column
     start: str
@@ -93,7 +95,7 @@ Signal = Constant | Expression | Quintic | Spline | Sine | Column | RelativeTime
 
 @dataclass(frozen=True, slots=True)
 class Torque:
-    """Joint force by signals: one for each coordinate, or a single one for all of them."""
+    """Joint forces by signals: one for each coordinate, or one for all of them."""
 
     signals: Signal | tuple[Signal, ...]
     place: Place = field(default=Place(), compare=False)
@@ -101,8 +103,11 @@ class Torque:
 
 @dataclass(frozen=True, slots=True)
 class Pd:
-    """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate. ki: of the integral of target - q, a pid law, by a sum where it is sampled; None: a pd law."""
+    """Control law tau = kp (target - q) + kd (d target/dt - v) + feedforward, plus the gravity force if `gravity`.
+
+    Tuples have an entry for each coordinate. ki is the gain of the integral of target - q (a sum if the law is sampled); None:
+    there is no integral.
+    """
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
@@ -115,7 +120,7 @@ class Pd:
 
 @dataclass(frozen=True, slots=True)
 class Prescribe:
-    """Motion given at one of LEVELS; at position level, that of a ball or free joint by a pose."""
+    """Prescribed motion at one of LEVELS. At position level, that of a ball or free joint is a pose."""
 
     level: str
     signals: Signal | tuple[Signal, ...] | Motion | Waypoints
@@ -127,8 +132,13 @@ Drive = Torque | Pd | Prescribe
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Motion of a driven loop's frame A in its link, or of a ball or free joint: position x y z [m], then R = Rz(yaw) Ry(pitch)
-    Rx(roll) [rad]; three signals each, none: zero."""
+    """Motion of frame A of a driven loop in its link, or of a ball or free joint.
+
+    xyz  position [m]
+    rpy  angles of R = Rz(yaw) Ry(pitch) Rx(roll) [rad]
+
+    Both have three signals; empty: zero.
+    """
 
     xyz: tuple[Signal, ...] = ()
     rpy: tuple[Signal, ...] = ()
@@ -154,7 +164,7 @@ class Stabilization:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the joints, actuators or driven loops whose name is, or matches, `pattern`."""
+    """A value for the joints, actuators or driven loops whose name matches `pattern`."""
 
     pattern: str
     value: Drive | Motion | Signal | tuple[float, ...] | float | str
@@ -201,7 +211,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class StartFrom:
-    """The last row of a trajectory as initial state."""
+    """The last row of a trajectory file, as the initial state."""
 
     file: str
     place: Place = field(default=Place(), compare=False)
@@ -228,7 +238,7 @@ class ExternalForce:
 
 @dataclass(frozen=True, slots=True)
 class Integrator:
-    """The method of integration, and its options."""
+    """The integration method and its options."""
 
     method: str = "rk4"
     step: float = 1e-3           # rk4, generalized_alpha, variational
@@ -246,7 +256,7 @@ class Integrator:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What `simulate` runs: a scenario file as it was read, with paths that can be opened."""
+    """A run of `simulate`: the content of a scenario file. Its paths are relative to the current folder or absolute."""
 
     robot: str                   # path as it can be opened from the current folder
     duration: float
@@ -283,7 +293,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """t [s], position [m] (none: zero), rpy [rad] or quaternion x y z w (neither: no rotation)."""
+    """Pose at time t [s]: position xyz [m] (empty: zero), rpy [rad] or quaternion x y z w (both empty: no rotation)."""
 
     t: float
     xyz: tuple[float, ...] = ()
@@ -293,7 +303,7 @@ class Waypoint:
 
     @property
     def turn(self) -> np.ndarray:
-        """(4,) unit quaternion x y z w."""
+        """Orientation as a (4,) unit quaternion x y z w."""
         if self.quaternion:
             return np.array(self.quaternion) / math.hypot(*self.quaternion)
         from scipy.spatial.transform import Rotation
@@ -338,17 +348,17 @@ class Sampling:
     place: Place = field(default=Place(), compare=False)
 
     def __reduce__(self):
-        """Without the function, which may have no name to be found by."""
+        """Pickle without the function, which may have no importable name."""
         return type(self), (*(getattr(self, one.name) for one in fields(self) if one.name not in ("function", "place")), None,
                             self.place)
 
     @property
     def interval(self) -> float:
-        """[s]"""
+        """Interval between samples [s]."""
         return self.period if self.rate is None else 1.0 / self.rate
 
     def time(self, k: int) -> float:
-        """Of sample k [s]."""
+        """Return the time of sample k [s]."""
         return k * self.period if self.rate is None else k / self.rate
 
 
@@ -381,7 +391,13 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What of a link touches: `corners` [m] in the shape's frame, each a sphere of `radius`; `carrying` of them share a load."""
+    """A contact shape of a link.
+
+    corners   centres of its contact spheres [m] in the frame of the shape
+    radius    radius of these spheres [m]
+    carrying  number of the spheres that share a load
+    material  parameters that differ from those of the other contacts
+    """
 
     kind: str
     sizes: tuple[float, ...]
@@ -410,7 +426,11 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The half space below it is solid. normal: any length but zero; link: that carries it, in whose frame both vectors are."""
+    """A half space that is solid below the plane.
+
+    normal  any nonzero length
+    link    link that carries the plane, in whose frame both vectors are; None: the ground
+    """
 
     name: str
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -421,7 +441,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """links: two names or patterns."""
+    """Two links in contact with each other, by names or patterns."""
 
     links: tuple[str, str]
     place: Place = field(default=Place(), compare=False)
@@ -429,7 +449,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """links: rules whose value is a tuple of `Shape`. Each shape touches each plane; links of a pair touch each other."""
+    """Contacts of a scenario. Each shape touches each plane. Links of a pair touch each other.
+
+    links  rules with tuples of `Shape`
+    """
 
     links: tuple[Rule, ...]
     planes: tuple[Plane, ...] = (Plane("ground"),)
@@ -442,8 +465,12 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """joints: what holds in place of the scenario's rules for these joints; impulsive: prescribed velocities may jump when the
-    phase begins, by an impulse; open: loops and couplings that do not act."""
+    """A phase of a scenario.
+
+    joints     rules that replace those of the scenario for these joints
+    impulsive  whether prescribed velocities may jump, by an impulse, when the phase begins
+    open       loops and couplings that are inactive
+    """
 
     name: str
     joints: tuple[Rule, ...] = ()
@@ -454,8 +481,11 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an event does: one of the actions of `action_schema`. is_impact: whether it turns back what its event measures, so
-    that an expression which stays at zero is on the side from which it came."""
+    """Base class of the actions of events (see `action_schema`).
+
+    is_impact  whether the action reverses the quantity that its event measures. Then an expression that stays at zero is on the
+               side from which it came.
+    """
 
     is_impact: ClassVar[bool] = False
     place: Place = field(default=Place(), compare=False, kw_only=True)
@@ -463,8 +493,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class TouchEvent:
-    """The first contact of a link (or pattern) begins, or its last one ends, way 1 or -1. other: a plane or link that it touches,
-    or any."""
+    """Begin (way 1) of the first contact, or end (way -1) of the last contact, of a link or of links that match a pattern.
+
+    other  plane or link in contact; None: any
+    """
 
     link: str
     other: str | None = None

@@ -186,9 +186,9 @@ _INITIAL = {"q": "initial_q", "v": "initial_v", "from": "initial_from"}
 
 
 def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
-    """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML; or a dict).
+    """Return the scenario in the YAML file `path`, with `overrides` ("key.path=value", value in YAML; or a dict).
 
-    Paths in it are relative to its folder; in an override, to the current one. Raises ScenarioError.
+    Paths in it are relative to its folder; in an override, to the current folder. Raises ScenarioError.
     """
     root = read_yaml(path, ScenarioError)
     if is_robot(root):
@@ -199,7 +199,7 @@ def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool
 
 
 def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
-    """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
+    """Return a scenario of five seconds of passive motion of a robot from its neutral configuration, with `overrides`."""
     file = os.fspath(path)
     values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
               "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
@@ -207,8 +207,10 @@ def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = (), long: 
 
 
 def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), long: bool = False) -> Scenario:
-    """`read_scenario` of a scenario, `scenario_of_robot` of a robot file; of a mapping, the scenario with these keys, whose paths
-    are relative to the current folder. `long` allows up to MOST_AT_ALL steps."""
+    """Return the scenario of a scenario file, a robot file, or a mapping with the keys of a scenario.
+
+    Paths in a mapping are relative to the current folder. `long` allows up to MOST_AT_ALL steps.
+    """
     if isinstance(path, Mapping):
         return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
     robot = any(not one.has_keys for one in formats_of_ending(path)) or is_robot(read_yaml(path, ScenarioError))
@@ -216,7 +218,7 @@ def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Override
 
 
 def is_robot(root: Node) -> bool:
-    """Whether a YAML file describes a robot: it has links and names no robot."""
+    """Return whether a YAML file describes a robot: it has links and names no robot."""
     return root.kind == "mapping" and "links" in root.value and "robot" not in root.value
 
 
@@ -262,7 +264,7 @@ def _initial(node: Node) -> dict[str, Any]:
 
 
 def _check_length(given: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:
-    """Refuse a run of more rows or steps than are meant, or than can ever be made."""
+    """Raise ScenarioError for a run of too many rows or steps."""
     step, key = (integrator.step, "step") if integrator.step_is_fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
     step_node = given["integrator"].get(key) if "integrator" in given else None
     for what, count, most, node in (("rows of output", duration / output_step, MOST_ROWS, given.get("output_step")),
@@ -277,7 +279,7 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
 # `Scenario` -> plain values in the layout of its file -------------------------------------------------------------------
 
 def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
-    """The resolved scenario as plain values in the layout of the file: written as YAML it reads back equal.
+    """Return the resolved scenario as plain values in the layout of the file. Written as YAML, it reads back equal.
 
     Paths are relative to `folder`, or absolute.
     """

@@ -1,4 +1,4 @@
-"""Signals and rules of a scenario: their keys, from YAML and back."""
+"""Keys of signals and rules in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import math
@@ -51,12 +51,12 @@ NUMBERS = one_or_more(Number(), "numbers", "numbers")               # of one joi
 # rules --------------------------------------------------------------------------------------------------------------
 
 def by_name(of: Value, name: str) -> Named:
-    """Rules, by name or pattern."""
+    """Return the declaration of rules by name or pattern."""
     return Named(of, name, lambda node: tuple(Rule(key, of.read(child), child.place) for key, child in node.mapping().items()))
 
 
 def patterns(value: Any) -> List:
-    """A list of names or patterns: a rule for each, all with one value."""
+    """Return the declaration of a list of names or patterns: one rule for each, all with the same value."""
     joints = List(Text(), 1, words="joints")
     return List(Text(), 1, how=lambda node: tuple(Rule(child.text(), value, child.place) for child in joints.nodes(node)))
 
