@@ -1,14 +1,14 @@
-"""Splines through sampled motions on the configuration manifold: derivatives of any order, and how far these are off.
+"""Derivatives of sampled motions by splines and polynomials on the configuration manifold, with estimates of their errors.
 
-1-DoF coordinates and positions are splined as they are, quaternions as vectors of four: with the spline s(t) through them the
-rotation is that of s/|s|, a smooth curve through the samples that does not hang on the choice of axes, in the world or in the
-body. Body twists follow from products of power series in t,
+1-DoF coordinates and positions are interpolated directly, quaternions as vectors of four numbers. With the spline s(t) through
+the quaternions, the rotation is that of s/|s|. This is a smooth curve through the samples that does not depend on the choice of
+axes in the world or in the body. Body twists follow from products of power series in t:
 
     w = 2 vec(s* s') / |s|^2,        v = vec(s* p' s) / |s|^2.
 
-Two things are wrong with a derivative of samples: the spline is not the motion, and the samples are not exact. The first shows
-in a spline of two degrees more; the second in the spline through samples with noise of their own size added, which is read off
-high divided differences, where a smooth motion leaves nothing but noise.
+A derivative of samples has two errors: the spline differs from the motion, and the samples have noise. The first is estimated
+from a spline with a degree higher by two. The second is estimated from the spline through samples with added noise of the same
+size. The size of the noise follows from high divided differences, where a smooth motion leaves only noise.
 """
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from liedyn.dynamics.kinematics import difference
 from liedyn.errors import TrajectoryError
 from liedyn.model.description import FREE, ONE_DOF
 
-HIGHEST = 20                            # derivative; splines of degree 27 and more have no digits left in a double
-UNEVEN = 1e10                           # longest over shortest time step: what a spline still stands
-_DIFFERENCES = (2, 4, 8, 16, 24)        # orders; the smallest noise that one of them shows is taken
-_ROUNDING = 1e-13                       # of a spline through samples, relative to the largest of them
-_SHARE = 1e-3                           # of the largest coordinate of the same unit: what moves less is judged by that share
-_WINDOWS = 4000                         # samples of a long motion at which its noise is measured
-_QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say), and its size if normal numbers are of size 1
+HIGHEST = 20                            # order of a derivative; splines of degree 27 and more have no correct digits in doubles
+UNEVEN = 1e10                           # maximum of the ratio of the longest to the shortest time step
+_DIFFERENCES = (2, 4, 8, 16, 24)        # orders of divided differences; the smallest estimate of the noise is used
+_ROUNDING = 1e-13                       # rounding error of a spline, relative to the largest sample
+_SHARE = 1e-3                           # minimum size of a coordinate, relative to the largest one of the same unit
+_WINDOWS = 4000                         # maximum number of divided differences from which noise is estimated
+_QUIET, _QUIET_SIZE = 0.9, 0.789        # share of samples without outliers, and its rms for the standard normal distribution
 
 
 @dataclass(frozen=True)
 class SmoothingFit:
-    """A way to lay a spline through samples.
+    """Options of a spline fit.
 
-    samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths; of all columns, of each (n,), or by the
-             kind of quantity that a spline is laid through
-    raised   degrees added
-    noisy    whether noise is added to the samples, of the size that they have themselves
+    samples  samples per knot: 1 interpolates, more gives a least-squares fit, which smooths. One number for all columns, one for
+             each column (n,), or such an array for each kind of quantity.
+    raised   number that is added to the degree
+    noisy    whether noise is added to the samples, of the size of their own noise
     """
 
     samples: int | np.ndarray | Mapping[str, np.ndarray] = 1
@@ -47,34 +47,36 @@ class SmoothingFit:
     noisy: bool = False
 
     def checks(self) -> tuple[SmoothingFit, SmoothingFit]:
-        """The fits that differ from this by about what it is off: of another degree, of other noise."""
+        """Return two fits whose results differ from those of this fit by about its error: another degree, and added noise."""
         return SmoothingFit(self.samples, raised=2), SmoothingFit(self.samples, noisy=True)
 
     def of(self, kind: str) -> SmoothingFit:
-        """The fit of a kind of quantity."""
+        """Return the fit of a kind of quantity."""
         return replace(self, samples=self.samples[kind]) if isinstance(self.samples, Mapping) else self
 
 
 def degree_for(highest: int) -> int:
-    """Odd degree of a spline whose derivative `highest` is right to the sixth or seventh power of the time step."""
+    """Return the odd degree of a spline whose derivative `highest` has an error of order six or seven in the time step."""
     return (highest + 5) | 1
 
 
 def one_sided(count: int, highest: int, samples: int) -> int:
-    """Rows of `count` at either end that have too few neighbours on one side, which makes derivatives worse there. A quarter of
-    them at most: something must be left to tell errors by."""
+    """Return the number of rows at either end that have too few neighbours on one side for accurate derivatives.
+
+    At most a quarter of `count`, so that rows remain from which errors are estimated.
+    """
     return min((degree_for(highest) + 1) // 2 * samples, count // 4)
 
 
 def has_rows(count: int, highest: int, samples: int) -> bool:
-    """Whether these are enough samples to derive up to order `highest`, and to check that by another degree."""
+    """Return whether `count` samples are enough to derive up to order `highest`, and to check that with a higher degree."""
     degree = degree_for(highest) + 2
     knots = _knots(count, degree, samples) if samples > 1 else ()
     return count >= degree + 1 + len(knots)
 
 
 def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
-    """TrajectoryError for too few samples, for times that no spline stands, and for a derivative that no samples give."""
+    """Raise TrajectoryError for too few samples, times that are too uneven for a spline, or an order above HIGHEST."""
     if highest > HIGHEST:
         raise TrajectoryError(f"derivative {highest} cannot be computed from samples (at most {HIGHEST} can)",
                               hint="give derivatives as columns (d1a, d2a, …), or a smaller order")
@@ -90,9 +92,10 @@ def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
 
 
 def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: SmoothingFit) -> np.ndarray:
-    """(N, highest + 1, n): x and its derivatives with respect to t, of a spline through or along the samples x (N, n).
+    """Return x and its derivatives with respect to t (N, highest + 1, n), from a spline fitted to the samples x (N, n).
 
-    Raises TrajectoryError as `check_rows` does."""
+    Raises TrajectoryError as `check_rows`, and if a derivative overflows.
+    """
     samples = np.broadcast_to(fit.samples, x.shape[1:])
     if fit.noisy:
         x = with_noise(t, x)
@@ -119,10 +122,11 @@ def _spline(t, x, degree: int, samples: int):
 
 
 def _basis(t, degree: int, samples: int):
-    """Of least-squares splines: knots, values of the splines at the samples, Cholesky factor of the normal equations (banded).
+    """Return knots of least-squares splines, values of B-splines at the samples, and the Cholesky factor of the normal equations.
 
-    SciPy's make_lsq_spline takes time of the order of the rows squared. The normal equations do not, and what they lose of
-    digits a second solution, of the residuals, brings back."""
+    The time of SciPy's make_lsq_spline is quadratic in the number of rows; that of banded normal equations is linear. The digits
+    that they lose are recovered by a second solution for the residuals.
+    """
     from scipy.interpolate import BSpline
     from scipy.linalg import cholesky_banded
 
@@ -141,8 +145,10 @@ def _basis(t, degree: int, samples: int):
 
 
 def low_pass(t: np.ndarray, highest: int, samples: int):
-    """The function that takes samples x (N, n) to coefficients (m, n), m < N, in an orthonormal basis of the least-squares
-    splines: all that these would leave of x, once. White noise stays white, and of the same size."""
+    """Return a function from samples x (N, n) to coefficients (m, n), m < N, in an orthonormal basis of least-squares splines.
+
+    White noise remains white noise of the same size.
+    """
     from scipy.linalg import solve_banded
 
     degree = degree_for(highest)
@@ -151,15 +157,22 @@ def low_pass(t: np.ndarray, highest: int, samples: int):
 
 
 def _knots(count: int, degree: int, samples: int) -> range:
-    """Rows with knots. As of an interpolating spline, the first and last (degree + 1)/2 steps are one polynomial: else the ends,
-    where neighbours are on one side only, would be worse by far."""
+    """Return the rows with knots.
+
+    The first and last (degree + 1)/2 steps are one polynomial, as in an interpolating spline. With more knots, derivatives at the
+    ends would be much worse, because neighbours are on one side only.
+    """
     end = (degree + 1) // 2 * samples
     return range(end, count - end, samples)
 
 
 def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int, units=None) -> np.ndarray:
-    """(n,) bool: whether a least-squares fit leaves out more of x than its noise, and a higher degree does not mend it: then
-    the knots are too far apart for the motion. units (n,): a coordinate counts as noisy as the noisiest of its unit."""
+    """Return (n,) bool: whether the knots are too far apart for the motion.
+
+    That is so if a least-squares fit leaves a residual larger than the noise of x, and a higher degree does not reduce it.
+
+    units  (n,) units of the columns: the noise of a coordinate is then that of the noisiest one with the same unit
+    """
     degree, ends = degree_for(highest), one_sided(len(t), highest, samples)
     left = ((_spline(t, x, degree + more, samples)(t) - x)[ends:len(t) - ends] for more in (0, 2))
     lower, higher = (np.sqrt(np.mean(each**2, axis=0)) for each in left)
@@ -171,7 +184,7 @@ def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int, units=None)
 
 
 def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(n,) size (standard deviation) of the noise in samples x (N, n), from divided differences of unit weight."""
+    """Return the standard deviation (n,) of the noise in samples x (N, n), from divided differences with weights of unit norm."""
     out = np.full(x.shape[1], np.inf)
     for order in _DIFFERENCES:
         windows = len(t) - order
@@ -188,19 +201,19 @@ def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def quiet_size(x: np.ndarray) -> np.ndarray:
-    """(n,) standard deviations of normal numbers x (N, n), some of which are outliers."""
+    """Return the standard deviations (n,) of normally distributed numbers x (N, n) with outliers."""
     sizes = np.sort(np.abs(x), axis=0)[:max(1, int(_QUIET * len(x)))]
     return np.sqrt(np.mean(sizes**2, axis=0)) / _QUIET_SIZE
 
 
 def with_noise(t: np.ndarray, x: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Samples x (N, n) with noise added, of the size that they have themselves."""
+    """Return samples x (N, n) with added noise, of the size of their own noise."""
     return x + noise(t, x) * np.random.default_rng(seed).standard_normal(x.shape)
 
 
 # the manifold ------------------------------------------------------------------------------------------------------
 def continued(model, q: np.ndarray) -> np.ndarray:
-    """Samples q (N, nq) with quaternions of the sign that is nearer to the one before."""
+    """Return samples q (N, nq) with signs of quaternions such that each is closest to the previous one."""
     q = q.copy()
     for joint in model.joints:
         if joint.kind != ONE_DOF:
@@ -211,7 +224,7 @@ def continued(model, q: np.ndarray) -> np.ndarray:
 
 
 def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
-    """Samples q (N, nq) with quaternions scaled to unit norm."""
+    """Return samples q (N, nq) with quaternions scaled to unit norm."""
     q = q.copy()
     for joint in model.joints:
         if joint.kind != ONE_DOF:
@@ -221,7 +234,10 @@ def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
 
 
 def body_velocities(model, q: np.ndarray) -> np.ndarray:
-    """v and its derivatives (N, K, nv) of q and its derivatives (N, K + 1, nq). Quaternions need not be of unit norm."""
+    """Return v and its derivatives (N, K, nv) from q and its derivatives (N, K + 1, nq).
+
+    Quaternions need not have unit norm.
+    """
     count = q.shape[1] - 1
     factorials = np.array([math.factorial(k) for k in range(count)], dtype=float)[:, None]
     out = np.empty((len(q), count, model.nv))
@@ -242,7 +258,7 @@ def body_velocities(model, q: np.ndarray) -> np.ndarray:
 
 
 def _times(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Product of quaternions x y z w whose Taylor coefficients are (N, K, 4)."""
+    """Return the Taylor coefficients (N, K, 4) of the product of quaternions x y z w with Taylor coefficients x and y."""
     out = np.zeros_like(x)
     for k in range(x.shape[1]):
         for j in range(k + 1):
@@ -253,7 +269,7 @@ def _times(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Taylor coefficients of x / size."""
+    """Return the Taylor coefficients of x / size."""
     out = np.empty_like(x)
     for k in range(x.shape[1]):
         out[:, k] = (x[:, k] - sum(size[:, j] * out[:, k - j] for j in range(1, k + 1))) / size[:, 0]
@@ -261,11 +277,14 @@ def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 # errors ------------------------------------------------------------------------------------------------------------
-@np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
+@np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
 def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of x (N, K, n), from what `others`, of the same shape, differ from it: (K, n) root mean squares of the errors within the
-    motion and in its first and last `ends` rows, and of x itself within the motion, without its largest tenth: where friction
-    turns, the derivatives of a force are pulses compared with which any error would look small."""
+    """Return root mean squares of the errors of x (N, K, n), estimated from the differences to `others`, of the same shape.
+
+    Returns three arrays (K, n): the error without the first and last `ends` rows, the error in these rows, and the size of x
+    without these rows and without its largest tenth. The largest tenth is left out because reversals of friction cause pulses in
+    derivatives of forces, and any error would be small compared with them.
+    """
     square = sum((other - x) ** 2 for other in others)
     inner = slice(ends, len(x) - ends)
     outer = np.concatenate([square[:ends], square[-ends:]])
@@ -274,7 +293,7 @@ def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
-    """The sizes (..., n), at least `_SHARE` of the largest of the same unit: what hardly moves is not judged individually."""
+    """Return the sizes (..., n), raised to at least `_SHARE` of the largest size with the same unit; 1 instead of 0."""
     size, units = size.copy(), np.asarray(units)
     for unit in set(units):
         same = units == unit
@@ -284,15 +303,15 @@ def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
 
 # Velocities and accelerations of sampled motions, on the manifold -------------------------------------------------------
 
-# About each sample, the seven nearest samples are written in exponential coordinates, q_j = q_k (+) x_j, and a polynomial
-# through them is differentiated: at its own origin the chart's rate is the velocity and its second rate the acceleration
-# (the terms of dexp vanish there), for every kind of joint. Order 6 for v, 5 for a, on any grid of times.
+# The seven samples around each sample are written in exponential coordinates, q_j = q_k (+) x_j, and a polynomial through them
+# is differentiated. At the origin of these coordinates, the first derivative is the velocity and the second one the acceleration
+# for every kind of joint, because the terms of dexp vanish there. The order is 6 for v and 5 for a on any grid of times.
 
 POINTS = 7
 
 
 def derivatives(model, t, q, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
-    """v, a (N, nv) of samples q (N, nq) at times t (N,)."""
+    """Return v and a (N, nv) of samples q (N, nq) at times t (N,), from polynomials through `points` samples."""
     near, first, second = _stencils(t, points)
     v, a = np.zeros((len(t), model.nv)), np.zeros((len(t), model.nv))
     for j in range(near.shape[1]):
@@ -303,18 +322,18 @@ def derivatives(model, t, q, points: int = POINTS) -> tuple[np.ndarray, np.ndarr
 
 
 def rates(t, v, points: int = POINTS) -> np.ndarray:
-    """Time derivative (N, n) of samples v (N, n)."""
+    """Return the time derivative (N, n) of samples v (N, n)."""
     near, first, _ = _stencils(t, points)
     return np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
 
 
 def other_points(rows: int) -> int:
-    """Samples to take in order to see what the usual number of them is off: two more, or two fewer where there are no more."""
+    """Return another number of samples per polynomial, for error estimates: two more than usual, or fewer in short motions."""
     return POINTS + 2 if rows >= POINTS + 2 else max(3, min(POINTS, rows) - 2)
 
 
 def _stencils(t, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each sample: its neighbours (N, p), and the weights (N, p) of the first and second derivative."""
+    """Return the neighbours (N, p) of each sample, and the weights (N, p) of the first and second derivative."""
     n = len(t)
     if n < 3:
         raise TrajectoryError(f"{n} row(s) are not enough to compute velocities and accelerations; at least 3 are needed")

@@ -1,4 +1,4 @@
-"""A scenario at one instant: its forces and accelerations at any state, by the compiled right-hand side of simulations."""
+"""Evaluation of a scenario at one instant: forces and accelerations from the compiled right-hand side of simulations."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -31,8 +31,15 @@ from liedyn.simulation.name_binding import select, with_measured_values
 
 @dataclass(frozen=True, eq=False)
 class OperatingPoint(Immutable):
-    """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
-    (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
+    """A state, with the accelerations and forces at it.
+
+    t              time [s]
+    q, v, a        (nq,), (nv,), (nv,) configuration, velocity, acceleration
+    tau            (nv,) joint forces [N m | N]
+    f_ext          (n_links, 6) external wrenches [m; f] in link frames; None without external wrenches
+    integral       (nv,) integrals of pid laws [N m | N], zero for other coordinates
+    integral_rate  (nv,) time derivative of `integral`
+    """
 
     t: float
     q: Array
@@ -46,8 +53,12 @@ class OperatingPoint(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class LinearizationSetup:
-    """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
-    loaded. integral (nv,): of pid laws at present; None: zero."""
+    """A scenario bound to its robot.
+
+    model     the robot in the current phase, with the bodies that are attached
+    whole     the robot as loaded
+    integral  (nv,) current integrals of pid laws; None: zero
+    """
 
     scenario: Scenario
     model: Model
@@ -58,18 +69,26 @@ class LinearizationSetup:
 
     @property
     def prescribed(self) -> Array:
+        """Mask (nv,) of the coordinates with prescribed motion."""
         return np.asarray(self.problem.schedule.level != TORQUE)
 
 
 def prepare(path, overrides=(), strict: bool = False) -> LinearizationSetup:
-    """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
+    """Load a scenario, or a robot file with defaults, and return its setup.
+
+    Raises ScenarioError, ModelError, TrajectoryError, CheckFailed.
+    """
     scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
     model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return _setup(scenario, model)
 
 
 def static_setup(model: Model, q=None, tau=None, passive: bool = True) -> LinearizationSetup:
-    """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
+    """Return the setup of a model in the configuration q under constant joint forces.
+
+    q    (nq,) default: the neutral configuration, assembled if the model has constraints
+    tau  (nv,) default: zero
+    """
     tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     if tau.ndim != 1:
         raise ShapeError(f"tau must be a single set of forces; found tau of shape {tau.shape}")
@@ -101,9 +120,12 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
 
 def state_at(setup: LinearizationSetup, at: float,
              progress=lambda fraction: None) -> tuple[LinearizationSetup, float, np.ndarray, np.ndarray]:
-    """t, q, v of the simulated motion at the time `at`, from 0 to the duration, with the setup of that time, after the events up
-    to it. At the very end t is just before it: the last instant belongs to what came before. Raises UsageError for another time,
-    ComputationError."""
+    """Return the setup, t, q and v of the simulated motion at the time `at`, after the events up to that time.
+
+    at  0 to the duration of the scenario [s]; at the duration, t is the largest number below it, so that the last phase applies
+
+    Raises UsageError for a time outside the run, ComputationError if the simulation fails.
+    """
     scenario, problem = setup.scenario, setup.problem
     if not 0.0 <= at <= scenario.duration:
         raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
@@ -132,8 +154,14 @@ def state_at(setup: LinearizationSetup, at: float,
 
 
 def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None) -> OperatingPoint:
-    """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
-    coordinate, the force of each other one, the thrusts. integral (nv,): of pid laws, None: zero. Raises ComputationError."""
+    """Return accelerations and forces of the scenario at the state q, v.
+
+    u         (nv + actuators,) additions to the accelerations of prescribed coordinates, to the forces of the other coordinates,
+              and to the thrusts; None: zero
+    integral  (nv,) integrals of pid laws; None: zero
+
+    Raises ComputationError.
+    """
     m, nv, work = problem.model, problem.model.nv, evaluate_state(problem, t, q, v, integral=integral)
     f_ext = None
     if len(problem.forced_links):
@@ -154,7 +182,12 @@ def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None)
 
 
 def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, constraint_motion) -> tuple[np.ndarray, np.ndarray]:
-    """a and tau complete, by hybrid dynamics under the constraints that the model has; drive: the motion of driven loops."""
+    """Return a and tau (nv,) of all coordinates, by hybrid dynamics under the constraints of the model.
+
+    a                  read where prescribed
+    tau                read where not prescribed
+    constraint_motion  motion of driven loops
+    """
     if not model.nc:
         return hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive)
     found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive,
@@ -164,19 +197,21 @@ def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, cons
 
 def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, laws: bool = True, rest: bool = False,
            held=False) -> InitialValueProblem:
-    """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
-    are states like others.
+    """Return the problem with constant accelerations of prescribed coordinates, equal to those of `here`.
 
-    laws   False: torques, wrenches and thrusts keep their values too, whatever the state; integrals of pid laws continue
-           summing, and their values in `here` act
-    rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
+    The positions and velocities of prescribed coordinates become ordinary states.
+
+    laws  False: torques, wrenches and thrusts keep their values at `here` in any state. Integrals of pid laws continue summing,
+          and their values in `here` act.
+    rest  True: the accelerations of prescribed coordinates and of `held` ones are zero
+    held  mask (nv,) of further coordinates with prescribed acceleration
     """
     schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
     motion = np.asarray(schedule.level != TORQUE) | held
     values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
     constant = motion.copy()
     if not laws:
-        # what the laws give here: tau itself, as it is written where no motion is prescribed
+        # forces of the laws at `here`: tau, which is used only where no motion is prescribed
         values, constant = np.where(motion, values, here.tau - here.integral), np.ones(nv, dtype=bool)
         summed = np.isin(np.arange(nv), schedule.integral)
         forces = np.array([signal_at(problem, k, here) for k in schedule.force_signal])
@@ -184,7 +219,7 @@ def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, law
         problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
                                      force_signal=first + nv + np.arange(len(forces)))
-    elif problem.joint_laws is not None:                       # computed torque knows what is prescribed
+    elif problem.joint_laws is not None:                       # computed torque reads which accelerations are prescribed
         known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
         problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
@@ -198,7 +233,7 @@ def signal_at(problem: InitialValueProblem, k: int, here: OperatingPoint) -> flo
 
 
 def _with_constants(signals, values):
-    """The signals, and a constant one for each value."""
+    """Return the signals, with a constant signal appended for each value."""
     n = len(values)
     return signals._replace(kind=np.append(signals.kind, np.full(n, CONSTANT)),
                             first=np.append(signals.first, len(signals.literals) + np.arange(n)),
@@ -207,36 +242,40 @@ def _with_constants(signals, values):
 
 
 def push_of(actuator) -> np.ndarray:
-    """(6,) wrench of a thrust of 1 N, in its link's frame."""
+    """Return the wrench (6,) [m; f] of a thrust of 1 N, in the frame of the actuator's link."""
     axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
     return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
 
 
 def thrust_columns(model: Model, q) -> np.ndarray:
-    """(nv, actuators) generalized forces of thrusts of 1 N."""
+    """Return the generalized forces (nv, actuators) of thrusts of 1 N."""
     columns = [jacobian(model, q, actuator.link).T @ push_of(actuator) for actuator in model.description.actuators]
     return np.column_stack(columns) if columns else np.zeros((model.nv, 0))
 
 
-# Independent coordinates of a constrained mechanism at an instant, and the linear system in them ------------------------
+# Independent coordinates of a constrained mechanism ---------------------------------------------------------------------
 
-# Small changes that keep to the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i, where i are the independent coordinates and
+# Small changes that satisfy the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i, where i are the independent coordinates and
 #
-#     A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (v less the motion of driven loops)
+#     A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (A v minus the velocity of driven loops)
 
-_NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
+_NEARLY = 0.5      # of the largest motion: the first coordinate in the file that moves at least so much becomes independent
 
 
 @dataclass(frozen=True, eq=False)
 class CoordinatePartition:
-    """index: (f,) the independent coordinates; Z, G: (nv, f)."""
+    """Independent coordinates of a constrained mechanism, and the others as linear functions of them.
+
+    index  (f,) independent coordinates
+    Z, G   (nv, f) dq = Z dq_i, dv = Z dv_i + G dq_i
+    """
 
     index: np.ndarray
     Z: np.ndarray
     G: np.ndarray
 
     def reduced(self, full: LinearSystem) -> LinearSystem:
-        """The system of all coordinates in the independent ones; integrals stay."""
+        """Return the system in the independent coordinates, from that in all coordinates. Integral states are kept."""
         (nv, f), n = self.Z.shape, len(full.states)
         others = np.arange(2 * nv, n)
         P = np.zeros((n, 2 * f + len(others)))
@@ -248,15 +287,18 @@ class CoordinatePartition:
 
 
 def chart(model, q, v, prescribed, constraint_motion=None, wanted=()) -> CoordinatePartition | None:
-    """Of the model at q, v; None where it has no constraints. Independent are prescribed coordinates (nv,), then those `wanted`
-    (patterns), then what moves most.
+    """Return the independent coordinates at q, v; None for a model without constraints.
+
+    Prescribed coordinates (mask `prescribed` (nv,)) are independent. Then come those that match the patterns `wanted`, then those
+    that move most.
 
     Raises
     ------
     UsageError
-        For a pattern that matches no coordinate, names that depend on each other, or any without constraints.
+        For a pattern that matches no coordinate, for wanted coordinates that depend on others, and for patterns if the model has
+        no constraints.
     ComputationError
-        Where nothing can move, or where prescribed coordinates depend on each other.
+        If the mechanism has no degree of freedom, or prescribed coordinates depend on each other.
     """
     if not model.nc:
         if len(wanted):
@@ -306,13 +348,16 @@ def _check_independent(model, prescribed, wanted, freedom: int) -> None:
         raise UsageError(f"{names} cannot be independent, since the others determine it; {how_many}")
 
 
-# past events ------------------------------------------------------------------------------------------------------------
+# scenarios with phases and events ---------------------------------------------------------------------------------------
 
-# What a scenario with phases and events does at a time of its motion: the robot with what it carries, and the problem then.
 
 def past_events(setup, at: float, options: Options, progress):
-    """The setup of the phase at the time `at`, with locked joints prescribed at rest and with attached bodies, after all that
-    happens at that time; and the state. Raises UsageError where the run ends before, or a joint rests at a hard stop then."""
+    """Return the setup in the phase at the time `at`, after all events up to that time, and the final state of the simulation.
+
+    Locked joints are prescribed at rest, and bodies are attached.
+
+    Raises UsageError if the run ends before `at`, or a joint rests at a hard stop at that time.
+    """
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.run_recorder import RunRecorder
 
@@ -333,6 +378,7 @@ def past_events(setup, at: float, options: Options, progress):
 
 
 def _told(mode, at: float) -> LiedynWarning:
+    """Return the message that names the phase, the locked joints and the attached bodies."""
     parts = [f"phase {mode.phase}"] if mode.phase else []
     parts += [f"{', '.join(mode.locked)} locked"] if mode.locked else []
     parts += [f"a body attached to {', '.join(one.link for one in mode.attached)}"] if mode.attached else []

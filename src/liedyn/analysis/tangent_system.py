@@ -1,5 +1,7 @@
-"""The linear system of a scenario's problem about an instant, with the integrals of its pid laws, and the independent coordinates
-there."""
+"""Linear system of a scenario or model about an operating point, in tangent coordinates.
+
+States are the independent coordinates, their velocities and the integrals of pid laws.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,26 +27,26 @@ from liedyn.simulation.control.law_derivatives import (
     wrench_force_jacobian,
 )
 
-# A, B, C, D of a robot about one instant --------------------------------------------------------------------------------
+# A, B, C, D of a robot about an operating point -------------------------------------------------------------------------
 
 # Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. Since T = T0 exp(dq) for each joint,
 #
 #     d(dq)/dt = dv - ad_V0 dq            for a ball or free joint of body twist V0; dv alone for the others
 #     d(dv)/dt = da/dq dq + da/dv dv + da/du u
 #
-# Under constraints the rates of dv are those of constrained motion, and the system is written in independent coordinates
+# With constraints, da are the derivatives of constrained motion, and the system is written in independent coordinates
 # (`analysis.operating_point`).
 #
-# Integrals z of pid laws are states after these: a force of their own at each joint, with d(dz)/dt by the laws.
+# The integrals z of pid laws are further states: each is a force at its joint, and the laws define d(dz)/dt.
 #
-# Inputs: u_k = a_k of a prescribed coordinate, at whatever level it is prescribed: its velocity and position follow by
-# integration; else u_k = an addition to tau_k; and an addition to each thrust.
+# Inputs: u_k = a_k for a prescribed coordinate (also if its position or velocity is prescribed, which follow by integration);
+# u_k = an addition to tau_k for others; and an addition to each thrust.
 
 _FORCE = {"rad": "N m", "m": "N"}
 
 
 def check_all_matched(model, prescribed, inputs, outputs) -> None:
-    """UsageError for a pattern that names nothing, and ModelError for a robot without motion, before anything is computed."""
+    """Raise UsageError for a pattern that matches nothing, and ModelError for a robot without moving joints."""
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     for patterns, known, what in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
@@ -53,8 +55,12 @@ def check_all_matched(model, prescribed, inputs, outputs) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
-    """Of m pid laws. k (m,): their coordinates; rate (m, 2 nv): of their rates by the state; force (nv, m): of joint forces by
-    them."""
+    """Derivatives of m pid laws.
+
+    k      (m,) their coordinates
+    rate   (m, 2 nv) derivatives of the rates of the integrals with respect to the state
+    force  (nv, m) derivatives of joint forces with respect to the integrals
+    """
 
     k: np.ndarray
     rate: np.ndarray
@@ -63,9 +69,16 @@ class Integrals:
 
 def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push, inputs, outputs, chart=None,
                    constraint_motion=None, integrals: Integrals | None = None) -> LinearSystem:
-    """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
-    inputs, outputs: patterns. chart: `operating_point.CoordinatePartition` of a constrained model, with the motion of driven
-    loops."""
+    """Return the linear system of a model about the operating point `here`.
+
+    prescribed         mask (nv,) of coordinates whose acceleration is the input
+    force, push        (nv, 2 nv) derivatives of joint forces and of generalized forces of wrenches with respect to the state, as
+                       control laws define them
+    inputs, outputs    names or patterns
+    chart              `operating_point.CoordinatePartition` of a constrained model
+    constraint_motion  motion of driven loops
+    integrals          None without pid laws
+    """
     check_all_matched(model, prescribed, inputs, outputs)
     nv = model.nv
     integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
@@ -73,8 +86,11 @@ def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push
     d, free, none = _derivatives(model, here, prescribed, passive, constraint_motion), ~prescribed, np.zeros_like(integrals.force)
 
     def answers(force, push):
-        """Of accelerations and joint forces to joint forces of free coordinates, and to generalized forces of wrenches, (nv, k)
-        each."""
+        """Return the changes (nv, k) of accelerations and joint forces.
+
+        force  (nv, k) changes of joint forces, read where not prescribed
+        push   (nv, k) changes of generalized forces of wrenches
+        """
         acting = (force + push)[free]
         da, dtau = d.da_du[:, free] @ acting, d.dtau_du[:, free] @ acting
         dtau[~free] -= push[~free]
@@ -106,7 +122,7 @@ def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push
 
 
 def _named(model, kinds) -> list[tuple[str, str]]:
-    """(name, unit) of each coordinate as a q, v, a, tau or z."""
+    """Return (name, unit) of each coordinate as a q, v, a, tau or z."""
     return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
             for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
 
@@ -117,13 +133,17 @@ def _inputs(model, prescribed) -> list[tuple[str, str]]:
 
 
 def _known_outputs(model) -> list[tuple[str, str]]:
-    """Coordinates first, of all kinds, then links' places."""
+    """Return (name, unit) of all outputs: q, v, a and tau of coordinates, then positions of link origins."""
     coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
     return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
 
 
 def _outputs(model, q, table, m: int, patterns):
-    """Names, C, D and units of the outputs that match. table: {kind: rows of C and D of all coordinates}."""
+    """Return names, C, D and units of the outputs that match the patterns.
+
+    table  {kind: (C, D)} of all coordinates
+    m      number of inputs
+    """
     n, known = table["q"][0].shape[1], _known_outputs(model)
     chosen = [known[k] for k in choose([name for name, _ in known], patterns, "output")]
     C, D = np.zeros((len(chosen), n)), np.zeros((len(chosen), m))
@@ -146,7 +166,7 @@ def _derivatives(model, here: OperatingPoint, prescribed, passive, constraint_mo
 
 
 def carried(model, v) -> np.ndarray:
-    """(nv, nv) ad of the body twists of ball and free joints: deviations in a body's frame turn and shift with it."""
+    """Return ad (nv, nv) of the body twists of ball and free joints, zero for other joints: d(dq)/dt = dv - ad dq."""
     out = np.zeros((model.nv, model.nv))
     for joint in model.joints:
         if joint.kind != ONE_DOF:
@@ -155,8 +175,10 @@ def carried(model, v) -> np.ndarray:
 
 
 def moving(model, prescribed) -> np.ndarray:
-    """(2 nv,) states that forces move. All positions of a ball or free joint do where one of its coordinates does: they
-    turn into each other."""
+    """Return the mask (2 nv,) of the states that forces affect.
+
+    If forces affect one coordinate of a ball or free joint, they affect all its positions, which are coupled.
+    """
     position = ~prescribed
     for joint in model.joints:
         if joint.kind != ONE_DOF:
@@ -164,12 +186,16 @@ def moving(model, prescribed) -> np.ndarray:
     return np.concatenate([position, ~prescribed])
 
 
-# system at --------------------------------------------------------------------------------------------------------------
+# linear system of a scenario ---------------------------------------------------------------------------------------------
 
 def linear_system(setup: LinearizationSetup, problem, here: OperatingPoint, inputs="*", outputs="q.*", prescribed=None,
                   independent=(), acting: bool = True) -> LinearSystem:
-    """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup; acting: whether forces
-    answer to integrals."""
+    """Return the linear system about an operating point of a problem from `with_fixed_inputs`.
+
+    prescribed   mask (nv,); default: that of the setup
+    independent  names or patterns of independent coordinates of a constrained model
+    acting       False: the integrals of pid laws have no effect on forces
+    """
     prescribed = setup.prescribed if prescribed is None else prescribed
     force, push = joint_force_jacobian(problem, here.t, here.q, here.v,
                                        here.integral), wrench_force_jacobian(problem, here.t, here.q, here.v)
@@ -180,8 +206,10 @@ def linear_system(setup: LinearizationSetup, problem, here: OperatingPoint, inpu
 
 
 def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integrals:
-    """How the integrals of pid laws answer to the state, and joint forces to them. An integral that rests at a limit of the force
-    keeps its value, and a force that is at its limit."""
+    """Return the derivatives of the integrals of pid laws, and of joint forces with respect to the integrals.
+
+    An integral that rests because a force is at its limit keeps its value. A force at its limit does not depend on integrals.
+    """
     schedule, nv, laws = problem.schedule, problem.model.nv, problem.joint_laws
     k = schedule.integral
     rate, force = np.zeros((len(k), 2 * nv)), np.zeros((nv, len(k)))
@@ -189,20 +217,20 @@ def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integral
         return Integrals(k, rate, force)
     for row, i, ki in zip(rate, k, schedule.ki, strict=True):
         at_target = signal_at(problem, schedule.target[i], here) == here.q[schedule.q_of_v[i]]
-        if here.integral_rate[i] != 0.0 or at_target:          # else it rests, with an error
+        if here.integral_rate[i] != 0.0 or at_target:          # else the integral is stopped by a limit
             row += ki * signal_gradient(problem, schedule.target[i], here.t, here.q, here.v)
             row[i] -= ki
     if acting:
         force[k, np.arange(len(k))] = 1.0
         if laws is not None and (laws.active_laws[COMPUTED] or laws.task is not None):
-            force[laws.driven] = _of_computed(problem, here)[laws.driven]          # it knows the other forces
+            force[laws.driven] = _of_computed(problem, here)[laws.driven]          # computed torque depends on all forces
         if laws is not None:
             force[saturated_forces(problem, here.t, here.q, here.v, here.integral)[1]] = 0.0
     return Integrals(k, rate, force)
 
 
 def _of_computed(problem, here: OperatingPoint) -> np.ndarray:
-    """(nv, m) derivative of joint forces by integrals: forces are affine in them."""
+    """Return the derivatives (nv, m) of joint forces with respect to integrals by differences: forces are affine in them."""
     p, nv = problem.without_stops, problem.model.nv
 
     def forces(x):
