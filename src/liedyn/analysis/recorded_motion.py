@@ -1,4 +1,4 @@
-"""What a trajectory file gives to a computation along its rows, and what comes out."""
+"""Motions and robots of trajectory files, checks of recorded motions, and estimated errors of derived quantities."""
 from __future__ import annotations
 
 import hashlib
@@ -51,15 +51,14 @@ from liedyn.simulation.limits import limit_warnings, limits_exceeded
 from liedyn.simulation.name_binding import joint_coordinates, unwrap_angle, v_to_q_indices
 from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, motion_columns, trajectory_header, unused_columns
 
-# The robot that a trajectory file was recorded with, as its comments tell -----------------------------------------------
+# The robot that a trajectory file was recorded with, from its comments --------------------------------------------------
 
-_NAMED = 8          # columns of a warning
+_NAMED = 8          # maximum number of columns named in a warning
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
              strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
-    """Model of the robot that moved, with the base, the gravity and the rotors of motors of the recording, and what is to be
-    noted.
+    """Return the model of the recorded robot with the base, gravity and rotor inertias of the recording, and warnings.
 
     Parameters
     ----------
@@ -71,14 +70,14 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     strict : bool
         As in `robot_files.load`.
     edits : ("key.path=value", …), optional
-        Of a robot YAML.
+        Changes of a robot YAML.
 
     Raises
     ------
     UsageError
-        Neither an argument nor a comment names a robot.
+        If neither an argument nor a comment names a robot.
     TrajectoryError
-        A comment that cannot be used.
+        For a comment that cannot be used.
     ModelError, CheckFailed
         As `robot_files.load`.
     """
@@ -109,9 +108,10 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:
-    """The model with the gravity and the rotors of motors of the recording, and a message where those of the model differ.
+    """Return the model with the gravity and the rotor inertias of the recording, and warnings where those of the model differ.
 
-    Raises TrajectoryError for a comment that cannot be used."""
+    Raises TrajectoryError for a comment that cannot be used.
+    """
     name, warnings = trajectory.source or "the trajectory", WarningLog()
     gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
     if gravity is not None and gravity != tuple(model.gravity):
@@ -129,7 +129,7 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[Lied
 
 
 def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
-    """A message that names columns of nothing that the robot has."""
+    """Return a warning about columns that belong to no joint, link or constraint of the robot, if there are any."""
     unknown = unused_columns(model, trajectory)
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
     warning = LiedynWarning("unknown-columns",
@@ -139,7 +139,7 @@ def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning
 
 
 def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
-    """A message where bodies were attached in the course of the run, which the model does not have."""
+    """Return a warning if bodies were attached to the robot during the run, since the model does not have them."""
     attached = trajectory.header.get("attached")
     warning = LiedynWarning("attached-bodies",
                             f"the run of this file had bodies attached to {attached}: results are those of the robot without "
@@ -148,7 +148,7 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
 
 
 def _described_in(robot: Robot, source: str) -> Robot:
-    """The robot with the file `source` as its own, and with what is drawn of that."""
+    """Return the robot with the source file `source` and the visual shapes of that file."""
     visuals = {}
     with suppress(LiedynError):                                # it may have changed since it was recorded
         visuals = format_of_file(Path(source)).read(Path(source)).visuals
@@ -158,11 +158,11 @@ def _described_in(robot: Robot, source: str) -> Robot:
 
 def comments_for(header: dict[str, str], model: Model, output: str,
                  recorded: Trajectory | None = None) -> dict[str, str]:
-    """The comments, with the paths of the robot, of its file of loops and of the model of the run relative to the folder of the
-    file `output` in which they will stand.
+    """Return comments with the paths of the robot, its file of loops and the model of the run relative to the folder of `output`.
 
-    recorded: the trajectory that names the robot; None where the results are those of another one, so that the model of the run
-    is not named."""
+    output    file that gets the comments
+    recorded  trajectory that names the robot; None: the results are those of another robot, and the model of the run is not named
+    """
     folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
     if recorded is not None and recorded.header.get("model"):
         paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
@@ -174,7 +174,7 @@ def comments_for(header: dict[str, str], model: Model, output: str,
 
 
 def _recorded_model(trajectory: Trajectory) -> Path | None:
-    """The model that a run was computed with; None where it is missing. Raises TrajectoryError where the file was changed."""
+    """Return the file of the model that a run was computed with, None if missing. Raise TrajectoryError if it was changed."""
     path = _path_of(trajectory, "model")
     if not path.is_file():
         return None
@@ -211,7 +211,7 @@ def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = 
 
 
 def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
-    """The comment `# armatures: {"elbow": 0.1}`: of joints whose motors a scenario has given rotors."""
+    """Return the rotor inertias {joint: armature} of the comment `# armatures: {"elbow": 0.1}`, added by a scenario."""
     text = trajectory.header.get("armatures")
     if text is None:
         return {}
@@ -227,7 +227,7 @@ def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
 
 
 def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
-    """The comment `# gravity: 0 0 -9.81`; brackets and commas may stand in it."""
+    """Return the gravity of the comment `# gravity: 0 0 -9.81` (brackets and commas are allowed); None without it."""
     text = trajectory.header.get("gravity")
     if text is None:
         return None
@@ -244,25 +244,29 @@ def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
 # Checks of a recorded motion: angles that wrap by 2 pi, limits that it exceeds, angles that seem to be in degrees -------
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
-_TURN = 360.0            # what an angle in degrees jumps by where it wraps
-_JUMP = 60.0             # degrees: a row turns by less; a jump is as near to a turn as that
-_FEW = 0.1               # of the jump: what half of all rows stay below where jumps are single
-_SWING = 4 * np.pi       # rad: few joints without limits turn to and fro by more, ...
-_FAST = 20.0             # rad/s: ... as fast as this, ...
-_MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do while others do not, ...
-_MIN_ROWS = 5            # a rate is compared with what it is the rate of where there are so many,
-_COMPARED = 20           # over so many parts of the time
-_NOISE_FACTOR = 9.0      # of the variance that noise makes of the differences
-_FINE = 0.5              # second differences relative to the values: beyond, rows are too far apart for the trapezoidal rule
-_CONTRADICTS = 0.3       # of the change: a rate whose integral differs by more
-_PROPORTIONAL = 0.9      # squared correlation: a rate that is wrong by a factor
-# of the largest change of a coordinate of this unit: one that changes less stands still, and is not compared
+_TURN = 360.0            # jump of an angle in degrees that wraps
+_JUMP = 60.0             # degrees: maximum change between rows without a jump, and maximum deviation of a jump from _TURN
+_FEW = 0.1               # of the jump: maximum of the median change between rows
+# Angles without limits may be in degrees if one of them
+_SWING = 4 * np.pi       # rad: turns by more than this in both directions,
+_FAST = 20.0             # rad/s: faster than this,
+_MOVING = 2 * np.pi      # rad: while every angle that moves has at least this range (not so for wheels of vehicles),
+_MIN_ROWS = 5            # minimum number of rows for a comparison of a rate with the changes of its quantity
+_COMPARED = 20           # number of parts of the time over which these are compared
+_NOISE_FACTOR = 9.0      # of the variance of the differences that noise causes: larger differences are significant
+_FINE = 0.5              # second differences relative to the values: if larger, rows are too far apart for the trapezoidal rule
+_CONTRADICTS = 0.3       # of the change: the integral of a wrong rate differs by more
+_PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate is wrong by a factor
+# of the largest change of a coordinate with the same unit: a coordinate that changes less is not compared
 _STANDS = 0.01
-_MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
+_MOST = 2 * _TURN        # and no value exceeds two turns in degrees: motors and propellers turn farther
 
 
 def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarning]]:
-    """Configurations (N, nq) without jumps by full turns, and a message. TrajectoryError where limits exclude the other turns."""
+    """Return configurations (N, nq) without jumps by full turns, and a warning if there were any.
+
+    Raises TrajectoryError where limits exclude the unwrapped angles.
+    """
     out, names = q, []
     for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
@@ -278,8 +282,10 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarni
 
 def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
                             a: np.ndarray | None = None) -> list[LiedynWarning]:
-    """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities and
-    accelerations that are not the rates of the positions and velocities."""
+    """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
+
+    q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.
+    """
     warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
     degrees = _in_degrees(model, q, v)
     return warnings + ([LiedynWarning("degrees",
@@ -287,12 +293,12 @@ def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.nd
 
 
 def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[LiedynWarning]:
-    """Messages about columns of v that are not the rates of q, and of a that are not the rates of such v that are."""
+    """Return warnings about columns of v that are not the rates of q, and columns of a that are not the rates of correct v."""
     if len(t) < _MIN_ROWS:
         return []
     steps = difference(model, q[:-1], q[1:])
     angles = (np.array(v_to_q_indices(model)) >= 0) & (np.array(model.v_units) == "rad")
-    steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # they may wrap
+    steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # angles may wrap
     positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
                  for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
     found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
@@ -303,8 +309,14 @@ def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a
 
 def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, kind: str,
                  sources: Sequence[str]) -> dict[str, str]:
-    """A message by coordinate about columns (N, nv) `rate` that are not the time derivatives of x, which is of `sources`. The
-    integral is compared over parts of the time, beyond noise; not across events, and not of rows that are too far apart."""
+    """Return {coordinate: message} for columns of `rate` (N, nv) that are not the time derivatives of x (N, nv).
+
+    Changes of x are compared with integrals of the rate over parts of the time. Differences within noise are accepted. Intervals
+    that contain an event and coordinates whose rows are too far apart are not compared.
+
+    kind     "v" or "a", for the message
+    sources  names of the columns of x, for the message
+    """
     dt, m = np.diff(t), max(len(t) // _COMPARED, 1)
     area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * dt[:, None], axis=0)])
     whole = _without_events(dt, m)
@@ -333,26 +345,29 @@ def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, k
 
 
 def _without_events(dt: np.ndarray, rows: int) -> np.ndarray:
-    """Whether so many steps from each row on have no event, where a file has two rows of one time."""
+    """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time)."""
     events = np.concatenate([[0], np.cumsum(dt <= 0.0)])
     return events[rows:] == events[:-rows]
 
 
 def _noise_variance(x: np.ndarray, dt: np.ndarray) -> np.ndarray:
-    """Variance of independent noise of columns (N, n), by third differences: of smooth columns it is nearly zero."""
+    """Return the variance (n,) of independent noise in columns x (N, n), from third differences, which are small if x is smooth."""
     bends = np.diff(x, 3, axis=0)[_without_events(dt, 3)]
     return np.sum(bends**2, axis=0) / (20.0 * max(len(bends), 1))
 
 
 def _ratio(y: np.ndarray, x: np.ndarray) -> float:
-    """Of columns (N,), y = ratio x by least squares."""
+    """Return the least-squares solution of y = ratio x for columns (N,)."""
     squares = float(x @ x)
     return float(x @ y) / squares if squares else 0.0
 
 
 def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
-    """Why angles seem to be in degrees; empty if they do not: a 180/pi-th part of all is within their limits, and some are far
-    beyond them, jump by 360, or turn to and fro by many turns."""
+    """Return the reason why angles seem to be in degrees; empty if they do not.
+
+    They do if all angles with limits are within these after conversion from degrees, and an angle is far beyond its limits. They
+    also do if an angle without limits jumps by 360 or turns in both directions by many turns.
+    """
     worst, text, unlimited = 0.0, "", []
     for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad":
@@ -371,11 +386,11 @@ def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
 
 
 def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tuple[int, int]]) -> str:
-    """The same of angles without limits, at places (k, i) in v and q."""
+    """Return the reason as `_in_degrees` for angles without limits, at places (k, i) in v and q."""
     for k, i in places:
         if _degrees_wrap(q[:, i]):
             return f"{model.v_names[k]} jumps by {np.abs(np.diff(q[:, i])).max():.4g} rad between two rows"
-    if set(model.v_units) != {"rad"} or min(v_to_q_indices(model)) < 0:           # wheels of vehicles turn to and fro
+    if set(model.v_units) != {"rad"} or min(v_to_q_indices(model)) < 0:           # wheels of vehicles turn in both directions
         return ""
     moved = np.ptp(q, axis=0)
     if (moved[moved > 0] < _MOVING).any() or np.abs(q).max() > _MOST:
@@ -388,7 +403,7 @@ def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tup
 
 
 def _degrees_wrap(x: np.ndarray) -> bool:
-    """Whether samples x (N,) jump by about 360, and are continuous elsewhere."""
+    """Return whether samples x (N,) jump by about 360 and are continuous elsewhere."""
     steps = np.abs(np.diff(x))
     jumps = np.abs(steps - _TURN) < _JUMP
     return bool(jumps.any() and np.median(steps) < _FEW * _TURN and steps[~jumps].max(initial=0.0) < _JUMP)
@@ -396,12 +411,18 @@ def _degrees_wrap(x: np.ndarray) -> bool:
 
 # recorded motion --------------------------------------------------------------------------------------------------------
 
-_UNIT_NORM = 4e-10                      # of a norm: a quaternion written with ten digits; less is a mistake in the file
+_UNIT_NORM = 4e-10                      # error of the norm of a quaternion written with ten digits; a larger error is rejected
 
 
 @dataclass(frozen=True, eq=False)
 class CompletedTrajectory:
-    """A completed trajectory, ready for `io.trajectory_csv.write_trajectory`."""
+    """A trajectory with computed columns, ready for `io.trajectory_csv.write_trajectory`.
+
+    header    {key: text} comments
+    t         (N,) times [s]
+    columns   (name, unit, (N,) values) each
+    warnings  warnings about the motion and the results
+    """
 
     header: dict[str, str]
     t: np.ndarray
@@ -411,8 +432,16 @@ class CompletedTrajectory:
 
 @dataclass(frozen=True, eq=False)
 class SampledMotion:
-    """Of a file, and what dynamics makes of it. variants: the same motion with v and a derived in another way, and from positions
-    with more noise, for telling what results are off; none where nothing is derived. multipliers: of constraints, once known."""
+    """A motion of N samples, as read from a file, or completed by dynamics.
+
+    q            (N, nq) configurations
+    v, a, tau    (N, nv) velocities, accelerations, joint forces; None if missing
+    f_ext        (N, n_links, 6) external wrenches in link frames; None without external wrenches
+    passive      whether springs, damping and friction of the joints act
+    variants     the same motion with v and a derived in another way, and from positions with added noise, for error estimates;
+                 empty if nothing is derived
+    multipliers  (N, nc) multipliers of constraints; None before they are computed
+    """
 
     q: np.ndarray
     v: np.ndarray | None
@@ -426,18 +455,24 @@ class SampledMotion:
 
 
 def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
-    """(nv,) bool: coordinates whose acceleration goes into "inverse", "forward" or "hybrid" dynamics, and whose force comes out.
-    patterns: of joint names, for "hybrid"."""
+    """Return the mask (nv,) of coordinates whose acceleration is an input and whose force is a result.
+
+    of        "inverse", "forward" or "hybrid"
+    patterns  of joint names, for "hybrid"
+    """
     return joint_coordinates(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
 
 
 def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
-    """The comments of a trajectory, and with what was computed."""
+    """Return the comments of a trajectory, updated for the model and `passive` of a computation."""
     return trajectory.header | {key: x for key, x in trajectory_header(model, passive=passive).items() if key != "robot"}
 
 
 def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> SampledMotion:
-    """What dynamics needs of a file."""
+    """Return the motion of a trajectory with the arrays that "inverse", "forward" or "hybrid" dynamics need.
+
+    Missing velocities and accelerations are derived. Raises TrajectoryError for missing forces.
+    """
     motion = motion_of_trajectory(model, trajectory, derive_a=bool(prescribed.any()))
     if not prescribed.all():
         require_forces(trajectory, motion.tau, of)
@@ -445,6 +480,10 @@ def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Sam
 
 
 def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> SampledMotion:
+    """Return the motion of a trajectory, with missing velocities and, if `derive_a`, missing accelerations derived.
+
+    Raises TrajectoryError, also for events in a trajectory from which something must be derived.
+    """
     given = given_motion(model, trajectory)
     needed = (("velocities", given.v, True), ("accelerations", given.a, derive_a))
     missing = [name for name, x, derive in needed if x is None and derive]
@@ -465,14 +504,14 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
 
 
 def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
-    """The motion, and the external wrenches that act, as columns of a trajectory."""
+    """Return the motion and the nonzero external wrenches as columns of a trajectory."""
     which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     return motion_columns(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
                           q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
 def given_motion(model: Model, trajectory) -> SampledMotion:
-    """What the file holds, v and a None where it does not."""
+    """Return the motion of a trajectory file; v, a, tau and f_ext are None where the file has no columns for them."""
     q = positions_of(model, trajectory)
     v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
     passive = trajectory.passive
@@ -480,7 +519,12 @@ def given_motion(model: Model, trajectory) -> SampledMotion:
 
 
 def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
-    """Times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv). Raises ShapeError, ConfigurationError, UsageError."""
+    """Return times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv).
+
+    needed  names of the arrays that must not be None
+
+    Raises ShapeError, ConfigurationError, UsageError.
+    """
     t = as_array(t, "t", ())
     if t.ndim != 1 or not len(t):
         raise ShapeError(f"t has the wrong shape; found {t.shape}, expected (N,)")
@@ -508,7 +552,10 @@ def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passiv
 
 
 def _derived(model: Model, t, given: SampledMotion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> SampledMotion:
-    """The motion with what it lacks, by polynomials through so many rows, with noise added or without."""
+    """Return the motion with missing v and a derived by polynomials through so many rows.
+
+    noisy  whether noise is added to the samples first
+    """
     if given.v is not None:
         return replace(given, a=rates(t, with_noise(t, given.v) if noisy else given.v, points))
     q = of_unit_norm(model, with_noise(t, continued(model, given.q))) if noisy else given.q
@@ -517,7 +564,7 @@ def _derived(model: Model, t, given: SampledMotion, derive_a: bool, points: int 
 
 
 def positions_of(model: Model, trajectory) -> np.ndarray:
-    """(N, nq) of the file. Refuses quaternions that are not of unit norm, with the line."""
+    """Return the configurations (N, nq) of the file. Raise TrajectoryError if missing or not of unit norm."""
     if not model.nv:
         raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
                               place=Place(trajectory.source))
@@ -538,7 +585,7 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
 
 
 def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
-    """The first quaternion in samples q (N, nq) that is not of unit norm: joint, row, norm."""
+    """Return joint, row and norm of the first quaternion in samples q (N, nq) that is not of unit norm; None if there is none."""
     for joint in model.joints:
         if joint.kind != ONE_DOF:
             found = find_non_unit_quaternion(q[:, joint.q.stop - 4:joint.q.stop], _UNIT_NORM)
@@ -549,7 +596,7 @@ def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
 
 @contextmanager
 def naming(trajectory):
-    """Gives the file's name to errors that know the numbers only. What overflows shows in the result, which must be finite."""
+    """Add the name of the file to errors of numerical functions. Overflows are ignored: results are checked afterwards."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -564,10 +611,12 @@ def naming(trajectory):
 
 
 def require_forces(trajectory, tau, of: str) -> None:
+    """Raise TrajectoryError if the trajectory has no joint forces (tau is None)."""
     require(trajectory, tau, "tau", f"the joint forces{' of the joints that are not prescribed' if of == 'hybrid' else ''}")
 
 
 def require(trajectory, array, kind: str, what: str) -> None:
+    """Raise TrajectoryError if the trajectory has no columns of a kind (array is None)."""
     if array is None:
         raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
                               found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
@@ -602,10 +651,10 @@ class RecordedMotion(NamedTuple):
 
 
 def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> RecordedMotion:
-    """The arrays of a trajectory, in the order of the model's coordinates; columns are matched by name.
+    """Return the arrays of a trajectory in the order of the model's coordinates; columns are matched by name.
 
-    Missing v and a are derived, as by `liedyn inverse`: by polynomials through seven neighbouring rows, on the manifold. They
-    magnify the noise of measured positions; `identify` smooths them.
+    Missing v and a are derived by polynomials through seven neighbouring rows on the manifold, as in `liedyn inverse`. This
+    amplifies the noise of measured positions; `identify` smooths them.
 
     Parameters
     ----------
@@ -634,7 +683,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> Rec
 
 def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None,
                   tau: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True) -> Trajectory:
-    """A trajectory of arrays, with the names and units of the model's coordinates, for `Trajectory.save` and the commands.
+    """Return a trajectory of arrays with the names and units of the model's coordinates, for `Trajectory.save` and commands.
 
     Parameters
     ----------
@@ -671,7 +720,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
 
 
 def _is_of_file(model: Model, header: dict[str, str]) -> bool:
-    """Whether the comments robot, loops, base and gravity give the model."""
+    """Return whether the comments robot, loops, base and gravity define the model completely."""
     def known(robot: Robot) -> Robot:
         return replace(robot, base=model.base, gravity=model.description.gravity)
     if "robot" not in header:
@@ -686,23 +735,26 @@ def _is_of_file(model: Model, header: dict[str, str]) -> bool:
 
 # derived error ----------------------------------------------------------------------------------------------------------
 
-# How far results are off because velocities and accelerations were derived from samples, and what a person is told of it.
-#
-# The motion is derived twice more, in another way and with noise of the same size added (`SampledMotion.variants`). What comes
-# out then differs from the result by about the result's error.
+# Velocities and accelerations that are derived from samples have errors. The motion is derived twice more: in another way, and
+# with added noise of the same size (`SampledMotion.variants`). The results then differ by about their error.
 
-UNRELIABLE = 0.1                        # of a result's own size
-_NAMED_COLUMNS = 24                     # columns in one message
-_FEWEST = 4                             # rows; fewer have no second way to derive
+UNRELIABLE = 0.1                        # error relative to the size of a result: results with a larger one are not reliable
+_NAMED_COLUMNS = 24                     # maximum number of columns in one message
+_FEWEST = 4                             # minimum number of rows for a second way to derive
 
 
-@np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
+@np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
 def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
                    units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
-    """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
+    """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
-    compute: the same results of another motion; smoothing: the option that smooths, None where there is none. Nothing is said
-    where nothing was derived."""
+    found         (N, n) results
+    compute       function that returns the same results for another motion
+    names, units  of the columns
+    smoothing     command-line option that smooths, or None
+
+    Returns an empty list if nothing was derived.
+    """
     if not motion.variants:
         return []
     if len(found) < _FEWEST:
@@ -728,13 +780,17 @@ def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[
 
 
 def named_first(columns: Sequence[str]) -> str:
-    """What is off, the worst first: all columns of a robot, the first of the many of a Jacobian."""
+    """Return the texts of the worst columns, joined, with the number of those left out."""
     more = len(columns) - _NAMED_COLUMNS
     return "; ".join([*columns[:_NAMED_COLUMNS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def mend(noisy: bool, between: str, smoothing: str | None) -> str:
-    """What may be wrong and what to do about it; between: what may be too far apart, "rows" or "knots"."""
+    """Return the probable cause of an error and its remedy.
+
+    noisy    whether noise is the cause
+    between  "rows" or "knots", which may be too far apart
+    """
     if noisy:
         smooths = f"use {smoothing}, or " if smoothing else ""
         return (f"the noise of the rows is amplified, or they are too far apart; {smooths}give measured "
@@ -743,5 +799,5 @@ def mend(noisy: bool, between: str, smoothing: str | None) -> str:
 
 
 def percent(x: float) -> str:
-    """An error that is most of what was found tells nothing of the size of the truth."""
+    """Return a relative error as text, without a number from 50% on: then the size of the true value is unknown."""
     return f"{100 * x:.2g}%" if x < 0.5 else "50% or more"
