@@ -1,4 +1,4 @@
-"""A configuration at rest: Newton's method on the manifold, by the linearization itself."""
+"""Equilibria by Newton's method on the configuration manifold, and assembled states from values by joint name."""
 from __future__ import annotations
 
 import math
@@ -40,28 +40,29 @@ from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.name_binding import format_names, select
 
-# In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
-_TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
-_FINE = 1e-3                 # of _TOLERANCE: where Newton's method ends, which continues beyond what counts as none
-_STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them: beyond, the linearization is not a guide
-_STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
-_DESCENT = 1e-4              # of the accelerations, and of the part of a step taken: what it must take off (Armijo's rule)
-_UNSEEN = 1e-10              # of the largest singular value: directions that move no acceleration but by rounding
-_MOVING = 1e-9               # velocities and accelerations that count as rest
-_AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate that is beyond it by less began within it
+# In characteristic units of the robot (`dynamics.scales`), which make lengths comparable with angles.
+_TOLERANCE = 1e-9            # maximum acceleration of an equilibrium; rounding causes about 1e-14 times the condition of M
+_FINE = 1e-3                 # of _TOLERANCE: Newton's method continues until accelerations are below this
+_STEPS, _LONGEST = 60, 0.7   # maximum number of Newton steps; maximum change of a coordinate in a step
+_STARTS, _SPREAD = 24, 0.2   # number of further initial configurations; initial distance from the guess (grows 50 times)
+_DESCENT = 1e-4              # Armijo's rule: minimum relative decrease of the accelerations, times the fraction of a Newton step
+_UNSEEN = 1e-10              # of the largest singular value: directions with smaller ones change accelerations by rounding only
+_MOVING = 1e-9               # maximum velocity and acceleration of a prescribed motion at rest
+_AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate beyond it by less is within its limits
 
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium(Immutable):
-    """A configuration at which the robot stays when it is put there.
+    """A configuration in which the robot stays at rest.
 
     q          (nq,)
-    tau        (nv,) joint forces there, those of prescribed coordinates included
-    u          (nv + actuators,) what it takes besides the forces of the scenario; not zero for what is held only
-    offset     {input: value} of those entries
-    residual   largest acceleration that is left [rad/s^2 | m/s^2]
-    integral   (nv,) of pid laws [N m | N], with which their joints stand at their targets; zero for others
-    system     the linear system there, its laws closed
+    tau        (nv,) joint forces, including those of prescribed coordinates
+    u          (nv + actuators,) joint forces and thrusts in addition to those of the scenario; not zero only for held joints and
+               actuators
+    offset     {input: value} of these additional forces and thrusts
+    residual   largest remaining acceleration [rad/s^2 | m/s^2], or error of a pid law
+    integral   (nv,) integrals of pid laws [N m | N] that hold their joints at the targets; zero for others
+    system     the linear system at the equilibrium, in closed loop
     """
 
     q: Array
@@ -135,7 +136,12 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
 
 
 def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equilibrium:
-    """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
+    """Return the equilibrium near the state (q, v) at time t, as `find_equilibrium`.
+
+    Signals have their values at t. Without convergence, Newton's method is repeated from random configurations around q.
+
+    Raises ComputationError if no equilibrium is found.
+    """
     _check_constraint_motion_at_rest(setup, t)
     search = _EquilibriumSearch(setup, t, q, v, *fixed_coordinates(setup, hold))
     rng = np.random.default_rng(0)
@@ -146,10 +152,10 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equ
         spread = _SPREAD * 2**(k / 4) * rng.standard_normal(setup.model.nv) * search.reach
         try:
             start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
-        except ComputationError:                                   # beyond what the constraints allow
+        except ComputationError:                                   # the constraints cannot be closed
             continue
         other = search.newton(start)
-        if other.size < 0.9 * best.size:                               # the first one where none is better
+        if other.size < 0.9 * best.size:                               # otherwise the first result is kept
             best, warnings = other, [search.far(other, q)]
     if not best.worst <= _TOLERANCE:
         raise search.refusal(best)
@@ -157,13 +163,14 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equ
 
 
 def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarray:
-    """q moved onto the constraints, if there are any."""
+    """Return q projected onto the constraints, if the model has any."""
     if not setup.model.nc:
         return q
     return project_configuration(setup.model, q, prescribed=prescribed, constraint_motion=constraint_motions_at(setup.problem, t))
 
 
 def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> None:
+    """Raise ComputationError if a driven closure moves at time t."""
     units = model_scales(setup.model)
     sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
     for name, (_, V, dV) in (constraint_motions_at(setup.problem, t) or {}).items():
@@ -173,7 +180,10 @@ def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> Non
 
 
 def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:
-    """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
+    """Return masks of the joints' coordinates (nv,) and of the actuators that match the patterns `hold`.
+
+    Prescribed coordinates are left out. Raises UsageError for a pattern that matches nothing.
+    """
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
     known = [*model.joint_names, *actuators]
@@ -186,11 +196,13 @@ def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.n
 
 @dataclass(frozen=True, eq=False)
 class _EquilibriumPoint:
+    """A point of the search: configuration, additional inputs, integrals of pid laws, and the forces and accelerations there."""
+
     q: np.ndarray
     u: np.ndarray
     z: np.ndarray
     here: OperatingPoint
-    off: np.ndarray          # accelerations of free coordinates, then the errors that are summed, in characteristic units
+    off: np.ndarray          # accelerations of free coordinates, then errors of pid laws, in characteristic units
     residual: float          # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
 
     @property
@@ -203,8 +215,11 @@ class _EquilibriumPoint:
 
 
 class _EquilibriumSearch:
-    """Solves a(q, thrusts, z) = 0 at v = 0 for the coordinates that neither are prescribed nor held, with the integrals z of
-    those of them that have a pid law: there, q is the target."""
+    """Newton's method for a(q, thrusts, z) = 0 at v = 0.
+
+    The equations are those of free coordinates, which are neither prescribed nor held. Unknowns are the free coordinates, the
+    held thrusts and the integrals z of pid laws of free coordinates, whose errors must be zero.
+    """
 
     def __init__(self, setup: LinearizationSetup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
         self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
@@ -229,22 +244,23 @@ class _EquilibriumSearch:
         self.own, self.limited = own, np.flatnonzero(inside)
 
     def within(self, q) -> np.ndarray:
-        """q with the coordinates that began within their limits brought back to them, and on the constraints."""
+        """Return q projected onto the constraints, with coordinates that were initially within their limits clipped to these."""
         q, k = q.copy(), self.limited
         q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
         return _closed(self.setup, self.t, q, ~self.free)
 
     def point(self, q, u, z) -> _EquilibriumPoint:
+        """Return the point at configuration q, additional inputs u and integrals z."""
         here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
         off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
         return _EquilibriumPoint(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
 
     def _errors(self, here: OperatingPoint) -> np.ndarray:
-        """(m,) of pid laws [rad | m]."""
+        """Return the errors (m,) of pid laws [rad | m]."""
         return here.integral_rate[self.sums] / self.ki
 
     def newton(self, q) -> _EquilibriumPoint:
-        """Damped steps of least length while the accelerations fall."""
+        """Return the point that damped least-norm Newton steps from q reach; they end when accelerations no longer decrease."""
         now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
             if now.worst <= _FINE * _TOLERANCE:
@@ -257,6 +273,7 @@ class _EquilibriumSearch:
         return now
 
     def _step(self, now: _EquilibriumPoint) -> np.ndarray:
+        """Return the Newton step of coordinates (nv,), thrusts and integrals of pid laws, limited in length."""
         nv = self.model.nv
         moves = chart(self.model, now.here.q, now.here.v, ~self.free, constraint_motions_at(self.problem, self.t))
         index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
@@ -277,7 +294,7 @@ class _EquilibriumSearch:
         return step * min(1.0, _LONGEST / longest) if longest else step
 
     def _blocked(self, now: _EquilibriumPoint, downhill) -> np.ndarray:
-        """Coordinates that stand at a limit beyond which the accelerations would fall."""
+        """Return the mask (nv,) of coordinates at a limit beyond which the accelerations would decrease."""
         blocked = np.zeros(self.model.nv, dtype=bool)
         k = self.limited
         x = now.q[self.own[k]]
@@ -285,7 +302,7 @@ class _EquilibriumSearch:
         return blocked
 
     def _shorter(self, now: _EquilibriumPoint, step) -> _EquilibriumPoint | None:
-        """The first of ever shorter steps after which the accelerations are less; None where none is."""
+        """Return the point after the first of successively halved steps that decreases the accelerations; None if none does."""
         nv = self.model.nv
         dq, thrust, dz = step[:nv], step[nv:nv + len(self.thrusts)], step[nv + len(self.thrusts):]
         for k in range(12):
@@ -295,14 +312,14 @@ class _EquilibriumSearch:
             z[self.sums] += part * dz
             try:
                 after = self.point(self.within(integrate(self.model, now.q, part * dq)), u, z)
-            except ComputationError:                               # a singular position, a law beyond its domain
+            except ComputationError:                               # a singular configuration, or a law outside its domain
                 continue
             if after.size < now.size * (1 - _DESCENT * part):
                 return after
         return None
 
     def far(self, found: _EquilibriumPoint, q) -> LiedynWarning:
-        """The warning about an equilibrium to which no way leads from q."""
+        """Return the warning that the equilibrium was found from another configuration than q."""
         moved = difference(self.model, q, found.q)
         k = int(np.argmax(np.abs(moved) / self.reach))
         return LiedynWarning("equilibrium-far",
@@ -311,7 +328,7 @@ class _EquilibriumSearch:
                              "exist")
 
     def result(self, best: _EquilibriumPoint, q, v, warnings) -> Equilibrium:
-        """With the forces of held joints less what their laws give."""
+        """Return the equilibrium, with the additional forces of held joints: the required ones minus those of their laws."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
         _, tau = completed(self.model, best.q, rest, rest, given.tau, ~self.free, best.here.f_ext, self.setup.scenario.passive,
@@ -322,6 +339,7 @@ class _EquilibriumSearch:
         return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 
     def _warnings(self, v) -> WarningLog:
+        """Return warnings about prescribed joints that move at t, and about forces that depend on time."""
         warnings, prescribed = WarningLog(), self.setup.prescribed
         time = np.sqrt(self.reach / self.quickness)
         moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
@@ -336,7 +354,7 @@ class _EquilibriumSearch:
         return warnings
 
     def _changing(self) -> bool:
-        """Whether a force, or what a law follows, depends on time at any time of the run."""
+        """Return whether a force, or a target of a law, depends on time at any time of the run."""
         problem = self.setup.problem
         s, law, laws = problem.schedule, problem.law, problem.joint_laws
         torque = s.level == TORQUE
@@ -347,7 +365,7 @@ class _EquilibriumSearch:
         return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
 
     def refusal(self, best: _EquilibriumPoint) -> ComputationError:
-        """Names the coordinate that is held least, and how it could be."""
+        """Return the error that names the coordinate with the largest residual, and options that may balance it."""
         off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
         if off.max(initial=0.0) and (off / self.reach[self.sums]).max() >= best.worst:
             k = int(self.sums[np.argmax(off)])
@@ -380,48 +398,50 @@ class _EquilibriumSearch:
 
 
 def _options(names: list[str]) -> str:
-    """Options of the command that hold these actuators."""
+    """Return the command-line options that hold these actuators."""
     most = 6
     if len(names) > most:
         return f"--fix for each of {format_names(names, most)}"
     return " ".join(f"--fix {name}" for name in names)
 
 
-# A closed state of a robot from values by joint name: what `liedyn assemble` runs ---------------------------------------
+# Assembled state from values by joint name, for `liedyn assemble` -------------------------------------------------------
 
-_AGREE = 1e-9            # of the largest given velocity, in lengths of the loops: what is left of an equation is rounding
-_UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits
+_AGREE = 1e-9            # of the largest given velocity, in lengths of the loops: a smaller residual of an equation is rounding
+_UNIT_NORM = 1e-6        # maximum error of the norm of a quaternion, for values with six digits
 
 
 @dataclass(frozen=True, eq=False)
 class AssembledState:
-    """A closed configuration and, where one was asked for, a velocity that obeys the constraints there."""
+    """A configuration and, if velocities were given, a velocity that satisfy the constraints."""
 
     model: Model
     assembly: Assembly
     v: np.ndarray | None
-    still: tuple[str, ...] = ()         # driven loops whose motion was not given: they stand where the file has them
+    still: tuple[str, ...] = ()         # driven loops without a given motion: their frames are at the poses in the file
 
 
 def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), keep: Sequence[str] = (),
                     constraint_motion: Sequence[str] = (), *, seed: int = 0) -> AssembledState:
-    """Close the loops from a guess, and complete a velocity.
+    """Return a configuration with closed loops near a guess, and optionally a velocity that satisfies the constraints.
 
     Parameters
     ----------
-    q, v : texts such as "crank=0.5" or "base=0,0,1,0,0,0,1"
-        The guess, by joint; the others start from their neutral coordinates. Velocities, which are kept; the others become those
-        that the constraints ask for, and as small as can be in kinetic energy.
+    q : texts such as "crank=0.5" or "base=0,0,1,0,0,0,1"
+        Guess by joint; other joints start from their neutral coordinates.
+    v : texts such as "crank=0.5"
+        Given velocities by joint, which are kept. The others minimize the kinetic energy subject to the constraints.
     keep : joint names or patterns
-        Joints that stay where the guess has them.
+        Joints that keep the coordinates of the guess.
     constraint_motion : texts such as "tool=0,0,-0.7" or "tool=0,0,-0.7,0,0,1.57"
-        Where the frames of driven loops stand: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
+        Poses of the frames of driven loops: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
     seed : int
+        Seed of the random guesses of `assemble`.
 
     Raises
     ------
     UsageError
-        For texts and names that fit no joint.
+        For texts and names that match no joint.
     ModelError, ComputationError, ConfigurationError
     """
     guess = model.neutral()
@@ -435,6 +455,7 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
 
 
 def _velocity(model: Model, q, texts: Sequence[str], constraint_motion: dict) -> np.ndarray:
+    """Return the velocity (nv,) with the given values that satisfies the constraints. Raise ComputationError if none does."""
     wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     for name, values in _given(model, texts, model.v_index, "--v"):
         wanted[model.v_index(name)], given[model.v_index(name)] = values, True
@@ -454,7 +475,7 @@ def _unit_of(model: Model, row: int) -> str:
 
 
 def _given(model: Model, texts: Sequence[str], index, option: str):
-    """Joint and values of each text."""
+    """Yield joint and values of each text."""
     for text in texts:
         name, values = _named_values(text, option, "moving joint", model.joint_names)
         part = index(name)
@@ -464,7 +485,7 @@ def _given(model: Model, texts: Sequence[str], index, option: str):
 
 
 def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
-    """Closure and pose (4, 4) of its frame A."""
+    """Return name and pose (4, 4) of frame A of a driven closure from a text."""
     name, values = _named_values(text, "--constraint-motion", "driven loop",
                                  [one.name for one in model.constraints if one.driven])
     if len(values) not in (3, 6):
@@ -473,6 +494,7 @@ def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
 
 
 def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tuple[str, list[float]]:
+    """Return name and numbers of a text NAME=VALUE,…; raise UsageError for unknown names and invalid numbers."""
     name, equals, numbers = text.partition("=")
     name = name.strip()
     if not equals:
@@ -489,7 +511,7 @@ def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tu
 
 
 def _unit(model: Model, name: str, values: list[float]) -> list[float]:
-    """The values, the quaternion in them rid of rounding."""
+    """Return the values of a joint, with the quaternion normalized."""
     if model.joint(name).kind == ONE_DOF:
         return values
     norm = math.hypot(*values[-4:])

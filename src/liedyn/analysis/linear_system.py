@@ -1,4 +1,4 @@
-"""A linear system with names: dx/dt = A x + B u, y = C x + D u; its discretization, modes and reachable states."""
+"""Linear systems with named states, inputs and outputs: discretization, modes, controllable and observable dimensions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ from liedyn.simulation.name_binding import format_names, select
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
-# A in characteristic units of the robot, balanced; "norm" is its largest singular value.
-_RANK = 1e-10                # of the norm: parts of a direction that an input does not reach but by rounding
-_ZERO = 1e-11                # of the norm: singular values and real parts that count as zero; rounding leaves up to 1e-12
-_ROUNDING = 1e-12            # of its row, its column and the characteristic rate: rounding is 1e-15 times the condition of M
-_SCATTER = 1e-7              # of the eigenvalue: real parts of one that is almost repeated, a root of the rounding
-_APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: how far rounding scatters a chain of 4, 3 and 2 equal ones
+# For A in characteristic units of the robot, balanced; "norm" is its largest singular value.
+_RANK = 1e-10                # of the norm: singular values of reachable directions below this are rounding
+_ZERO = 1e-11                # of the norm: singular values and real parts below this are zero; rounding causes up to 1e-12
+_ROUNDING = 1e-12            # of the largest entry of the row and column, and of the characteristic rate: smaller entries are
+                             # rounding, which is 1e-15 times the condition of M
+_SCATTER = 1e-7              # of the eigenvalue: real parts below this are zero; rounding perturbs double eigenvalues so much
+_APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +45,27 @@ class Mode(Immutable):
 
     @property
     def stability(self) -> str:
+        """"stable", "neutral", "drifting" or "unstable", as described for the class."""
         if self.growth is None:
             return "stable" if self.eigenvalue.real < 0.0 else "unstable"
         return {0: "neutral", 1: "drifting"}.get(self.growth, "unstable")
 
     @property
     def growth(self) -> int | None:
-        """Power of t like which deviations grow on the imaginary axis: the longest chain less one. None off the axis, where they
-        grow or decay exponentially."""
+        """Power of t with which deviations grow if the eigenvalue is on the imaginary axis: length of the longest chain minus 1.
+
+        None off the axis, where deviations grow or decay exponentially.
+        """
         return self.chains[0] - 1 if self.chains else None
 
     @property
     def frequency(self) -> float:
-        """Natural frequency |lambda| / 2 pi [Hz]; 0 where it does not oscillate."""
+        """Natural frequency |lambda| / 2 pi [Hz]; 0 for a real eigenvalue."""
         return abs(self.eigenvalue) / (2 * np.pi) if self.eigenvalue.imag else 0.0
 
     @property
     def damping(self) -> float:
-        """Damping ratio -Re lambda / |lambda|: 1 and -1 without oscillation, 0 at zero."""
+        """Damping ratio -Re lambda / |lambda|: 1 or -1 for real eigenvalues, 0 for zero."""
         return -self.eigenvalue.real / abs(self.eigenvalue) if self.eigenvalue else 0.0
 
     @property
@@ -107,7 +111,7 @@ class LinearSystem(Immutable):
                 f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
 
     def discretize(self, h: float) -> tuple[Array, Array]:
-        """Ad (n, n), Bd (n, m): x[k+1] = Ad x[k] + Bd u[k] where u is held for a step of h [s] (zero-order hold, exact).
+        """Return Ad (n, n) and Bd (n, m) of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u (zero-order hold, exact).
 
         Raises UsageError for a step that is not positive, ComputationError where the exponential overflows.
         """
@@ -127,51 +131,57 @@ class LinearSystem(Immutable):
 
     @read_only_property
     def eigenvalues(self) -> ComplexArray:
-        """(n,) of A, complex, sorted by falling real part. Those of prescribed coordinates are those of their rows alone."""
+        """Eigenvalues (n,) of A, complex, sorted by decreasing real part, including those of prescribed coordinates."""
         return np.sort_complex(np.linalg.eigvals(self.A))[::-1]
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
-        """Of the moving states, the least stable first."""
+        """Modes of the moving states, the least stable first."""
         names = [name.partition(".")[2] for name, moves in zip(self.states, self.moving, strict=True) if moves]
         return modes(self._characteristic[0][np.ix_(self.moving, self.moving)], names, 1.0 / self.scales.time)
 
     @property
     def stability(self) -> str | None:
-        """Of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`). All deviations
-        decay if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or "drifting" linear
-        system does not decide whether the nonlinear robot is stable. None if no state moves: all coordinates are prescribed."""
+        """Stability of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`).
+
+        All deviations decay if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or
+        "drifting" linear system does not decide whether the nonlinear robot is stable. None if all coordinates are prescribed.
+        """
         return min((mode.stability for mode in self.modes), key=STABILITY.index, default=None)
 
     @property
     def growth(self) -> int | None:
-        """Power of t like which deviations grow, where none grows exponentially: 0 if they stay bounded, 1 for a body that
-        drifts, 3 for four integrators in series. None if a mode grows exponentially, or all decay."""
+        """Power of t with which deviations grow if none grows exponentially; None if one grows exponentially, or all decay.
+
+        0 if they stay bounded, 1 for a drifting body, 3 for four integrators in series.
+        """
         powers = [-1 if mode.growth is None else mode.growth for mode in self.modes]
         exponential = any(mode.growth is None and mode.stability == "unstable" for mode in self.modes)
         return None if exponential or max(powers, default=-1) < 0 else max(powers)
 
     @cached_property
     def controllable(self) -> int:
-        """Dimension of the states that the inputs reach."""
+        """Dimension of the space of states that the inputs reach."""
         A, B, _ = self._characteristic
         return reachable(A, B, 1.0 / self.scales.time)
 
     @cached_property
     def observable(self) -> int:
-        """Dimension of the states that the outputs tell apart."""
+        """Dimension of the space of states that the outputs distinguish."""
         A, _, C = self._characteristic
         return reachable(A.T, C.T, 1.0 / self.scales.time)
 
     @property
     def _characteristic(self) -> tuple[Array, Array, Array]:
-        """A, B, C with states in characteristic units. Time keeps its unit: A is in 1/s."""
+        """A, B and C with states in characteristic units. Times remain in seconds: A is in 1/s."""
         size = self.scales.unit_scales(self.state_units)
         return self.A / size[:, None] * size, self.B / size[:, None], self.C * size
 
     def select(self, inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "*") -> LinearSystem:
-        """The inputs and outputs whose names match a pattern (a text, or several), in the system's order. UsageError for one that
-        matches nothing."""
+        """Return the system with the inputs and outputs that match names or patterns, in the order of the system.
+
+        Raises UsageError for a pattern that matches nothing.
+        """
         i, o = choose(self.inputs, inputs, "input"), choose(self.outputs, outputs, "output")
         pick = lambda names, which: tuple(names[k] for k in which)      # noqa: E731
         return replace(self, B=self.B[:, i], C=self.C[o], D=self.D[np.ix_(o, i)], inputs=pick(self.inputs, i),
@@ -184,17 +194,17 @@ def _few(names: Sequence[str]) -> str:
 
 
 def choose(names, patterns, what: str) -> list[int]:
-    """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
+    """Return the indices of the names that match one of the patterns, in order. Raise UsageError if a pattern matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     return sorted(select([pattern for pattern in patterns if names or pattern != "*"], names, what))
 
 
 def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
-    """Modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic one [1/s].
+    """Return the modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic rate [1/s].
 
-    Eigenvalues at zero come in chains (a drifting body has two for each coordinate), which a general solver scatters over
-    a circle as wide as a root of the rounding error: they are split off first, by null spaces. So are repeated ones on the
-    imaginary axis, where the length of chains decides on stability.
+    Zero eigenvalues form chains (a drifting body has two for each coordinate). A general solver perturbs them to a circle whose
+    radius is a root of the rounding error, so they are separated first by null spaces. The same is done for repeated eigenvalues
+    on the imaginary axis, where the lengths of chains decide on stability.
     """
     from scipy.linalg import eig
 
@@ -211,7 +221,7 @@ def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
         repeated, single = _repeated(balanced, values, _ZERO * norm)
         found += [_chain_mode(value, balanced, drift, names) for value, drift in repeated]
         for value, w, x in zip(values[single], left[:, single].T, right[:, single].T, strict=True):
-            for level, down in reversed(levels):                   # A x = value x, of which P x is known
+            for level, down in reversed(levels):                   # solve A x = value x, where P x is known
                 x, w = level @ (down.T @ x) / value, down.T @ w
             on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
             found.append(Mode(complex(value), 2 if value.imag else 1, _shares(np.abs(w * x), names), (1,) if on_axis else (), {}))
@@ -219,14 +229,17 @@ def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
 
 
 def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
-    """Key of sorting: exponential growth, powers of t, decay; real parts that differ by rounding count as equal."""
+    """Return the sort key: exponential growth, powers of t, decay. Real parts that differ by rounding are equal."""
     real = 0.0 if mode.chains else round(mode.eigenvalue.real / norm, 12)
     return -real, -(mode.growth or 0), abs(mode.eigenvalue)
 
 
 def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """A in units (n,) of the states that make its rows as long as its columns, without entries that are rounding: these would be
-    blown up to the size of the others, and connect what is not connected."""
+    """Return A in units that balance its row and column norms, and these units (n,) of the states.
+
+    Entries that are rounding are set to zero. Balancing would scale them to the size of the others, and couple independent
+    states.
+    """
     from scipy.linalg import matrix_balance
 
     size = np.abs(A)
@@ -237,9 +250,11 @@ def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split_zeros(A, least: float):
-    """The part of A without eigenvalues at zero; the (A, P) that lead there, P A = A' P; orthonormal bases [(n, k), ...] of what
-    was split, in that order. A' acts on what the null space of A leaves, where each chain is shorter by one: so the k are the
-    numbers of chains of at least 1, 2, ... eigenvalues."""
+    """Return A without its zero eigenvalues, the levels (A, P) with P A = A' P that lead to it, and orthonormal bases (n, k).
+
+    A' acts on the orthogonal complement of the null space of A, where each chain is shorter by one. The numbers k of vectors of
+    the bases are therefore the numbers of chains with at least 1, 2, … eigenvalues.
+    """
     levels, drift, onward = [], [], np.eye(len(A))
     while len(A):
         _, s, rows = np.linalg.svd(A)
@@ -253,7 +268,7 @@ def _split_zeros(A, least: float):
 
 
 def _chain_mode(value: complex, A, drift, names) -> Mode:
-    """The mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
+    """Return the mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
     numbers = [basis.shape[1] for basis in drift]
     chains = tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
     basis, fastest = np.hstack(drift), {}
@@ -264,15 +279,17 @@ def _chain_mode(value: complex, A, drift, names) -> Mode:
 
 
 def _weights(basis) -> np.ndarray:
-    """How much each state takes part in the span of orthonormal columns."""
+    """Return the weight of each state in the span of orthonormal columns."""
     return (np.abs(basis)**2).sum(axis=1)
 
 
 def _repeated(A, values, least: float):
-    """[(eigenvalue, bases of `_split_zeros`), ...] of chains on the imaginary axis; indices of the other values, with imag >= 0.
+    """Return [(eigenvalue, bases of `_split_zeros`), …] of chains on the imaginary axis, and the indices of the other values.
 
-    Eigenvalues that are close together are equal if A less their mean has as many at zero. This does not depend on how far
-    rounding scattered them. Equal ones without a chain stay as they are: their eigenvectors are accurate."""
+    values must have imaginary parts of at least 0. Values that are close together are equal if A minus their mean has as many
+    zero eigenvalues. This does not depend on the perturbation by rounding. Equal values without a chain remain single: their
+    eigenvectors are accurate.
+    """
     found, single = [], list(range(len(values)))
     for apart in _APART:
         for group in _groups(values, single, apart):
@@ -285,7 +302,7 @@ def _repeated(A, values, least: float):
 
 
 def _groups(values, single, apart: float) -> list[list[int]]:
-    """Of those close to the imaginary axis, groups whose neighbours differ by at most `apart` of their size."""
+    """Return groups of values close to the imaginary axis whose neighbours differ by at most `apart`, relative to their size."""
     near = [k for k in single if values[k].imag and abs(values[k].real) <= apart * abs(values[k])]
     near.sort(key=lambda k: values[k].imag)
     groups: list[list[int]] = []
@@ -298,7 +315,7 @@ def _groups(values, single, apart: float) -> list[list[int]]:
 
 
 def _shares(weights, names) -> dict[str, float]:
-    """{coordinate: share} of the weights of states, largest first; equal ones in the order of the states."""
+    """Return {coordinate: share} of the weights of states, largest first; equal ones are in the order of the states."""
     shares: dict[str, float] = {}
     for name, weight in zip(names, weights / weights.sum(), strict=True):
         shares[name] = shares.get(name, 0.0) + float(weight)
@@ -306,8 +323,10 @@ def _shares(weights, names) -> dict[str, float]:
 
 
 def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
-    """Dimension of the smallest space that holds the columns of B and that A maps into itself: block Arnoldi, which unlike
-    powers of A keeps its columns apart."""
+    """Return the dimension of the smallest space that contains the columns of B and is mapped into itself by A.
+
+    Uses the block Arnoldi method, whose columns remain orthogonal, unlike powers of A.
+    """
     balanced, scale = _balance(A, rate)
     least, basis = _RANK * np.linalg.norm(balanced, 2), np.zeros((len(A), 0))
     B = B / scale[:, None]
@@ -315,7 +334,7 @@ def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
     new = B[:, size > 0.0] / size[size > 0.0]
     floor = _RANK
     while new.shape[1]:
-        for _ in range(2):                                         # twice is enough
+        for _ in range(2):                                         # the second orthogonalization removes rounding errors
             new = new - basis @ (basis.T @ new)
         u, s, _ = np.linalg.svd(new, full_matrices=False)
         u = u[:, s > floor]
@@ -324,9 +343,9 @@ def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
     return basis.shape[1]
 
 
-# in words -----------------------------------------------------------------------------------------------------------
+# text -----------------------------------------------------------------------------------------------------------
 def verdict(system: LinearSystem) -> str:
-    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"; "no modes"."""
+    """Return the stability as text, such as "stable", "neutral (bounded)", "drifting (grows like t)" or "no modes"."""
     if system.stability is None:
         return "no modes"
     if system.stability == "neutral":
@@ -339,5 +358,5 @@ def growth_in_words(power: int) -> str:
 
 
 def chains_in_words(mode: Mode) -> str:
-    """"Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
+    """Return the lengths of Jordan chains as text: "Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
     return f"Jordan chain{'s' * (len(mode.chains) > 1)} of {', '.join(map(str, mode.chains))}"

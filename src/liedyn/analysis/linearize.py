@@ -54,17 +54,17 @@ from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
 
-_CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
+_CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loop]; for velocities, relative to the largest one
 
 
 @dataclass(frozen=True, eq=False)
 class Linearization(Immutable):
-    """A scenario, linearized.
+    """The linear system of a scenario about an instant of its motion or about an equilibrium.
 
-    here          the instant: t, q, v, a, tau, external wrenches
+    here          operating point: t, q, v, a, tau, external wrenches
     system        the linear system; step [s], Ad, Bd: its discretization
-    offset        {input: value} that an equilibrium needs besides what the scenario gives; None without `equilibrium`
-    differences   {matrix: how it compares with extrapolated differences}; None without `verify`
+    offset        {input: value} that an equilibrium requires in addition to the scenario's forces; None without `equilibrium`
+    differences   {matrix: comparison with extrapolated finite differences}; None without `verify`
     """
 
     scenario: Scenario
@@ -87,8 +87,9 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
               prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
               inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
               constraint_motion: Mapping[str, Any] | None = None) -> LinearSystem:
-    """Linear system of small deviations from a motion. Forces, external wrenches in local frames, and accelerations of
-    prescribed coordinates are constant except for the inputs.
+    """Return the linear system of small deviations from a motion.
+
+    Forces, external wrenches in local frames, and accelerations of prescribed coordinates are constant except for the inputs.
 
     Parameters
     ----------
@@ -149,6 +150,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
 
 
 def _check_closed(model, q, v, constraint_motion) -> None:
+    """Raise ComputationError if q or v violates the constraints."""
     if not model.nc:
         return
     for what, x, size, mend in (("q", constraint_residual(model, q, constraint_motion=constraint_motion), 1.0,
@@ -216,7 +218,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     progress, began = progress or SilentProgress(), time.perf_counter()
     setup = prepare(path, overrides, strict)
     offset, u = None, None
-    if not setup.scenario.events:                            # else what is prescribed depends on the time
+    if not setup.scenario.events:                            # events can change which coordinates are prescribed
         check_all_matched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
         if equilibrium:
             fixed_coordinates(setup, hold)
@@ -248,23 +250,26 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
 
 
 def _default_outputs(setup: LinearizationSetup) -> list[str]:
+    """Return the default outputs: q.* and the forces of prescribed joints."""
     return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]
 
 
-# Checks a linearization against extrapolated differences of the scenario's own right-hand side --------------------------
+# Comparison of a linearization with extrapolated differences of the right-hand side -------------------------------------
 
-_STEP = 0.02                 # of characteristic units: results are smooth over it, and rounding is small compared with it
-_TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
-_WITHIN = 1e-3               # of the step, where it leads beyond the domain of a law
+_STEP = 0.02                 # of characteristic units: results are smooth over this step, and rounding is small relative to it
+_TOUCHING = 1.0, 1e-2, 1e-4  # of the step, with contacts: these are about 1 mm deep, and creep at about 1 mm/s
+_WITHIN = 1e-3               # of the step, if the step leaves the domain of a law
 
 
 def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=lambda fraction: None,
                 acting: bool = True) -> dict[str, DerivativeComparison]:
-    """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …), in
-    characteristic units.
+    """Return {"A", "B", "C", "D"} with the largest differences to extrapolated finite differences of the right-hand side.
 
-    `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None. acting: whether forces answer to
-    integrals.
+    Differences are relative to the largest entry of the rows of the same kind (q, v, a, …), in characteristic units.
+
+    problem  a problem of `with_fixed_inputs`
+    u        (nv + actuators,) additions to its inputs at `here`, or None
+    acting   False: the integrals of pid laws have no effect on forces
     """
     model = problem.model
     nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
@@ -300,17 +305,20 @@ def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=l
 
 
 def _coordinates(model, system) -> np.ndarray:
-    """Numbers of the coordinates whose positions are states."""
+    """Return the indices of the coordinates whose positions are states."""
     return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states if name.startswith("q.")])
 
 
 def _deviated(model, here: OperatingPoint):
-    """State (q, v) by deviations dq, dv."""
+    """Return the function that computes the state (q, v) from deviations dq, dv."""
     return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
 
 
 def _deviated_tied(problem, here: OperatingPoint, index):
-    """The same by deviations of the independent coordinates, which the others follow."""
+    """Return the function that computes the state (q, v) from deviations dq, dv of the independent coordinates (`index`).
+
+    The other coordinates follow from the constraints.
+    """
     model, constraint_motion = problem.model, constraint_motions_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)
     Z = chart(model, here.q, here.v, given, constraint_motion).Z
@@ -324,6 +332,7 @@ def _deviated_tied(problem, here: OperatingPoint, index):
 
 
 def _surest(f, steps: tuple[float, ...], condition: float):
+    """Return the best derivative of f at zero and its uncertainty; steps are shortened if they leave the domain of a law."""
     try:
         return best_derivative(f, steps, condition)
     except ComputationError:                       # beyond the domain of a law
@@ -331,14 +340,17 @@ def _surest(f, steps: tuple[float, ...], condition: float):
 
 
 def _input_numbers(model, system) -> list[int]:
-    """Numbers of the system's inputs among the coordinates and actuators."""
+    """Return the indices of the system's inputs among the coordinates and actuators."""
     names = [*model.v_names, *(f"thrust.{actuator.name}" for actuator in model.description.actuators)]
     return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
 
 
 def _outcome(problem, here: OperatingPoint, q, v, u, z, index, sums, outputs) -> np.ndarray:
-    """Rates of the states, of coordinates `index` and integrals of coordinates `sums`, then the outputs, of a state near
-    `here`."""
+    """Return the rates of the states, then the outputs, at a state near `here`.
+
+    index  coordinates whose deviations and velocities are states
+    sums   coordinates whose integrals are states
+    """
     model = problem.model
     there = instant(problem, here.t, q, v, u, z)
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
@@ -355,7 +367,7 @@ def _outcome(problem, here: OperatingPoint, q, v, u, z, index, sums, outputs) ->
 
 
 def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
-    """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
+    """Return d(dq)/dt of the deviation from a motion through `here` at constant velocity, by differences along both motions."""
     units = model_scales(model)
     fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
     change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
@@ -363,7 +375,10 @@ def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
 
 
 def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, DerivativeComparison]:
-    """Of the four blocks that meet at row and column n; each entry against the largest one of its rows' kind in its block."""
+    """Return the comparison of A, B, C and D, which are separated at row and column n.
+
+    Each entry is relative to the largest entry of the same matrix in rows of the same kind.
+    """
     scale = np.ones(ours.shape)
     for kind in set(kinds):
         rows = kinds == kind

@@ -351,7 +351,7 @@ def _without_events(dt: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _noise_variance(x: np.ndarray, dt: np.ndarray) -> np.ndarray:
-    """Return the variance (n,) of independent noise in columns x (N, n), from third differences, which are small if x is smooth."""
+    """Return the variance (n,) of independent noise in columns x (N, n), from third differences (small if x is smooth)."""
     bends = np.diff(x, 3, axis=0)[_without_events(dt, 3)]
     return np.sum(bends**2, axis=0) / (20.0 * max(len(bends), 1))
 
