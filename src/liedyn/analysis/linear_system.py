@@ -111,7 +111,7 @@ class LinearSystem(Immutable):
                 f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
 
     def discretize(self, h: float) -> tuple[Array, Array]:
-        """Return Ad (n, n) and Bd (n, m) of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u (zero-order hold, exact).
+        """Return Ad (n, n), Bd (n, m) of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u (zero-order hold, exact).
 
         Raises UsageError for a step that is not positive, ComputationError where the exponential overflows.
         """

@@ -1,4 +1,4 @@
-"""Columns of derivatives: what is asked of them, their values at the rows of a motion, their names and units."""
+"""Derivatives of dynamics along a trajectory, as columns with names and units, and their verification by finite differences."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -39,17 +39,17 @@ from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
 from liedyn.simulation.name_binding import joint_coordinates, select
 
-LARGEST = 20_000                 # columns
+LARGEST = 20_000                 # maximum number of columns
 
 
 @dataclass(frozen=True, eq=False)
 class DerivativeRequest:
-    """What is differentiated by what.
+    """The derivatives to compute.
 
     of           "inverse", "forward" or "hybrid"
-    prescribed   (nv,) bool: coordinates whose force comes out; the acceleration of the others does
-    outputs      coordinates of the rows wanted
-    by           names: q.<coordinate>, v.<coordinate>, a.<coordinate> or tau.<coordinate> (the inputs), or model parameters
+    prescribed   (nv,) bool: coordinates whose force is a result; for the others, the acceleration is
+    outputs      indices of the coordinates whose results are differentiated
+    by           names of variables: q.<coordinate>, v.<coordinate>, inputs a.<coordinate> or tau.<coordinate>, parameters
     """
 
     of: str
@@ -59,7 +59,7 @@ class DerivativeRequest:
 
 
 def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> DerivativeRequest:
-    """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
+    """Return the request for patterns of names. Raise UsageError if one matches nothing, or there are too many columns."""
     if (of == "hybrid") != bool(prescribed):
         raise UsageError("--prescribed and --function hybrid must be used together")
     mask = prescribed_of(model, of, prescribed)
@@ -78,14 +78,14 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
 
 
 def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
-    """Names that match, in the order of the patterns, each once."""
+    """Return the names of variables that match, in the order of the patterns, without duplicates."""
     known = [*state, *parameter_names(model)]
     kinds = [f"{kind}.*" for kind in dict.fromkeys(name.partition(".")[0] for name in known)]
     return tuple(known[k] for k in select(patterns, known, "variable of --wrt", shown=kinds))
 
 
 def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> np.ndarray:
-    """(N, outputs, by) derivatives at every row of a motion."""
+    """Return the derivatives (N, outputs, by) at all samples of a motion."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     blocks = dict.fromkeys(("q", "v", "u"))
     kinds = [kind_of(name) for name in asked.by]
@@ -107,7 +107,7 @@ def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> n
 
 
 def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: dict) -> list[np.ndarray]:
-    """(N, nv, nv) of what comes out, by q, by v and by what goes in."""
+    """Return the derivatives (N, nv, nv) of the results with respect to q, v and the inputs."""
     if asked.of == "inverse":
         return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
     if asked.of == "forward":
@@ -117,7 +117,7 @@ def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: 
 
 
 def rows_of(motion: SampledMotion, rows) -> SampledMotion:
-    """The motion at some of its rows."""
+    """Return the motion at the given rows."""
     arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
     return SampledMotion(*arrays, motion.passive, motion.warnings)
 
@@ -128,13 +128,13 @@ def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
 
 # names and units ---------------------------------------------------------------------------------------------------
 def kind_of(name: str) -> str:
-    """q, v, u (what goes in) or parameter (of the model)."""
+    """Return "q", "v", "u" (an input) or "parameter" (of the model)."""
     head = name.partition(".")[0]
     return head if head in ("q", "v") else "u" if head in ("a", "tau") else "parameter"
 
 
 def column_names(model: Model, asked: DerivativeRequest) -> tuple[list[str], list[str]]:
-    """Of all columns, output by output: names and units."""
+    """Return names and units of all columns, one output after another."""
     names, units = [], []
     for k in asked.outputs:
         kind = "tau" if asked.prescribed[k] else "a"
@@ -145,7 +145,7 @@ def column_names(model: Model, asked: DerivativeRequest) -> tuple[list[str], lis
 
 
 def unit_of(model: Model, name: str) -> str:
-    """Unit of a coordinate's q, v, a or tau, or of a parameter of the model."""
+    """Return the unit of a coordinate's q, v, a or tau, or of a parameter of the model."""
     head, _, rest = name.partition(".")
     fixed = {"mass": "kg", "com": "m", "inertia": "kg m^2", "pitch": "m/rad", "gravity": "m/s^2"}
     if head in fixed:
@@ -161,7 +161,7 @@ def unit_of(model: Model, name: str) -> str:
 
 
 def quotient(above: str, below: str) -> str:
-    """Unit of a derivative: N m/rad, N m/(rad/s), (rad/s^2)/(N m); none where the two are the same."""
+    """Return the unit of a derivative: N m/rad, N m/(rad/s), (rad/s^2)/(N m); empty if both units are equal."""
     if above == below:
         return ""
     if not below:
@@ -170,15 +170,17 @@ def quotient(above: str, below: str) -> str:
     return f"{above}/({below})" if "/" in below or " " in below else f"{above}/{below}"
 
 
-# A robot with one of its parameters changed, built anew: what derivatives by parameters are checked against -------------
+# Robots with changed parameters, for the verification of derivatives with respect to parameters -------------------------
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
 
 def perturbed_model(model: Model, name: str, change: float) -> Model:
-    """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
-    from a massless link to a negative mass."""
+    """Return the model with `change` added to the parameter `name` (of `dynamics.model_parameters`).
+
+    The model is not validated: a finite difference may change a massless link to a negative mass.
+    """
     tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
     tree.add_links()
     tree.pivot_threshold = np.zeros(model.nv)
@@ -186,8 +188,10 @@ def perturbed_model(model: Model, name: str, change: float) -> Model:
 
 
 def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
-    """The robot where these parameters have these values (those of `value`: placements and screws change against what they
-    are); not validated."""
+    """Return the robot with the given parameter values, as defined by `value`; it is not validated.
+
+    Placements and screws have the value zero in `model`: their parameters are changes.
+    """
     described = {joint.name for joint in model.description.joints}
     roots = [joint.name for joint in model.joints if joint.name not in described]
     of_root = any(name.partition(".")[2].partition(".")[0] in roots for name in values)
@@ -198,6 +202,7 @@ def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
 
 
 def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
+    """Return the robot with `change` added to the parameter `name`."""
     head, _, rest = name.partition(".")
     if head == "gravity":
         return replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
@@ -209,7 +214,7 @@ def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
 
 
 def value(model: Model, name: str) -> float:
-    """The parameter itself; zero for placements and screws, which change against what they are."""
+    """Return the value of a parameter; zero for placements and screws, whose parameters are changes."""
     head, _, rest = name.partition(".")
     if head == "gravity":
         return float(model.gravity["xyz".index(rest)])
@@ -226,14 +231,14 @@ def value(model: Model, name: str) -> float:
 
 
 def _with_root_joint(model: Model) -> Robot:
-    """The description, with the free joint of a floating base as a separate joint."""
+    """Return the description, with the free joint of a floating base as a separate joint."""
     robot, known = model.description, {joint.name for joint in model.description.joints}
     added = tuple(Joint(joint.name, "free", WORLD, joint.child) for joint in model.joints if joint.name not in known)
     return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
 
 
 def _part(link: Link, head: str, rest: str) -> int | None:
-    """Which number of the field `head` of a link it is, if any."""
+    """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
     names = [_dotted(link.name, part) for part in _PARTS[head]]
     return names.index(rest) if rest in names else None
 
@@ -246,7 +251,10 @@ def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
 
 
 def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
-    """Placement, screw or pitch: origin -> origin exp(twist); a screw of the joint as one of a list of screws."""
+    """Return the joint with changed placement, screw or pitch.
+
+    A placement changes as origin -> origin exp(twist). A screw changes in the list of all screws of the joint.
+    """
     if head == "pitch":
         return replace(joint, pitch=joint.pitch + change) if joint.name == rest else joint
     owner, _, part = rest.rpartition(".")
@@ -281,18 +289,20 @@ def _plus(x: tuple, k: int, change: float) -> tuple:
     return (*x[:k], x[k] + change, *x[k + 1:])
 
 
-# Checks derivatives along a trajectory against extrapolated differences of the dynamics themselves ----------------------
+# Comparison with extrapolated differences of dynamics -------------------------------------------------------------------
 
-ROWS, PARAMETERS = 5, 60   # at most so many rows and parameters of the model are compared
-# of characteristic units, masses and inertias: results are smooth over it, and rounding is small compared with it
+ROWS, PARAMETERS = 5, 60   # maximum numbers of rows and of model parameters that are compared
+# of characteristic units, masses and inertias: results are smooth over this step, and rounding is small relative to it
 _STEP = 0.02
-_LIGHT = 1e-4         # of the largest mass or inertia: what a link without any gets at first
-_NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it are judged by it
+_LIGHT = 1e-4         # of the largest mass or inertia: size assumed for a link without mass or inertia
+_NOTHING = 1e-6       # minimum scale of derivatives, relative to the force or acceleration
 
 
 def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> LiedynWarning:
-    """The warning that says how large the differences are. Raises CheckFailed where one is larger than MAX_EXCESS and than what
-    the differences may be off themselves."""
+    """Return the warning that reports the largest difference from finite differences.
+
+    Raises CheckFailed if a difference is larger than MAX_EXCESS and than the uncertainty of the finite differences.
+    """
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
     with progress.stage("comparing with differences"):
         found = differences(model, asked, motion, rows, progress.update)
@@ -309,8 +319,11 @@ def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> Lie
 
 def differences(model: Model, asked: DerivativeRequest, motion, rows,
                 update=lambda fraction: None) -> dict[str, DerivativeComparison]:
-    """Largest differences at these rows, {"dtau/dq": …}, relative to the largest entry of its kind in characteristic units, or to
-    a millionth of the force or acceleration itself where that is more (by v, at rest, nothing depends)."""
+    """Return the largest differences from finite differences at the given rows, {"dtau/dq": …}.
+
+    Differences are relative to the largest derivative of the same kind in characteristic units, or to a millionth of the force or
+    acceleration if that is larger (at rest, derivatives with respect to v can be zero).
+    """
     asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
     u = np.where(asked.prescribed, *(np.zeros_like(chosen.v) if x is None else x for x in (chosen.a, chosen.tau)))
     condition = mass_matrix_condition(model, chosen.q, ~asked.prescribed)
@@ -330,14 +343,14 @@ def differences(model: Model, asked: DerivativeRequest, motion, rows,
 
 
 def _characteristic(model: Model, asked: DerivativeRequest) -> tuple[np.ndarray, np.ndarray]:
-    """Characteristic units of what comes out, and of what it is differentiated by."""
+    """Return the characteristic units of the outputs and of the variables."""
     units = model_scales(model)
     outputs = [f"{'tau' if asked.prescribed[k] else 'a'}.{model.v_names[k]}" for k in asked.outputs]
     return tuple(units.unit_scales(unit_of(model, name) for name in names) for names in (outputs, asked.by))
 
 
 def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
-    """PARAMETERS of the parameters of the model, spread over all: each takes a robot built anew for every step."""
+    """Return the request with at most PARAMETERS model parameters, evenly selected: each requires a new robot for every step."""
     parameters = [name for name in asked.by if kind_of(name) == "parameter"]
     kept = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
     by = tuple(name for name in asked.by if kind_of(name) != "parameter" or name in kept)
@@ -346,7 +359,7 @@ def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
 
 def _differences(model: Model, asked: DerivativeRequest, motion, u, of, condition: float,
                  update) -> tuple[np.ndarray, np.ndarray]:
-    """(N, outputs, by) by extrapolated central differences, and how far they may be off; of: units of the outputs."""
+    """Return derivatives (N, outputs, by) from extrapolated central differences, outputs in units `of`, and their uncertainty."""
     out, doubt = np.empty((2, len(motion.q), len(asked.outputs), len(asked.by)))
     for j, name in enumerate(asked.by):
         update(j / len(asked.by))
@@ -356,14 +369,14 @@ def _differences(model: Model, asked: DerivativeRequest, motion, u, of, conditio
 
 
 def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
-    """What comes out as a function of a change of one variable, and the first steps to take."""
+    """Return the results as a function of a change of one variable, and the initial steps of finite differences."""
     kind = kind_of(name)
     if kind == "parameter":
         return lambda s: _outcome_of(perturbed_model(model, name, s), model, asked, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
-    if kind == "u":                                            # which results are linear in
+    if kind == "u":                                            # results are linear in u: large steps are accurate
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if given else 'tau'}.{other}")
                                         for other, given in zip(model.v_names, asked.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
@@ -373,7 +386,7 @@ def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
 
 
 def _outcome_of(other: Model, model: Model, asked: DerivativeRequest, motion, u) -> np.ndarray:
-    """Of a robot with other numbers, by one line for all of them."""
+    """Return the results of a robot `other` with changed parameters, as a variant of `model` if the structure is the same."""
     if not np.array_equal(other.index, model.index):
         return _outcome(other, asked, motion, motion.q, motion.v, u)
     numbers = np.tile(other.constants, (len(motion.q), 1))
@@ -382,7 +395,7 @@ def _outcome_of(other: Model, model: Model, asked: DerivativeRequest, motion, u)
 
 
 def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndarray:
-    """(N, outputs): tau where prescribed, a elsewhere."""
+    """Return the results (N, outputs): tau where prescribed, a elsewhere."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     if asked.of == "inverse":
         return inverse_dynamics(model, q, v, u, **given)[:, asked.outputs]
@@ -391,8 +404,11 @@ def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndar
 
 
 def _steps(model: Model, name: str) -> tuple[float, ...]:
-    """Of a parameter: small compared with the link's own, since accelerations bend with it, and large, since forces are linear in
-    it."""
+    """Return the initial steps of a parameter.
+
+    Small steps are relative to the value of the link, since accelerations are nonlinear in it. Large ones are relative to the
+    largest value, since forces are linear in it.
+    """
     head, _, rest = name.partition(".")
     unit = model_scales(model).unit_scale(unit_of(model, name))
     if head not in ("mass", "inertia", "armature"):
@@ -407,31 +423,31 @@ def _steps(model: Model, name: str) -> tuple[float, ...]:
 
 # Derivatives of inverse, forward and hybrid dynamics along the rows of a trajectory file, as columns --------------------
 
-_ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
-_JUDGED = 256                    # rows by which errors are estimated
+_ROWS = 256                      # number of rows that are computed at a time: limits the memory of Jacobians
+_JUDGED = 256                    # maximum number of rows from which errors are estimated
 
 
 def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
                       joints: Sequence[str] = (), verify: bool = False, progress=None) -> CompletedTrajectory:
-    """Derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
+    """Return derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
 
     Parameters
     ----------
     of : "inverse", "forward" or "hybrid"
-        What is differentiated: tau of q, v, a; a of q, v, tau; or tau of the prescribed joints and a of the others.
+        Differentiated function: tau of q, v, a; a of q, v, tau; or tau of the prescribed joints and a of the others.
     prescribed : patterns of joint names, for "hybrid"
-    by : patterns of what to differentiate by: q.*, v.*, a.*, tau.* (of coordinates; those that go in) and `parameter_names`
-        Default: by q, v and all that goes in.
+    by : patterns of variables
+        q.*, v.*, a.*, tau.* (of coordinates; a or tau where it is an input) and `parameter_names`. Default: q, v and all inputs.
     joints : patterns of the joints whose force or acceleration is differentiated; default: all
     verify : bool
         Compare a few rows with extrapolated differences.
     progress : optional
-        With `stage(text)`, a context, and `update(fraction)`.
+        An object with `stage(text)`, a context, and `update(fraction)`.
 
     Returns
     -------
-    Along
-        Its warnings tell what was derived, how many columns there are and how large the differences of `verify` are.
+    CompletedTrajectory
+        Its warnings report derived velocities and accelerations, large numbers of columns and the differences of `verify`.
 
     Raises
     ------
@@ -439,7 +455,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     UsageError
         For a robot with constraints, a pattern that matches nothing, or more than 20,000 columns.
     CheckFailed
-        With `verify`, where a difference is larger than 1e-6 and than what the differences may be off themselves.
+        With `verify`, if a difference is larger than 1e-6 and than the uncertainty of finite differences.
     """
     if model.nc:
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a trajectory are for "
@@ -467,7 +483,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
 
 
 def _sample(count: int) -> np.ndarray:
-    """Rows of `count` by which errors are estimated: those at the ends, and some between."""
+    """Return indices of the rows from which errors are estimated: those at the ends, and some between."""
     if count <= _JUDGED:
         return np.arange(count)
     return np.unique(np.r_[:POINTS, np.linspace(POINTS, count - POINTS, _JUDGED - 2 * POINTS).astype(int), count - POINTS:count])

@@ -1,4 +1,4 @@
-"""Inverse, forward and hybrid dynamics along the rows of a trajectory file."""
+"""Inverse, forward and hybrid dynamics at the rows of a trajectory file."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,15 +38,17 @@ from liedyn.simulation.name_binding import joint_coordinates
 from liedyn.simulation.run_checks import slow_friction_warnings
 from liedyn.simulation.trajectory_columns import constraint_columns, joint_wrench_columns, motion_columns, reaction_comment
 
-# What dynamics of mechanisms along the rows of a trajectory file needs besides: closed rows, and who is actuated --------
+# Robots with constraints: closed configurations and actuated joints -----------------------------------------------------
 
-_CLOSED = 1e-5          # rad or lengths of the loop; of velocities, of the largest: six digits in a file, times lever arms
-_MOVED = 1e-6           # of the largest acceleration: accelerations that were moved more than rounding does are told of
+_CLOSED = 1e-5          # maximum residual [rad | lengths of the loop], for files with six digits; of velocities: relative
+_MOVED = 1e-6           # of the largest acceleration: larger corrections of accelerations cause a warning
 
 
 def motors_of(model, motion, actuated):
-    """(nv,) bool, the joints that are actuated, and a warning: those asked for or, where none is, those with a force in the
-    trajectory."""
+    """Return the mask (nv,) of actuated joints and warnings.
+
+    If the mask `actuated` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them.
+    """
     if actuated.any():
         return actuated, []
     actuated = np.zeros(model.nv, dtype=bool) if motion.tau is None else np.abs(motion.tau).max(axis=0) > 0.0
@@ -58,7 +60,7 @@ def motors_of(model, motion, actuated):
 
 
 def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
-    """With joint forces, and accelerations that obey the constraints. actuated: (nv,) bool."""
+    """Return the motion with joint forces, and with accelerations that satisfy the constraints. actuated: (nv,) bool."""
     a, warnings = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
                                          passive=motion.passive)
@@ -66,8 +68,10 @@ def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
 
 
 def obedient(model, motion):
-    """Accelerations moved, least, to where they obey the constraints (those derived from positions do so nearly), and a warning
-    if that is more than rounding."""
+    """Return the nearest accelerations that satisfy the constraints, and a warning if the change is more than rounding.
+
+    Accelerations derived from positions satisfy the constraints only approximately.
+    """
     A = constraint_jacobian(model, motion.q)
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
     change = least_norm_solution(model, A, off[..., None])[..., 0]
@@ -78,9 +82,11 @@ def obedient(model, motion):
 
 
 def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
-    """The motion, derived velocities moved, least, to where they obey the constraints: deriving magnifies rounding of positions.
+    """Return the motion, with derived velocities replaced by the nearest ones that satisfy the constraints.
 
-    Raises TrajectoryError for positions, and for given velocities, that violate the constraints."""
+    Differentiation amplifies rounding of positions. Raises TrajectoryError if positions or given velocities violate the
+    constraints, and UsageError for driven closures.
+    """
     driven = [one.name for one in model.constraints if one.driven]
     if driven:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
@@ -98,14 +104,14 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
 
 
 def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
-    """Velocities (N, nv) that the constraints allow, and the largest change, in radians and lengths of the loops."""
+    """Return the nearest velocities (N, nv) that satisfy the constraints, and the largest change [rad/s | loop lengths/s]."""
     off = constraint_velocity(model, motion.q, motion.v)
     change = least_norm_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
     return motion.v - change, float(np.abs(change / coordinate_scales(model)).max(initial=0.0))
 
 
 def _check_closed(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
-    """x (N, m): residuals."""
+    """Raise TrajectoryError if a residual in x (N, m) exceeds `most`."""
     off = np.abs(x) * equation_weights(model)
     if off.max(initial=0.0) > most:
         k, r = np.unravel_index(np.argmax(off), x.shape)
@@ -117,7 +123,7 @@ def _check_closed(model, trajectory, what: str, x: np.ndarray, most: float) -> N
 
 # transmitted wrenches ---------------------------------------------------------------------------------------------------
 
-# What joints transmit along a motion, fixed joints and the cut joints of loops among them, in axes that a person chooses.
+# Wrenches that joints transmit, including fixed joints and the cut joints of loops, in selected axes.
 
 AXES = ("world", "link", "joint")
 _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",
@@ -126,12 +132,13 @@ _OF_LOOPS = {"world": "world axes", "link": "axes of link b", "joint": "axes of 
 
 
 def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarray]:
-    """{joint: (N, 6)} [m; f] [N m | N]: wrench on the child link from the parent link, about the child link's origin.
+    """Return {joint: (N, 6)} wrenches [m; f] [N m | N] on the child link from the parent link, about the child link's origin.
 
-    All joints, fixed ones too, and the free joint of a floating base. A joint carries what the links beyond it need, less the
-    external wrenches and the reactions of loops on them.
+    All joints are included: fixed ones, and the free joint of a floating base. A joint transmits the inertial forces of the links
+    beyond it, minus the external wrenches and loop reactions on these links.
 
-    motion : with q, v, a, f_ext and, of a robot with constraints, multipliers (`SampledMotion`); axes of `AXES`.
+    motion  with q, v, a, f_ext and, for a robot with constraints, multipliers
+    axes    one of `AXES`
     """
     T = link_poses(model, motion.q)
     carried = newton_euler_residual(model, motion.q, motion.v, motion.a)
@@ -160,7 +167,7 @@ def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarra
 
 
 def reactions_along(model: Model, q: np.ndarray, multipliers: np.ndarray, axes: str) -> np.ndarray:
-    """(N, n_closures, 6): on link b from link a, about the origin of frame b, in `axes`: "joint" are those of frame b."""
+    """Return wrenches (N, n_closures, 6) on link b from link a, about the origin of frame b; "joint" are axes of frame b."""
     if axes == "world":
         return closure_wrenches(model, q, multipliers)
     F = closure_wrenches(model, q, multipliers, frame="local")
@@ -172,7 +179,7 @@ def reactions_along(model: Model, q: np.ndarray, multipliers: np.ndarray, axes: 
 
 
 def wrench_comments(model: Model, axes: str) -> dict[str, str]:
-    """Comments of the file that name the axes."""
+    """Return the comments of the file that name the axes of wrenches."""
     out = {"wrench": f"on the child link from the parent link, with the motor's force; {_OF_JOINTS[axes]}, about the child "
                      "link's origin"}
     if model.description.loops:
@@ -181,7 +188,7 @@ def wrench_comments(model: Model, axes: str) -> dict[str, str]:
 
 
 def _outermost_first(joints: dict[str, tuple]) -> list[str]:
-    """Names of joints, each before the one that carries its parent link."""
+    """Return the names of joints, each before the joint that moves its parent link."""
     carrier = {child: parent for parent, child, _ in joints.values()}
 
     def depth(link: str) -> int:
@@ -192,12 +199,15 @@ def _outermost_first(joints: dict[str, tuple]) -> list[str]:
     return sorted(joints, key=lambda name: -depth(joints[name][1]))
 
 
-# dynamics along ---------------------------------------------------------------------------------------------------------
+# dynamics along a trajectory ----------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class DynamicsRequest:
-    """Dynamics along a motion, before it is computed. compute(model, motion): this motion, or another one, with a and tau
-    complete; prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+    """Dynamics of a motion, before they are computed.
+
+    compute     function (model, motion) that returns the motion with complete a and tau; also used for other motions
+    prescribed  (nv,) bool: coordinates whose force is a result
+    """
 
     model: Model
     motion: SampledMotion
@@ -207,24 +217,25 @@ class DynamicsRequest:
 
 def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated=(), criterion: str = "unique", order: int = 0,
                    smooth: float | str | None = None, wrenches: str | None = None, progress=None) -> CompletedTrajectory:
-    """Inverse, forward or hybrid dynamics along a trajectory of q; v and a are derived from it where the file has none.
+    """Return inverse, forward or hybrid dynamics along a trajectory of q; missing v and a are derived.
 
-    External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
-    springs, damping and friction act.
+    External wrenches are taken from columns fext.<link>.<component>. The comment `# passive:` defines whether joint springs,
+    damping and friction act.
 
     Parameters
     ----------
     of : "inverse", "forward" or "hybrid"
-        What comes out: joint forces; accelerations, by the forces of the file; or forces of the prescribed joints and
-        accelerations of the others.
+        Results: joint forces; accelerations, from the forces of the file; or forces of the prescribed joints and accelerations of
+        the others.
     prescribed : patterns of joint names, for "hybrid"
-    actuated, criterion
-        For "inverse" of a robot with constraints: patterns of actuated joints, by default those with a force in the
-        trajectory; and as in `constrained_inverse_dynamics`.
+    actuated : patterns of joint names
+        For "inverse" of a robot with constraints: actuated joints; default: those with a force in the trajectory.
+    criterion
+        For "inverse" of a robot with constraints, as in `constrained_inverse_dynamics`.
     order, smooth, progress
-        With an `order`, or `smooth`: also so many time derivatives, see `higher_order_along`.
+        If `order` or `smooth` is given, time derivatives up to this order are also computed, see `higher_order_along`.
     wrenches : "world", "link" or "joint", optional
-        Also the wrenches that joints transmit, in these axes.
+        Axes of the wrenches that joints transmit; default: these are not computed.
 
     Raises
     ------
@@ -243,7 +254,7 @@ def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated
 
 
 def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), criterion: str = "unique") -> DynamicsRequest:
-    """As for `dynamics_along`."""
+    """Return the request for a trajectory; arguments as for `dynamics_along`."""
     mask = prescribed_of(model, of, prescribed)
     motion = motion_for(model, trajectory, of, mask)
     if model.nc:
@@ -271,7 +282,7 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
 
 
 def completed(setting: DynamicsRequest, motion: SampledMotion) -> SampledMotion:
-    """ConfigurationError where forces are not finite."""
+    """Return the motion with complete a and tau. Raise ConfigurationError if forces are not finite."""
     found = setting.compute(setting.model, motion)
     if not np.isfinite(found.tau).all():
         raise ConfigurationError("the joint forces are not finite")
@@ -279,7 +290,7 @@ def completed(setting: DynamicsRequest, motion: SampledMotion) -> SampledMotion:
 
 
 def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None = None) -> CompletedTrajectory:
-    """The trajectory with what is found. axes: those of the wrenches that joints transmit, None for none."""
+    """Return the trajectory with the results. axes: of the wrenches that joints transmit; None: these are omitted."""
     motion = completed(setting, setting.motion)
     header, columns = header_along(model, trajectory, motion.passive), columns_of_motion(model, motion)
     if motion.multipliers is not None:
@@ -301,7 +312,7 @@ def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[L
 
 
 def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[LiedynWarning]:
-    """How far the result is off where velocities or accelerations were derived."""
+    """Return warnings with the estimated error of results from derived velocities or accelerations."""
     forces, accelerations = (motion_columns(model, **{kind: found.a}) for kind in ("tau", "a"))
     chosen = [force if given else acceleration
               for force, acceleration, given in zip(forces, accelerations, setting.prescribed, strict=True)]

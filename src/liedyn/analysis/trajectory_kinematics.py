@@ -22,14 +22,20 @@ _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
          LOCAL_WORLD_ALIGNED: "world axes, about the link's point; the acceleration is the second derivative of its position",
          WORLD: "world axes, about the world's origin"}
-_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined, rounding leaves 1e-15
+_FEWEST_NEWTONS = 1e-9                   # of the weight: with a smaller vertical force, the zero-moment point is undefined
 
 Columns = list[tuple[str, str, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
 class KinematicsRequest:
-    """links: their names; point (3,) in each link [m]; frame of twists, accelerations and Jacobians; what else is asked for."""
+    """The kinematic quantities to compute.
+
+    links                                  names of links
+    point                                  (3,) point in each link [m]
+    frame                                  of twists, accelerations and Jacobians
+    jacobian, com, momentum, zmp           whether these are computed
+    """
 
     links: tuple[str, ...]
     point: np.ndarray
@@ -43,11 +49,11 @@ class KinematicsRequest:
 def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, point: Sequence[float] | None = None,
                      frame: str = LOCAL_WORLD_ALIGNED, jacobian: bool = False, com: bool = False, momentum: bool = False,
                      zmp: bool = False) -> CompletedTrajectory:
-    """Motion of points of links, and what the whole robot does, along a trajectory of q; v and a are derived where it has none.
+    """Return the motion of points of links and of the whole robot along a trajectory of q; missing v and a are derived.
 
     Parameters
     ----------
-    links : of names or patterns
+    links : names or patterns
         For each: pose of the link's axes at the point, twist, speed of the point, acceleration.
     point : (3,), optional
         In the link [m]; default: its origin. For one link only.
@@ -63,14 +69,15 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     ------
     UsageError, TrajectoryError
     ComputationError
-        The zero-moment point is not defined at any time: no vertical force acts. Where it is defined in some rows, it is NaN in
-        the others, and a warning says so.
+        If the zero-moment point is not defined at any time, because no vertical force acts. If it is defined in some rows, it is
+        NaN in the others, with a warning.
 
     Notes
     -----
-    Zero-moment point (Vukobratovic and Borovac 2004): with [m; f] the sum over the moving bodies of what must act on them besides
-    their weight, about the world's origin, x = -m_y / f_z, y = m_x / f_z on the plane z = 0. There, [m; f] has no moment about x
-    and y. External wrenches are not considered: where only the ground acts, the point is its centre of pressure.
+    Zero-moment point (Vukobratovic and Borovac 2004): let [m; f] be the sum of the wrenches that must act on the moving bodies in
+    addition to their weight, about the world's origin. Then x = -m_y / f_z, y = m_x / f_z on the plane z = 0, where
+    [m; f] has no moment about x and y. External wrenches are not considered: where only the ground acts, the point is its
+    centre of pressure.
     """
     asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of_trajectory(model, trajectory, derive_a=True)
@@ -81,7 +88,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     header.pop("reaction", None)
     if asked.links:
         header["frame"] = frame_comment(frame, point)
-    fixed = ("pose.", "jacobian.", "manipulability.")        # of q alone, which is never derived
+    fixed = ("pose.", "jacobian.", "manipulability.")        # depend only on q, which is never derived
 
     def derived(found: Columns) -> Columns:
         return [one for one in found if not one[0].startswith(fixed)]
@@ -101,12 +108,13 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
-    """The comment of the file that names the axes, and the point where it is not the link's origin."""
+    """Return the comment of the file that names the axes, and the point if it is not the link's origin."""
     at = "" if point is None else f"; the point is {' '.join(repr(float(x)) for x in point)} in the link"
     return f"{frame}: {_AXES[frame]}{at}"
 
 
 def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> KinematicsRequest:
+    """Return the request for patterns of link names. Raise UsageError for arguments that cannot be combined."""
     check_frame(frame)
 
     links = [model.link_names[k] for k in select(patterns, model.link_names, "link of --link")]
@@ -165,7 +173,7 @@ def _jacobian_columns(model: Model, asked: KinematicsRequest, link: str, q, T) -
 
 
 def _volume(rows) -> np.ndarray:
-    """sqrt det J J^T of J^T (N, nv, m): the product of the singular values; 0 with fewer than m coordinates."""
+    """Return sqrt det J J^T from J^T (N, nv, m): the product of the singular values; 0 if nv < m."""
     n, m = rows.shape[1:]
     return np.prod(np.linalg.svd(rows, compute_uv=False), axis=1) if n >= m else np.zeros(len(rows))
 
@@ -193,7 +201,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
 
 
 def _flight_warnings(t, columns: Columns) -> list[LiedynWarning]:
-    """Raises ComputationError where the zero-moment point is defined at no time."""
+    """Return a warning if the zero-moment point is undefined in some rows. Raise ComputationError if it is undefined in all."""
     flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
     if flight.all():
         raise ComputationError("the zero-moment point is not defined: no vertical force acts on the robot at any time (free "
@@ -216,5 +224,5 @@ def _at_point(T, point) -> np.ndarray:
 
 
 def _shifted(V, point) -> np.ndarray:
-    """Local twists [w; v] about a point of the link instead of its origin: v + w x point."""
+    """Return local twists [w; v] about a point of the link instead of its origin: v + w x point."""
     return np.concatenate([V[..., :3], V[..., 3:] + np.cross(V[..., :3], point)], axis=-1)

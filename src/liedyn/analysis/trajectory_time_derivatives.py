@@ -1,7 +1,7 @@
-"""Inverse, forward and hybrid dynamics with their time derivatives along the rows of a trajectory file.
+"""Inverse, forward and hybrid dynamics with their time derivatives at the rows of a trajectory file.
 
-What the file lacks is derived by splines (`numerical_differentiation`), and carried through the dynamics twice more, by splines
-of another degree and with noise added: what the results then differ by is told as their error.
+Quantities that the file lacks are derived by splines (`analysis.numerical_differentiation`). The dynamics are computed twice
+more, with splines of another degree and with added noise. The differences of the results are reported as their estimated error.
 """
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ from liedyn.simulation.trajectory_columns import (
     wrench_components,
 )
 
-# Quantities and their derivatives with respect to time, some from a file, the others from splines through those ---------
+# Quantities and their time derivatives, from a file or from splines -----------------------------------------------------
 
-_DRAWS = 16                             # of noise, whose mean effect is taken: one alone is of few independent numbers
-_COARSE, _FINE = Fraction(3, 2), Fraction(6, 5)     # from one number of rows per knot to the next that is tried
-_NAMED = 8                              # columns whose knots a message lists
+_DRAWS = 16                             # number of samples of noise whose effects are averaged
+_COARSE, _FINE = Fraction(3, 2), Fraction(6, 5)     # ratio of consecutive numbers of rows per knot that are tried
+_NAMED = 8                              # maximum number of columns whose knot spacings a message lists
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Columns and their rates, consecutively, as tau, d1tau, d2tau.
+    """A quantity and its successive time derivatives, such as tau, d1tau, d2tau.
 
     names   kinds of columns; "q" is followed by "v", on the manifold of `model`
-    arrays  (N, n) each, or None where the file has none; the first is there
-    units   (n,) of the first, for telling what may be compared
+    arrays  (N, n) each, or None if the file has none; the first is not None
+    units   (n,) units of the first, which decide what is comparable
     labels  (n,) names of the columns; default: those of the coordinates
     """
 
@@ -84,17 +84,20 @@ class Chain:
     labels: tuple[str, ...] = ()
 
     def gaps(self) -> list[tuple[int, int]]:
-        """(given, last): the entries given + 1 … last are missing."""
+        """Return pairs (given, last): the entries given + 1 … last are missing."""
         known = [k for k, x in enumerate(self.arrays) if x is not None]
         return [(k, stop - 1) for k, stop in zip(known, [*known[1:], len(self.arrays)], strict=True) if stop > k + 1]
 
     def samples(self, k: int) -> np.ndarray:
-        """What a spline is laid through in order to derive what comes after entry k."""
+        """Return the samples of entry k to which a spline is fitted."""
         return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
 
     def filled(self, t: np.ndarray, fit: SmoothingFit) -> list[np.ndarray]:
-        """All entries, (N, n) each; what others are derived from is read off its spline where that smooths. Noise of a fit is in
-        all that the file has."""
+        """Return all entries, (N, n) each, with missing ones derived by splines.
+
+        An entry from which others are derived is replaced by its spline if that smooths. If fit.noisy, noise is added to all
+        entries of the file.
+        """
         out = [x if x is None or not fit.noisy else self._with_noise(t, k) for k, x in enumerate(self.arrays)]
         for given, last in self.gaps():
             own, of_motion = fit.of(self.names[given]), self.names[given] == "q"
@@ -109,7 +112,7 @@ class Chain:
         return of_unit_norm(self.model, x) if self.names[k] == "q" else x
 
     def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of the last entry of each gap, (n,) estimated error and size."""
+        """Return the estimated error and the size (n,) of the last entry of each gap."""
         entries = [self.filled(t, fit) for fit in (SmoothingFit(rows), *SmoothingFit(rows).checks())]
         found = []
         for given, last in self.gaps():
@@ -119,11 +122,11 @@ class Chain:
         return found
 
     def columns(self, k: int) -> tuple[str, ...]:
-        """Names of the columns of entry k."""
+        """Return the names of the columns of entry k."""
         return self.labels or (self.model.q_names if self.names[k] == "q" else self.model.v_names)
 
     def blocks(self, k: int) -> list[slice]:
-        """The columns of entry k that one spline goes through: the four of a quaternion, else one."""
+        """Return the groups of columns of entry k with a common spline: the four of a quaternion, otherwise single ones."""
         turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
                                                  if joint.kind != ONE_DOF]
         single = set(range(self.arrays[k].shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
@@ -132,8 +135,11 @@ class Chain:
 
 def knot_spacings(t: np.ndarray, chains: list[Chain],
                   smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[LiedynWarning]]:
-    """As `rows_per_knot`, with a number for each column of what a spline is laid through, by its kind: "auto" takes, for each
-    column, the distance at which the estimated error of its highest derivative is least."""
+    """Return the rows per knot {kind: (n,)} of the columns to which splines are fitted, and warnings.
+
+    With "auto", each column gets the spacing that minimizes the estimated error of its highest derivative. Otherwise the spacing
+    is that of `rows_per_knot`.
+    """
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
     if smooth == "auto" and gaps:
         for _, given, last in gaps:
@@ -144,8 +150,12 @@ def knot_spacings(t: np.ndarray, chains: list[Chain],
 
 
 def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
-    """For least-squares splines with knots `smooth` seconds apart, or where the estimated error is least ("auto"); 1 for splines
-    through every row. And what is to be said of that. Raises TrajectoryError for too few rows."""
+    """Return the rows per knot of least-squares splines, and warnings; 1 means that splines interpolate all rows.
+
+    smooth  distance of knots [s]; "auto": the distance with the least estimated error; None: 1
+
+    Raises TrajectoryError for too few rows.
+    """
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
     for _, given, last in gaps:
         check_rows(t, last - given, 1)
@@ -169,7 +179,10 @@ def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None
 
 
 def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.ndarray:
-    """(n,) rows per knot for the least error of each column of what entry `last` is derived from; all of a quaternion alike."""
+    """Return the rows per knot (n,) with the least error of each column of the entry from which `last` is derived.
+
+    All columns of a quaternion have the same number.
+    """
     x, highest, blocks = chain.samples(given), last - given, chain.blocks(given)
     variance, draws = noise(t, x) ** 2, np.random.default_rng(0).standard_normal((len(t), _DRAWS))
     best, least, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
@@ -192,7 +205,7 @@ def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.
 
 
 def _numbers(most: int, factor: Fraction) -> Iterator[int]:
-    """Of rows per knot that are tried, below `most`."""
+    """Yield the numbers of rows per knot that are tried, below `most`."""
     rows = 1
     while rows < most:
         yield rows
@@ -200,7 +213,10 @@ def _numbers(most: int, factor: Fraction) -> Iterator[int]:
 
 
 def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
-    """Rows per knot for the least error of the worst coordinate, each of the size that it has where its error is least."""
+    """Return the rows per knot with the least error of the worst coordinate.
+
+    The error of a coordinate is relative to its size where its error is least.
+    """
     tried, error, size = [], [], []
     for rows in _numbers(len(t), _COARSE):
         if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
@@ -216,14 +232,17 @@ def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
 
 
 def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
-    """alike: a coordinate without noise next to noisy ones may lose as much as their noise."""
+    """Return whether splines with so many rows per knot leave out more than the noise of a coordinate.
+
+    alike  True: coordinates with the same unit are assumed to have the noise of the noisiest one
+    """
     check_rows(t, last - given, rows)
     units = (chain.model.q_units if chain.names[given] == "q" else chain.units) if alike else None
     return bool(misses(t, chain.samples(given), last - given, rows, units).any())
 
 
 def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarray]) -> list[str]:
-    """What is derived from what, in words. rows: as of `knot_spacings`."""
+    """Return texts about which quantities are derived, and how. rows: from `knot_spacings`."""
     out = []
     for chain in chains:
         for given, last in chain.gaps():
@@ -235,7 +254,7 @@ def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarra
 
 
 def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
-    """Where the knots are, in words."""
+    """Return the knot spacing as text."""
     least, most = int(rows.min()), int(rows.max())
     if most == 1:
         return "through every row"
@@ -245,16 +264,22 @@ def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
     return f"with a knot every {least} to {most} rows ({least * step:.3g} to {most * step:.3g} s): {each}"
 
 
-# higher order along -----------------------------------------------------------------------------------------------------
+# dynamics with time derivatives along a trajectory ------------------------------------------------------------------------
 
-_ROWS = 4096                            # that cross into the kernels at a time
-_NOTHING = 1e-6                         # of a result: a derivative that changes it by less over the whole motion is none
+_ROWS = 4096                            # number of rows that are computed at a time
+_NOTHING = 1e-6                         # of a result: minimum scale of its derivatives, integrated over the whole motion
 
 
 @dataclass(frozen=True, eq=False)
 class HigherOrderRequest:
-    """of: "inverse", "forward" or "hybrid"; prescribed (nv,) bool: coordinates whose motion is given; forced: components of
-    external wrenches that act, as "hand.fx"."""
+    """The dynamics and time derivatives to compute.
+
+    of                 "inverse", "forward" or "hybrid"
+    order              highest time derivative of the results
+    prescribed         (nv,) bool: coordinates whose motion is given
+    wrench_components  components of external wrenches that act, such as "hand.fx"
+    passive            whether springs, damping and friction of the joints act
+    """
 
     of: str
     order: int
@@ -263,17 +288,17 @@ class HigherOrderRequest:
     passive: bool
 
     def name(self, k: int, j: int) -> str:
-        """Kind of the columns of the k-th derivative of what comes out at coordinate j."""
+        """Return the kind of the columns of the k-th derivative of the result at coordinate j."""
         return derivative_kind("tau" if self.prescribed[j] else "a", k)
 
     def answer(self, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """What comes out of these, with their derivatives (N, order + 1, nv)."""
+        """Return the results among a and tau and their derivatives (N, order + 1, nv)."""
         return np.where(self.prescribed, tau, a)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What goes into the dynamics: q (N, nq), and v (N, K, nv), tau (N, K, nv), wrench (N, K, forced) with their derivatives."""
+    """Inputs of the dynamics: q (N, nq), and v (N, K, nv), tau (N, K, nv), wrench (N, K, components) with their derivatives."""
 
     q: np.ndarray
     v: np.ndarray
@@ -283,19 +308,19 @@ class State:
 
 def higher_order_along(model: Model, trajectory, order: int, *, of: str, patterns=(), smooth: float | str | None = None,
                        progress=None) -> CompletedTrajectory:
-    """Forces (of="inverse"), accelerations ("forward") or both ("hybrid") with their first `order` time derivatives.
+    """Return forces ("inverse"), accelerations ("forward") or both ("hybrid") with their first `order` time derivatives.
 
-    Derivatives are taken from columns d1a, d2a, …, d1tau, …, d1fext, …; those that are missing are derived from the last that is
-    there before them, in the end from q. Notes tell which, and how far the results are estimated to be off.
+    Derivatives are taken from columns d1a, d2a, …, d1tau, …, d1fext, …. Missing ones are derived from the highest given
+    derivative below them, or from q. Warnings report which are derived, and the estimated errors of the results.
 
     Parameters
     ----------
     patterns : of joint names, for "hybrid": the joints whose motion is given
     smooth : float or "auto", optional
-        Seconds between the knots of least-squares splines; without it, splines go through every row. "auto" takes, for each
-        coordinate, the distance that makes the estimated error of its highest derivative least.
+        Distance between the knots of least-squares splines [s]; default: splines interpolate all rows. "auto" takes, for each
+        coordinate, the distance that minimizes the estimated error of its highest derivative.
     progress : optional
-        With `stage(text)`, a context, and `update(fraction)`.
+        An object with `stage(text)`, a context, and `update(fraction)`.
 
     Raises
     ------
@@ -345,7 +370,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
 
 
 def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
-    """Of the motion, of the joint forces where they go in, of the external wrenches."""
+    """Return the chains of the motion, of joint forces if they are inputs, and of external wrenches."""
     kinds = ["v", *(derivative_kind("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
     if not asked.prescribed.all():
@@ -369,7 +394,7 @@ def _state(chains: list[Chain], t: np.ndarray, fit: SmoothingFit) -> State:
 
 
 def _compute(model: Model, asked: HigherOrderRequest, state: State, progress) -> tuple[np.ndarray, np.ndarray]:
-    """a and tau with their derivatives, (N, order + 1, nv) each."""
+    """Return a and tau with their derivatives, (N, order + 1, nv) each."""
     count = len(state.q)
     a, tau = (np.zeros((count, asked.order + 1, model.nv)) for _ in range(2))
     if asked.prescribed.any():
@@ -394,7 +419,7 @@ def _compute(model: Model, asked: HigherOrderRequest, state: State, progress) ->
 
 
 def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.ndarray] | None:
-    """{link: (rows, K, 6)}; components that the file does not have are zero."""
+    """Return external wrenches {link: (rows, K, 6)}; components that the file does not have are zero."""
     if state.wrench is None:
         return None
     wrench = state.wrench[rows]
@@ -414,9 +439,11 @@ def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> l
 
 def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
             answer_of: Callable[[SmoothingFit], np.ndarray]) -> WarningLog:
-    """How far the results are off, order by order; a second line where they are not to be relied on from some order on.
+    """Return warnings with the estimated errors of the results of each order, and about results that are not reliable.
 
-    answers: those of the fit, then of its checks; answer_of(fit): of another one."""
+    answers    results of the fit, then of its checks
+    answer_of  function that returns the results of another fit
+    """
     found, *others = answers
     units = [f"{unit} {given}" for unit, given in zip(model.v_units, asked.prescribed, strict=True)]
     most = {kind: int(x.max(initial=1)) for kind, x in rows.items()}
@@ -436,11 +463,11 @@ def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, row
         k, j = bad[0], worst[bad[0]]
         by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
         noisy = by_noise > 2.0 * by_spline
-        if smooth == "auto":            # which balances both errors: at fault is the noise if it is what demands smoothing
+        if smooth == "auto":            # it balances both errors: noise is the cause if results without smoothing are noisy
             exact, disturbed = answer_of(SmoothingFit()), answer_of(SmoothingFit(noisy=True))
             noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
         named: dict[str, list[str]] = {}
-        first = (inner > UNRELIABLE).argmax(axis=0)                           # order from which a coordinate is off
+        first = (inner > UNRELIABLE).argmax(axis=0)                           # lowest order with a large error
         off = np.flatnonzero((inner > UNRELIABLE).any(axis=0))
         for i in sorted(off, key=lambda i: (first[i], -inner[first[i], i])):
             what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
