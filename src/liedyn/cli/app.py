@@ -20,17 +20,16 @@ from liedyn import __version__
 from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
 from liedyn.io.atomic_output import standard_output
 
-# The standard streams of the process: what people read goes out by `print_message` and `show`
-# ------------------------------------
+# Standard streams of the process: `print_message` writes to stderr, `show` to stdout -------------------------------------
 
 _DRAWN = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
 
 
 def prepare() -> None:
-    """Make of the standard streams what the rest can count on.
+    """Set up the standard streams.
 
-    One that was closed (`2>&-`) is opened on nothing: else the next file to be opened, a result, would take its number. What a
-    stream's encoding lacks is written as an escape, not an error.
+    A closed stream (`2>&-`) is opened on the null device. Otherwise the next opened file, a result, would get its number.
+    Characters that the encoding of a stream lacks are written as escapes.
     """
     for number in range(3):
         try:
@@ -47,13 +46,13 @@ def prepare() -> None:
 
 
 def print_message(text: str) -> None:
-    """Lines for people, on stderr. Where nobody is there to read them, no work is lost for that."""
+    """Write lines to stderr. Errors of the stream are ignored, so that no work is lost."""
     with suppress(OSError, ValueError):
         _write(sys.stderr, printed(text))
 
 
 def show(text: str) -> None:
-    """A result for people, on stdout."""
+    """Write a result to stdout."""
     stream = standard_output()
     _write(stream, drawn_for(getattr(stream, "encoding", None), printed(text)))
 
@@ -64,12 +63,12 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def printed(text: str) -> str:
-    """Lines of ours as a terminal may have them; see `shown`."""
+    """Return text with escapes for control characters; see `shown`."""
     return "\n".join(map(shown, text.split("\n")))
 
 
 def drawn_for(encoding: str | None, text: str) -> str:
-    """The text with the signs of which trees and tables are made as ASCII where the encoding lacks them."""
+    """Return the text with the characters of trees and tables replaced by ASCII if the encoding lacks them."""
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:
@@ -79,8 +78,8 @@ def drawn_for(encoding: str | None, text: str) -> str:
 
 # cli --------------------------------------------------------------------------------------------------------------------
 
-# The commands in the order of `--help`: the module of `liedyn.cli` that has a function of this name, which is imported when the
-# command is used; or the command itself. CONTRIBUTING.md shows how one is added.
+# The commands in the order of `--help`: the module of `liedyn.cli` that contains a function of this name, which is imported when
+# the command is used, or the command itself. CONTRIBUTING.md explains how to add one.
 COMMANDS: dict[str, str | click.Command] = {
     "simulate": "simulate", "batch": "batch", "linearize": "result_commands", "inverse": "trajectory_commands",
     "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
@@ -92,19 +91,18 @@ COMMANDS: dict[str, str | click.Command] = {
 
 @functools.cache
 def _add_installed() -> None:
-    """The commands of installed packages: entry points in the group `liedyn.commands`."""
+    """Add commands of installed packages: entry points in the group `liedyn.commands`."""
     from importlib.metadata import entry_points
     for point in entry_points(group="liedyn.commands"):
         COMMANDS.setdefault(point.name, point.load())
 
 
-INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
+INTERRUPTED = 130                       # exit status of shells for a process ended by Ctrl-C
 
 
 @contextmanager
 def _report_errors() -> Iterator[None]:
-    """The one place where an error becomes a line on stderr and an exit status. Errors that nobody raised on purpose keep
-    their traceback."""
+    """Convert errors to a line on stderr and an exit status. Unexpected errors keep their traceback."""
     try:
         yield
     except LiedynError as error:
@@ -126,7 +124,7 @@ def _report_errors() -> Iterator[None]:
 
 
 def _drop_what_cannot_be_written() -> None:
-    """What standard output still holds would be tried again at the end of the process, with a separate error."""
+    """Discard the buffer of standard output. Python would write it again at exit, with a second error."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -134,7 +132,7 @@ def _drop_what_cannot_be_written() -> None:
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for."""
+    """Group that imports a command at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         _add_installed()
@@ -192,4 +190,4 @@ def main():
     """
     from liedyn.dynamics.batching.threads import cores
 
-    cores()                                                 # refuses a wrong LIEDYN_THREADS before anything runs
+    cores()                                                 # raises for an invalid LIEDYN_THREADS before anything runs

@@ -100,7 +100,7 @@ def _run(found, folder, console, *, shard, **options):
 
 
 def _tell(done, folder: Path, console) -> None:
-    """Raises ComputationError where runs are not complete."""
+    """Print a summary of a batch. Raise ComputationError if runs are not complete."""
     reused = f", {done.reused} were there already" if done.reused else ""
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
@@ -155,7 +155,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
 
 
 def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, console) -> None:
-    """Of a job along a trajectory: its CSV."""
+    """Run a job along a trajectory again and write its CSV."""
     from liedyn.analysis.recorded_motion import comments_for
     from liedyn.batch.trajectory_jobs import along
     from liedyn.io.atomic_output import check_output

@@ -1,4 +1,4 @@
-"""What a command says: people are addressed on stderr, results go to stdout."""
+"""Messages of commands on stderr, results on stdout."""
 from __future__ import annotations
 
 import functools
@@ -19,21 +19,21 @@ import click
 from liedyn.cli.app import print_message, show
 from liedyn.errors import ComputationError, LiedynWarning, shown
 
-# Telling people what takes long: nothing in the first two seconds, then what is done and how far it is ------------------
+# Progress of long computations: nothing in the first two seconds, then stage and progress -------------------------------
 
-DELAY = 2.0                              # s before anything is said
+DELAY = 2.0                              # s before the first message
 _REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, between lines elsewhere
 
 
 class Progress:
-    """Lines on stderr from a separate thread, so that they appear while the work holds the main one.
+    """Progress on stderr, written by a separate thread while the main thread computes.
 
-    On a terminal one line is drawn over and over and removed at the end; elsewhere a line is written now and then.
+    On a terminal one line is redrawn and removed at the end; elsewhere a line is written from time to time.
     """
 
     def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, delay: float = DELAY):
         self._stream = stream or sys.stderr
-        self._quiet, self._delay = quiet or self._stream is None, delay     # None: a process without stderr
+        self._quiet, self._delay = quiet or self._stream is None, delay     # None: the process has no stderr
         self._terminal = self._stream is not None and self._stream.isatty()
         self._stages: list[tuple[str, float]] = []
         self._fraction: float | None = None
@@ -43,7 +43,7 @@ class Progress:
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
-        """Name what the block does. Stages may stand within each other; the innermost is told."""
+        """Name the stage of a block. Stages may be nested; the innermost is shown."""
         self._stages.append((text, time.monotonic()))
         self._fraction, self._about = None, ""
         thread = self._start() if len(self._stages) == 1 else None
@@ -58,7 +58,7 @@ class Progress:
                 self._erase()
 
     def update(self, fraction: float, about: str = "") -> None:
-        """How much of the innermost stage is done, from 0 to 1, and words about it. Cheap: only remembered."""
+        """Set the progress of the innermost stage, from 0 to 1, and a text about it. Nothing is written, so calls are cheap."""
         self._fraction, self._about = fraction, about
 
     def _start(self) -> threading.Thread | None:
@@ -98,7 +98,7 @@ class Progress:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):                        # the stream was closed: nobody listens
+        except (OSError, ValueError):                        # the stream was closed
             self._quiet = True
 
 
@@ -128,19 +128,19 @@ class Console:
             print_message(text)
 
     def warn(self, *warnings: LiedynWarning) -> None:
-        """What a person should know before trusting the result."""
+        """Print warnings about a result."""
         for warning in warnings:
             self.say(f"liedyn: warning: {warning}")
 
     def wrote(self, paths: Iterable[Path]) -> None:
-        """Name the files, a line for those that differ in their ending only."""
+        """Print the names of files, with one line for those that differ in their extension only."""
         endings: dict[Path, list[str]] = {}
         for path in paths:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
         self.say("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
-        """Into a file, or to standard output for `-`."""
+        """Write a text to a file, or to standard output for `-`."""
         from liedyn.io.atomic_output import STDIO, open_output
 
         with open_output(path, force=force) as file:
@@ -155,14 +155,14 @@ class Console:
         show(text)
 
     def result_json(self, value) -> None:
-        """In ASCII, with escapes: no stream and no terminal takes it wrongly."""
+        """Write JSON in ASCII with escapes, which is valid in every encoding."""
         show(json.dumps(value, indent=2, allow_nan=False))
 
     def seconds(self, timing: Mapping[str, float]) -> None:
         self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
 
     def run(self, result, written, folder: Path, as_json: bool) -> None:
-        """A run and what is written of it."""
+        """Print a summary of a run and its written files."""
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
         from liedyn.simulation.name_binding import format_names
@@ -175,7 +175,7 @@ class Console:
         self.wrote(written.paths)
 
     def robot(self, model) -> None:
-        """In detail which robot it is, and one line about what is doubtful in it."""
+        """Print details of the robot, and one line about its warnings."""
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
         if count:
@@ -185,7 +185,7 @@ class Console:
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:
-    """ComputationError where a plot could not be drawn; all else is written."""
+    """Raise ComputationError if a plot could not be drawn; all other files are written."""
     if failures:
         names: dict[str, list[str]] = {}
         for name, why in failures.items():
@@ -195,7 +195,7 @@ def check_drawn(failures: Mapping[str, str]) -> None:
 
 
 def with_console(*options: Callable) -> Callable:
-    """These options, then -q and -v; the command receives `console`."""
+    """Return a decorator that adds these options, then -q and -v. The command receives `console`."""
     def decorated(command: Callable) -> Callable:
         @functools.wraps(command)
         def with_levels(*args, quiet: bool, verbose: bool, **values):
@@ -211,7 +211,7 @@ def with_console(*options: Callable) -> Callable:
 
 @contextmanager
 def _messages_of_the_library(quiet: bool) -> Iterator[None]:
-    """That it compiles is told by `progress`, and not twice."""
+    """Suppress the library's message about compilation, which `progress` already reports."""
     compilation, all_of_it = logging.getLogger("liedyn.compile"), logging.getLogger("liedyn")
     nowhere, level = logging.NullHandler(), all_of_it.level
     compilation.addHandler(nowhere)

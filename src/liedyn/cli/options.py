@@ -14,7 +14,7 @@ from liedyn.errors import close_to
 
 
 class Existing(click.Path):
-    """A path that exists; of one that does not, the error suggests the nearest that does."""
+    """A path that must exist. The error suggests the nearest existing path."""
 
     def __init__(self, **options):
         super().__init__(exists=True, **options)
@@ -57,7 +57,7 @@ text_output_option = click.option("-o", "--output", type=click.Path(), default="
 
 
 class Smooth(click.ParamType):
-    """Seconds, or one of some words."""
+    """Seconds, or one of several words."""
 
     name = "seconds"
 
@@ -105,7 +105,7 @@ smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|a
                                   "coordinate the one with the smallest estimated error) instead of interpolating splines.")
 
 
-# What the commands over a trajectory have in common: their options, which robot it is of, and writing the result --------
+# Commands over a trajectory: common options, the robot of the trajectory, and output ------------------------------------
 
 _OPTIONS = (
     click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
@@ -115,8 +115,10 @@ _OPTIONS = (
 
 
 def along_command(short_help: str, *options: Callable) -> Callable:
-    """A command over a trajectory. It is given as a function (model, motion, values of the command's options, progress) ->
-    result."""
+    """Return a decorator that makes a command over a trajectory from a function.
+
+    The function takes (model, motion, values of the command's options, progress) and returns the result.
+    """
     def decorated(compute: Callable) -> click.Command:
         @functools.wraps(compute)
         def command(console, trajectory, robot, base, output, strict, force, as_json, **own):
@@ -129,7 +131,7 @@ def along_command(short_help: str, *options: Callable) -> Callable:
             check_output(target, force=force)
             motion = read_trajectory(trajectory, events=True)
 
-            # only now: Numba takes half a second to import
+            # imported here: Numba takes half a second to import
             from liedyn.analysis.recorded_motion import comments_for, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
@@ -154,6 +156,6 @@ def along_command(short_help: str, *options: Callable) -> Callable:
 
 
 def _beside(trajectory: str, name: str) -> str:
-    """The file to write: `motion.csv` -> `motion_name.csv`; standard input goes to standard output."""
+    """Return the output file: `motion.csv` -> `motion_name.csv`; standard input is written to standard output."""
     path = Path(trajectory)
     return "-" if trajectory == "-" else str(path.with_name(f"{path.stem}_{name}.csv"))

@@ -14,7 +14,7 @@ from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarn
 
 
 class _Run(Existing):
-    """A scenario, a robot file, or the folder of a run that may not have got its name yet."""
+    """A scenario, a robot file, or a run folder, which may still have its temporary name."""
 
     def convert(self, value, param, ctx):
         from liedyn.io.atomic_output import UNFINISHED, is_unfinished
@@ -60,7 +60,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
         return
     if resume and not is_unfinished(folder) and _has_ended(scenario, folder, console):
         return
-    blocked = ""                                            # by a result, which a dry run would not replace
+    blocked = ""                                            # error for an existing result, which a dry run only reports
     if not resume and not force and is_unfinished(folder):
         blocked = f"the run in {folder} is not finished; --resume continues it, --force starts anew"
     elif not force and not resume and (folder / "run.json").is_file():
@@ -77,7 +77,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
     from liedyn.report.plots.drawing import PlotProcess
 
-    with PlotProcess(idle=no_plots) as plot_process:         # before the imports that take long
+    with PlotProcess(idle=no_plots) as plot_process:         # before the slow imports
         from liedyn.report.run_folder import write_run
 
         result, ended, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
@@ -94,7 +94,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
 
 def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
-    """The result, the error that it ended with (or None), and the folder where it is unfinished."""
+    """Return the result, the error with which it ended (or None), and the folder of an unfinished run."""
     from liedyn.io.atomic_output import is_unfinished
     from liedyn.io.checkpoint_files import Unfinished, read_checkpoint
     from liedyn.simulation.run import simulate_file
@@ -129,7 +129,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
 
 
 def _has_ended(scenario, folder, console) -> bool:
-    """Where there is no checkpoint: whether the run has ended. If not, it starts from the beginning."""
+    """Return whether a run without checkpoint has ended. If not, it starts from the beginning."""
     from liedyn.report.run_folder import status_of
 
     status = status_of(folder)
@@ -169,15 +169,17 @@ def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
         console.result(plan_text(plan))
 
 
-# Ctrl-C and SIGTERM while a run is computed: it ends between two steps, and its rows are written ------------------------
+# Ctrl-C and SIGTERM during a run: it ends between two steps, and its rows are written -----------------------------------
 
 _HEARD = signal.SIGINT, signal.SIGTERM
 
 
 @contextmanager
 def asked_to_stop(run) -> Iterator[None]:
-    """In the block the first of these signals sets `run.stop` where the run is `listening`; another one, or one at another
-    time, ends the process as ever."""
+    """Set `run.stop` at the first of these signals within a block, while the run is `listening`.
+
+    Further signals, and signals at other times, end the process as usual.
+    """
     def heard(number, frame):
         if run.listening and not run.stop:
             run.stop = number
@@ -191,7 +193,7 @@ def asked_to_stop(run) -> Iterator[None]:
     try:
         for number in _HEARD:
             before[number] = signal.signal(number, heard)
-    except ValueError:                                         # in a thread: signals are heard by the main one
+    except ValueError:                                         # only the main thread can set signal handlers
         pass
     try:
         yield

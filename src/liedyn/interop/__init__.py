@@ -1,1 +1,1 @@
-"""Other libraries' arrays and derivatives. Each module needs its library, which liedyn does not install."""
+"""Arrays and derivatives of other libraries. Each module needs its library, which liedyn does not install."""

@@ -17,14 +17,14 @@ from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
 
-# which arrays besides q they take
+# input arrays besides q
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "inverse_dynamics": (inverse_dynamics, ("v", "a")), "forward_dynamics": (forward_dynamics, ("v", "tau")),
     "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
     "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),
     "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau")),
 }
-# what comes out, and by what each result is differentiated
+# results, and the variables with respect to which each is differentiated
 _RESULTS = {
     "inverse_dynamics": ("tau", (None,)), "forward_dynamics": ("a", (None,)), "mass_matrix": ("tau", ("a",)),
     "inverse_mass_matrix": ("a", ("tau",)), "inverse_dynamics_derivatives": ("tau", ("q", "v", "a")),
@@ -34,7 +34,7 @@ _RESULTS = {
 
 def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
                  with_test: bool = False, force: bool = False) -> tuple[CFunction, list[Path]]:
-    """Write a function of a robot as `path`, a header next to it, and a program that tests it. The function has the file's name.
+    """Write a function of a robot as C code with a header and, optionally, a test program. The function has the file's name.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     Raises
     ------
     UsageError
-        Where a file exists and `force` is not given, or cannot be written.
+        If a file exists and `force` is false, or if it cannot be written.
     ModelError
         For a robot with loops, couplings or mimics.
     """
@@ -84,7 +84,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
 
 
 def _units(model: Model) -> dict[str, np.ndarray]:
-    """Characteristic units of coordinates, their rates and forces."""
+    """Return characteristic units of coordinates, their rates and forces."""
     scales = model_scales(model)
     reach = scales.unit_scales(model.v_units)
     return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.force_scales(model.v_units)}

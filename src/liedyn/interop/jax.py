@@ -27,10 +27,10 @@ from liedyn.rollouts.rollout import RolloutMap
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
                      feedback: Feedback | None = None,
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
-    """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
-    tau may also be (…, 1, nv), or (nv,), for all steps.
+    """Return a function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
-    Derivatives by the numbers of quaternions have no part across the unit sphere. States after the end of a run are NaN.
+    tau may also be (…, 1, nv), or (nv,), for all steps.
+    Derivatives with respect to quaternions have no component normal to the unit sphere. States after the end of a run are NaN.
     For the other arguments and errors see `liedyn.rollout`.
     """
     nq, nv = model.nq, model.nv
@@ -63,7 +63,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
 
 
 def _spread(model: Model, steps: int, q0, v0, tau):
-    """The arguments of all runs and steps, of one type; errors of a callback are hard to read."""
+    """Return the arguments broadcast to all runs and steps, of one type. Errors in a callback would be hard to read."""
     tau = tau[None] if tau.ndim == 1 else tau
     given = ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv))
     for name, x, own in given:
@@ -71,5 +71,5 @@ def _spread(model: Model, steps: int, q0, v0, tau):
         if x.ndim < len(own) or found[-1] != own[-1] or (len(own) == 2 and found[0] not in (1, steps)):
             raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, own))})")
     lead = jnp.broadcast_shapes(*(x.shape[:-len(own)] for _, x, own in given))
-    kind = jnp.result_type(q0, v0, tau, 0.0)                   # of integers: that of floating-point numbers
+    kind = jnp.result_type(q0, v0, tau, 0.0)                   # integers become floating-point numbers
     return [jnp.broadcast_to(x, (*lead, *own)).astype(kind) for _, x, own in given]

@@ -7,7 +7,7 @@
     tau = torch.zeros(200, model.nv, dtype=torch.float64, requires_grad=True)
     roll(q0, v0, tau)[1][-1].sum().backward()                 # tau.grad
 
-The steps run on this machine's processor; tensors of other devices are carried there and back.
+The steps run on this machine's processor; tensors of other devices are copied to it and back.
 """
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from liedyn.rollouts.rollout import RolloutMap
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
                      feedback: Feedback | None = None,
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
-    """A function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
+    """Return a function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
-    The result has the device of q0 and, where that is of floating-point numbers, its type. Derivatives by the numbers of
-    quaternions have no part across the unit sphere. States after the end of a run are NaN. For the other arguments and errors
-    see `liedyn.rollout`.
+    The result has the device of q0 and, if q0 holds floating-point numbers, its type. Derivatives with respect to quaternions
+    have no component normal to the unit sphere. States after the end of a run are NaN. For the other arguments and errors see
+    `liedyn.rollout`.
     """
     rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
 
@@ -43,7 +43,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
 
 
 class _Roll(torch.autograd.Function):
-    """The third result is the rollout itself, which the derivative continues from."""
+    """A rollout with its adjoint. The third result is the rollout itself, from which the derivative is computed."""
 
     @staticmethod
     def forward(rolled, q0, v0, tau):

@@ -1,4 +1,4 @@
-"""What leans on Numba: the disk cache of compiled code, decorators of kernels, patches of its internals with fallbacks.
+"""Modules that depend on Numba: disk cache of compiled code, decorators of kernels, uses of Numba's internals with fallbacks.
 
-Entry points: `decorators` for kernels, `compile_cache` for all that compiles. It imports `errors` only.
+Entry points: `decorators` for kernels, `compile_cache` for code that compiles. The package imports `errors` only.
 """

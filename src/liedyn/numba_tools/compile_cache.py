@@ -1,11 +1,11 @@
-"""The cache of compiled code: one file for each function and signature, which the next process loads.
+"""The cache of compiled code: one file for each function and signature, which later processes load.
 
-A file is found by a hash of all liedyn sources that its code is made of, of the versions of the packages and of the processor:
-neither path nor date of a source counts, so every copy of a version shares it. The code in a file is run. So a file is loaded
-only if it belongs to this user or to root, nobody else can write to it, and its content has the digest in its head. Whatever is
-wrong with the cache, code is compiled as if there were none.
+A file name contains a hash of all liedyn sources of the code, of the versions of the packages and of the processor. Paths and
+dates of sources do not count, so all copies of a version share it. Since the code in a file is executed, a file is loaded only
+if it belongs to this user or to root, no other user can write to it, and its content has the digest in its header. If the cache
+has any fault, code is compiled without it.
 
-This file knows how Numba's dispatchers ask for kept code, and how it makes a compiled function into a row of bytes and back.
+This module implements the cache interface of Numba's dispatchers, and the serialization of compiled functions.
 """
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from numba.core.serialize import dumps
 fcntl: Any
 try:
     import fcntl
-except ImportError:                                         # Windows: processes do not wait for each other
+except ImportError:                                         # Windows: no locks between processes
     fcntl = None
 
 
 _PACKAGE = Path(__file__).parents[1]
 _NOT_COMPILED = {"numba_tools.compile_cache", "errors", "warning_codes"}            # sources that do not change what is compiled
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
-_MAX_GENERATIONS = 60                                # folders, a module each
+_MAX_GENERATIONS = 60                                # folders, one per module
 _FORMAT = "1"
 
-# Compiled code that a wheel brings (`make wheel`): a second folder of the same layout, which is only read. It is found by the
-# same hashes, so code of other sources, of another Python, Numba, llvmlite or NumPy is never loaded. It is compiled for the
-# level x86-64-v3 of processors, without names of features, and loaded where the processor has all that belong to it.
+# Compiled code in a wheel (`make wheel`): a second, read-only folder of the same layout. Its file names contain the same hashes,
+# so code of other sources, or of another Python, Numba, llvmlite or NumPy is never loaded. It is compiled for processors of the
+# level x86-64-v3, without names of features, and loaded if the processor has all features of that level.
 PREBUILT = _PACKAGE / "prebuilt"
 PREBUILT_CPU = "x86-64-v3"
 PREBUILT_FEATURES = {f"+{name}" for name in ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "fxsr", "lzcnt", "movbe",
@@ -63,13 +63,13 @@ _log = logging.getLogger("liedyn.cache")
 
 
 class CodeCache(NullCache):
-    """What Numba asks for the compiled code of one function."""
+    """Cache of the compiled code of one function, with the interface of Numba's caches."""
 
     def __init__(self, function):
         self._function = function
         self._folder = None
-        if not function.__closure__:                        # of values that no source tells
-            with contextlib.suppress(OSError):              # typed at a prompt: it has no source
+        if not function.__closure__:                        # closures depend on values that are not in the source
+            with contextlib.suppress(OSError):              # a function from a prompt has no source
                 self._folder = folder_name(function)
 
     @property
@@ -77,14 +77,17 @@ class CodeCache(NullCache):
         return None if self._folder is None else str(root() / self._folder)
 
     def load_overload(self, signature, target_context):
-        """Without a `refresh` of the context, which imports half of Numba (0.5 s) for what compiles, not for what is loaded."""
+        """Load compiled code without a `refresh` of the target context.
+
+        The refresh imports half of Numba (0.5 s), which is needed for compilation only.
+        """
         if self._folder is None:
             return None
         path = self._path(root(), signature, target_context.codegen().magic_tuple())
         found = _load_overload(path, signature, target_context) or self._load_prebuilt(signature, target_context)
         if found is None:
             _notice.start()
-            _lock(path)                                     # another process may be writing it: then there is something to load
+            _lock(path)                                     # another process may be writing it: then it can be loaded
             found = _load_overload(path, signature, target_context)
         return found
 
@@ -104,7 +107,7 @@ class CodeCache(NullCache):
         return _load_overload(self._path(PREBUILT, signature, (triple, PREBUILT_CPU, "")), signature, target_context)
 
     def _path(self, folder, signature, processor) -> Path:
-        """`processor`: triple, name and features of what code is compiled for."""
+        """Return the path of a file. processor: triple, name and features for which the code is compiled."""
         key = f"{signature} {processor}"
         name = re.sub(r"[^\w.]", "", self._function.__qualname__)[:80]
         return folder / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
@@ -118,7 +121,7 @@ def _load_overload(path, signature, target_context):
 
 
 class _UnusableFileError(Exception):
-    """Why a file or folder is not used."""
+    """Reason why a file or folder is not used."""
 
 
 def _error_text(error: Exception) -> str:
@@ -129,19 +132,19 @@ def _error_text(error: Exception) -> str:
 
 @cache
 def _warn_once(text: str) -> None:
-    """A warning, once in a process."""
+    """Issue a warning once per process."""
     _log.warning("liedyn: %s", text)
 
 
 class _Notice:
-    """Says once in a process, after two seconds of compilation, what takes so long."""
+    """Message about a compilation that takes more than two seconds, once per process."""
 
     def __init__(self):
         self._warned, self._depth, self._timer = False, 0, None
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
-        """Around a compilation or loading; those of what a function calls are inside."""
+        """Enclose a compilation or loading; those of called functions are nested."""
         self._depth += 1
         try:
             yield
@@ -156,7 +159,7 @@ class _Notice:
         return self._depth == 1
 
     def start(self) -> None:
-        """It is not in the cache."""
+        """Start the timer: the code is not in the cache."""
         if self._depth and not self._warned and self._timer is None:
             self._timer = threading.Timer(DELAY, self._warn)
             self._timer.daemon = True
@@ -171,20 +174,22 @@ class _Notice:
 
 FIRST_RUN_MESSAGE = "the first run compiles code for this processor"
 FIRST_RUN_TIME = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
-DELAY = 2.0                             # s of compilation before anything is said
-LOCK_TIMEOUT = 120.0                        # s to wait for another process that compiles the same
+DELAY = 2.0                             # s of compilation before the message
+LOCK_TIMEOUT = 120.0                        # s to wait for another process that compiles the same function
 _notice = _Notice()
 
 
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
-    """Around every compilation: one at a time, and not while the process is forked. The child would inherit a lock that
-    nobody opens, and a compiler in the middle of its work."""
+    """Enclose a compilation: one at a time, and not during a fork of the process.
+
+    A child process would inherit a lock that is never released, and a compiler in an inconsistent state.
+    """
     with global_compiler_lock, _notice():
         try:
             yield
         finally:
-            if _notice.outermost:                           # left by a compilation that failed
+            if _notice.outermost:                           # locks that a failed compilation did not release
                 _unlock(*_locks)
 
 
@@ -196,8 +201,8 @@ if hasattr(os, "register_at_fork"):
 # Files
 
 def _read(path: Path):
-    """The signature and parts of a compiled function."""
-    prebuilt = path.is_relative_to(PREBUILT)                # as trustworthy as the sources of the package next to it
+    """Return the signature and parts of a compiled function."""
+    prebuilt = path.is_relative_to(PREBUILT)                # as trusted as the sources of the package
     with open(path, "rb", opener=None if prebuilt else _open_no_follow) as file:
         if not prebuilt:
             _check_owner(os.fstat(file.fileno()))
@@ -206,12 +211,12 @@ def _read(path: Path):
         raise _UnusableFileError("it is damaged")
     if not prebuilt:
         with contextlib.suppress(OSError):
-            os.utime(path.parent)                           # in use: see `_prune`
+            os.utime(path.parent)                           # marks the folder as used: see `_prune`
     return pickle.loads(content)
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, also where two processes write the same file."""
+    """Write a file completely or not at all, also if two processes write the same file."""
     _create_folder(path.parent)
     part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
@@ -229,12 +234,15 @@ def _create_folder(folder: Path) -> None:
         folder.mkdir(mode=0o755, exist_ok=True)
 
 
-_locks: dict[Path, tuple[Path, int]] = {}           # files that this process is going to write: their locks
+_locks: dict[Path, tuple[Path, int]] = {}           # locks of the files that this process will write
 
 
 def _lock(path: Path) -> None:
-    """Wait for another process that compiles the same: two first runs at once would do all of it twice. No cycle of processes
-    waits, since a function is taken before those that it calls. A lock that cannot be had stops nobody."""
+    """Wait for another process that compiles the same function, so that simultaneous first runs do not compile everything twice.
+
+    Processes cannot deadlock, since a function is locked before the functions that it calls. If no lock is available, the
+    function continues without it.
+    """
     if fcntl is None:
         return
     try:
@@ -269,12 +277,12 @@ def _unlock(*paths: Path) -> None:
 
 
 def _open_no_follow(path, flags: int) -> int:
-    """No link is followed, and what is made is closed to others."""
+    """Open a file without following links. A new file is not accessible to other users."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _prune(folder: Path) -> None:
-    """Remove what was made of sources that have changed since, and was not used for a week."""
+    """Remove code of sources that have changed since, if it was not used for a week."""
     found = sorted((p for p in folder.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir()), key=lambda p: p.stat().st_mtime)
     for each in found[:-_MAX_GENERATIONS]:
         if time.time() - each.stat().st_mtime > 7 * 86400:
@@ -282,12 +290,12 @@ def _prune(folder: Path) -> None:
 
 
 def _load_value(path: Path, make):
-    """What is made of the content of a file; None where there is none that can be used."""
+    """Return the value that `make` creates from the content of a file; None if there is no usable file."""
     try:
         return make(_read(path))
     except FileNotFoundError:
         return None
-    except Exception as error:                              # whatever a damaged file makes of it
+    except Exception as error:                              # a damaged file may raise anything
         _warn_once(f"some of the compiled code in {path.parents[1]} is not used, and is compiled again: {_error_text(error)}")
         return None
 
@@ -300,7 +308,7 @@ def _save_value(path: Path, content) -> None:
 
 
 def load_or_build(folder: str, name: str, make):
-    """What is kept there, else what make() returns, which is kept from now on."""
+    """Return the stored value, or the value of make(), which is then stored."""
     path = root() / folder / name
     value = _load_value(path, lambda value: value)
     if value is None:
@@ -309,11 +317,11 @@ def load_or_build(folder: str, name: str, make):
     return value
 
 
-# Where it is
+# Location
 
 @cache
 def root() -> Path:
-    """The folder of the cache: LIEDYN_CACHE_DIR, else `liedyn` in the user's folder of caches, else one for this process."""
+    """Return the folder of the cache: LIEDYN_CACHE_DIR, else `liedyn` in the user's cache folder, else a temporary one."""
     chosen = os.environ.get("LIEDYN_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     for place in ([Path(chosen).absolute()] if chosen else []) + [Path(home, "liedyn").absolute()]:
@@ -331,10 +339,10 @@ def root() -> Path:
 
 
 def _check_owner(found: os.stat_result) -> None:
-    """_Refused unless a file or folder is this user's, or root's, and closed to all others."""
+    """Raise _UnusableFileError unless a file or folder belongs to this user or root and no other user can write to it."""
     if stat.S_ISLNK(found.st_mode):
         raise _UnusableFileError("it is a symbolic link; name the folder itself")
-    if not hasattr(os, "geteuid"):                          # Windows: the user's folders are closed to others
+    if not hasattr(os, "geteuid"):                          # Windows: folders of the user are not accessible to others
         return
     if found.st_uid not in (os.geteuid(), 0):
         raise _UnusableFileError("it belongs to another user")
@@ -347,13 +355,13 @@ def _temporary_folder() -> Path:
 
     @atexit.register
     def remove():
-        if os.getpid() == owner:                            # not the child of a fork
+        if os.getpid() == owner:                            # not in a child of a fork
             shutil.rmtree(folder, ignore_errors=True)
     return Path(folder)
 
 
 def contents() -> tuple[int, int]:
-    """How many compiled functions the cache holds, and their size in bytes."""
+    """Return the number of compiled functions in the cache and their size in bytes."""
     count = size = 0
     for path in root().glob("*-????????????????/[!.]*"):
         with contextlib.suppress(OSError):
@@ -362,10 +370,10 @@ def contents() -> tuple[int, int]:
     return count, size
 
 
-# By what it is known
+# Names
 
 def folder_name(function) -> str:
-    """Of a function's module: its name, and a hash of all that its code depends on but the processor."""
+    """Return the folder name for a function: its module, and a hash of all dependencies of its code except the processor."""
     return _folder_name(Path(inspect.getfile(function)))
 
 
@@ -380,7 +388,7 @@ def _folder_name(path: Path) -> str:
 
 
 def source_files(path: Path) -> set[Path]:
-    """A file and every liedyn source that it imports, directly or not."""
+    """Return a file and all liedyn sources that it imports, directly or not."""
     found, waiting = set(), [path]
     while waiting:
         path = waiting.pop()
@@ -393,7 +401,7 @@ def source_files(path: Path) -> set[Path]:
 
 @cache
 def _imports(path: Path) -> list[str]:
-    """The modules of liedyn that a source imports anywhere, by any form of import; `_NOT_COMPILED` are left out by the caller."""
+    """Return the modules of liedyn that a source imports anywhere. The caller removes `_NOT_COMPILED`."""
     names = []
     for node in _import_statements(_source_bytes(path)):
         if isinstance(node, ast.Import):
@@ -403,20 +411,23 @@ def _imports(path: Path) -> list[str]:
     return names
 
 
-# What may be an import statement: to the end of the line or its bracket. Text that looks like one only adds to a hash.
+# Possible import statements, to the end of the line or its bracket. Text that looks like one only adds to a hash.
 _IMPORT = re.compile(rb"(?:^|[;:])[ \t]*((?:from[ \t]+[\w.]+[ \t]+)?import\b(?:[ \t]*\([^)]*\)|[^\n;(]*))", re.MULTILINE)
 
 
 def _import_statements(source: bytes) -> list[ast.AST]:
-    """Parsing these alone instead of all 40 sources of forward dynamics saves 0.11 s of each process."""
+    """Return the import statements of a source.
+
+    Parsing only these instead of the 40 sources of forward dynamics saves 0.11 s per process.
+    """
     try:
         return [node for found in _IMPORT.finditer(source) for node in ast.parse(found[1]).body]
-    except SyntaxError:                                     # a line that continues, or a comment with a bracket
+    except SyntaxError:                                     # a continued line, or a comment with a bracket
         return list(_statements(ast.parse(source)))
 
 
 def _statements(tree) -> Iterator[ast.AST]:
-    """All statements of a module, those inside others, too; not the expressions, which are most of the tree."""
+    """Yield all statements of a module, including nested ones, without the expressions, which are most of the tree."""
     waiting = [tree]
     while waiting:
         for child in ast.iter_child_nodes(waiting.pop()):
@@ -426,7 +437,7 @@ def _statements(tree) -> Iterator[ast.AST]:
 
 
 def _absolute_module(node: ast.ImportFrom, path: Path) -> str | None:
-    """The module that is imported from, named from the root of liedyn; None where it is not of liedyn."""
+    """Return the module of an import, named from the root of liedyn; None if it is not part of liedyn."""
     if node.level:
         folder = path.parents[node.level - 1]
         if not folder.is_relative_to(_PACKAGE):

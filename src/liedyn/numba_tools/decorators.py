@@ -1,4 +1,4 @@
-"""The decorators of all compiled code. What they compile is cached by `compile_cache`."""
+"""The decorators of all compiled code, which is cached by `compile_cache`."""
 from __future__ import annotations
 
 from functools import partial
@@ -21,7 +21,7 @@ OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
 
 
 def _internal_decorator(**options):
-    """A decorator of functions for compiled code only."""
+    """Return a decorator of functions that only compiled code calls."""
     return lambda function: njit_without_wrappers(function, **{**OPTIONS, **options})
 
 
@@ -31,40 +31,41 @@ inline_kernel = _internal_decorator(forceinline=True)
 # For quotients that are rounded as IEEE 754 says: x / x is 1. With arcp, divisions by one number share its reciprocal.
 ieee_inline_kernel = _internal_decorator(forceinline=True, fastmath=_FAST - {"arcp"})
 
-# For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
+# For steps of a long loop that call kernels: a primitive would be compiled separately, with all that it calls, without benefit.
 ir_inline_kernel = _internal_decorator(inline="always")
 
-# Where an entry or a kernel calls it, the call stays a call. Primitives hand their inlining down to it: calls there would cost
-# batches of small robots 4 to 14%.
+# A call from an entry point or a kernel is not inlined. In inlined primitives it is inlined, too: calls there would slow down
+# batches of small robots by 4 to 14%.
 internal_kernel = _internal_decorator()
 
 
-# For sizes of memory, which Python makes and compiled code divides.
+# For sizes of memory, which Python allocates and compiled code splits.
 jitable = register_jitable
 
 
 def kernel(function):
-    """Compile a function of arrays on its first call and keep the result on disk."""
+    """Compile a function of arrays at its first call and cache the result on disk."""
     return _cached_dispatcher(function)
 
 
 def entry_point(*signatures: str, nogil: bool = False):
-    """A kernel that Python calls, for these signatures only.
+    """Decorate a kernel that Python calls, for these signatures only.
 
-    Until `compile_entry_point` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
-    second compilation. So the common call costs one crossing and no check in Python."""
+    Until `compile_entry_point` has compiled it, and for arguments of other types, a call raises TypeError, so that no second
+    compilation occurs by accident. A call thus crosses from Python once, without checks in Python.
+    """
     def decorate(function):
         dispatcher = _cached_dispatcher(function, nogil=nogil)
         dispatcher.liedyn_signatures = signatures
-        # aside: the entry stays shut while another thread prepares
+        # separate: the entry point cannot be called while another thread compiles it
         dispatcher.liedyn_compiler = _cached_dispatcher(function, nogil=nogil)
-        dispatcher._can_compile = False      # disable_compile() insists on a signature first
+        dispatcher._can_compile = False      # disable_compile() requires a compiled signature
         return dispatcher
     return decorate
 
 
 def compile_entry_point(dispatcher, signature_index: int = 0) -> bool:
-    """Compile an entry for one of its signatures, or load it from the cache. Returns whether there was anything to do."""
+    """Compile an entry point for one of its signatures, or load it from the cache. Return False if that was done before."""
     done = dispatcher.__dict__.setdefault("liedyn_ready", set())
     if signature_index in done:
         return False
@@ -91,9 +92,9 @@ def _compile(compile, signature):
         return compile(signature)
 
 
-# Machine code at an address, called from compiled code; and numbers at one ----------------------------------------------
+# Calls of machine code at an address from compiled code, and arrays at an address ----------------------------------------
 
-# What is called by its address is no part of the caller's code. Else LLVM would compile the whole of it once more with each
+# A function that is called by its address is not part of the caller's code. Otherwise LLVM would compile it again with each
 # caller.
 
 _I64 = ir.IntType(64)
@@ -102,7 +103,7 @@ _NUMBERS = types.float64[::1]
 
 @intrinsic
 def call_with_arrays(typing_context, address, arrays):
-    """The int64 that machine code at an address returns, for pointers to the numbers of contiguous arrays."""
+    """Return the int64 result of machine code at an address, called with pointers to the numbers of contiguous arrays."""
     def codegen(context, builder, signature, args):
         pointer, i64 = ir.DoubleType().as_pointer(), ir.IntType(64)
         kind = ir.FunctionType(i64, [pointer] * len(arrays))
@@ -114,7 +115,7 @@ def call_with_arrays(typing_context, address, arrays):
 
 @intrinsic
 def call_with_integers(typing_context, function, arguments):
-    """The function of int64 at an address, called with a tuple of them."""
+    """Call the function of int64 at an address with a tuple of integers."""
     def codegen(context, builder, sig, args):
         given = [builder.extract_value(args[1], k) for k in range(len(sig.args[1]))]
         kind = ir.FunctionType(_I64, [_I64] * len(given)).as_pointer()
@@ -124,7 +125,7 @@ def call_with_integers(typing_context, function, arguments):
 
 @intrinsic
 def array_address(typing_context, x):
-    """The address of an array's first number."""
+    """Return the address of the first number of an array."""
     def codegen(context, builder, sig, args):
         return builder.ptrtoint(make_array(sig.args[0])(context, builder, args[0]).data, _I64)
     return types.int64(x), codegen
@@ -132,7 +133,7 @@ def array_address(typing_context, x):
 
 @intrinsic
 def array_at(typing_context, address, count):
-    """(count,) float64 at an address."""
+    """Return the float64 array (count,) at an address."""
     def codegen(context, builder, sig, args):
         result = make_array(sig.return_type)(context, builder)
         populate_array(result, data=builder.inttoptr(args[0], result.data.type), shape=[args[1]], strides=[_I64(8)],
@@ -142,7 +143,7 @@ def array_at(typing_context, address, count):
 
 
 def entry_point_address(entry_point) -> int:
-    """Where other code finds an entry of one signature, of integers alone."""
+    """Return the address of an entry point with one signature, of integers only."""
     compile_entry_point(entry_point)
     result, = entry_point.overloads.values()
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)

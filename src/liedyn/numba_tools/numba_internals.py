@@ -29,7 +29,7 @@ from numba.extending import lower_builtin, overload, type_callable
 
 from liedyn.errors import UsageError
 
-# Whether the fallbacks are asked for ------------------------------------------------------------------------------------
+# Selection of the fallbacks ---------------------------------------------------------------------------------------------
 
 _SETTING = os.environ.get("LIEDYN_NUMBA_INTERNALS") or "auto"
 if _SETTING not in ("auto", "off"):
@@ -46,13 +46,15 @@ CALLERS_LINK = DISPATCHERS_FOUND and all(hasattr(JITCodeLibrary, name) for name 
 
 
 def njit_without_wrappers(function, **options):
-    """Without the wrappers that Python would call it through, and without separate machine code: callers take its LLVM code
-    into theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a
-    crash."""
+    """Compile a function without wrappers for Python and without separate machine code.
+
+    Callers include its LLVM code and optimize it there. Compilation takes less than half the time. A call from Python raises an
+    error.
+    """
     if not DISPATCHERS_FOUND:
         return njit(function, **options)
     dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    dispatcher._insert = lambda *overload: None          # no wrapper is there to be called
+    dispatcher._insert = lambda *overload: None          # there is no wrapper to call
     dispatcher._compile_for_args = partial(_raise_not_callable, function.__name__)
     if CALLERS_LINK:
         dispatcher._compiler.pipeline_class = _CallerLinkedCompiler
@@ -64,11 +66,13 @@ def _raise_not_callable(name, *args, **kwargs):
 
 
 class _CallerLinkedLibrary(JITCodeLibrary):
-    """What Numba compiles a function into, as LLVM code alone. A simulation by loops has three hundred functions, of which Python
-    calls five."""
+    """Library of a compiled function that holds LLVM code only.
+
+    A simulation with generic kernels has three hundred functions, of which Python calls five.
+    """
 
     def _optimize_final_module(self):
-        """Callers do it."""
+        """Do nothing: callers optimize the code."""
 
     def _finalize_final_module(self):
         self._finalize_dynamic_globals()
@@ -76,7 +80,7 @@ class _CallerLinkedLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        return 0                                         # as of a function without a wrapper
+        return 0                                         # as for a function without a wrapper
 
     @property
     def codegen(self):
@@ -84,7 +88,7 @@ class _CallerLinkedLibrary(JITCodeLibrary):
 
 
 class _NoEnvironmentCodegen:
-    """Numba's code generator, which does not write to global variables of code that is not there."""
+    """Numba's code generator without writes to global variables of code that does not exist."""
 
     def __init__(self, codegen):
         self._codegen = codegen
@@ -106,7 +110,7 @@ class _CallerLinkedPass(FunctionPass):
     def run_pass(self, state):
         state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
         state.library.__class__ = _CallerLinkedLibrary
-        state.library.enable_object_caching()            # as Numba does with libraries that it makes
+        state.library.enable_object_caching()            # as Numba does for its libraries
         return False
 
 
@@ -122,9 +126,9 @@ class _CallerLinkedCompiler(CompilerBase):
 
 # Compiled functions whose stack begins on a cache line ------------------------------------------------------------------
 
-# The system promises 16 bytes. What a kernel of eight states has no register for is kept on the stack, a line each: where the
-# stack happens to begin elsewhere, in three processes of four, each such number lies on two lines, and batches of forward
-# dynamics by loops take 9 to 29% longer. One state pays 1% for it, and is left alone.
+# The system guarantees an alignment of 16 bytes. A kernel of eight states spills registers to the stack, one cache line each.
+# Without alignment, in three processes of four, each spilled register lies on two cache lines, and batches of forward dynamics
+# with generic kernels take 9 to 29% longer. Code for one state would take 1% longer with alignment and does without.
 
 try:
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -138,7 +142,7 @@ else:
 
 
 def _uses_simd_blocks(fndesc):
-    """Whether a function works on lines of eight: an entry's scratch says so, else any argument."""
+    """Return whether a function works on blocks of eight states, by the type of its workspace, else of any argument."""
     kinds = dict(zip(fndesc.args, fndesc.argtypes, strict=True))
     scratch = [kinds[name] for name in ("memory", "machine") if name in kinds]
     return any(_contains_simd_blocks(kind) for kind in scratch or kinds.values())
@@ -156,7 +160,7 @@ if STACK_FOUND:
             super().setup_function(fndesc)
             if _uses_simd_blocks(fndesc):
                 attributes = self.function.attributes
-                attributes.add("nounwind")        # true of all that Numba compiles; without a name in it the set is not written
+                attributes.add("nounwind")        # true for all code of Numba; an empty set of attributes is not written
                 attributes.alignstack = 64
 
     @register_pass(mutates_CFG=True, analysis_only=False)
@@ -181,7 +185,7 @@ if STACK_FOUND:
 ALIGNED_STACK = {"pipeline_class": _AlignedStackCompiler} if STACK_FOUND else {}
 
 
-# Views of parts of an array in compiled code, made at once: slices are each a call, which takes longer to compile -------
+# Views of parts of an array in compiled code: slices are calls, which take longer to compile ----------------------------
 
 try:
     from numba.np.arrayobj import make_array, populate_array
@@ -192,8 +196,10 @@ else:
 
 
 def split_workspace(buffer, sizes):
-    """Views of a C-contiguous array, by its first axis: of these sizes, consecutively, and of the rest. Not
-    checked: there must be as many."""
+    """Return consecutive views of these sizes of a C-contiguous array along its first axis, and a view of the rest.
+
+    The size of the array is not checked.
+    """
     views, first = (), 0
     for size in sizes:
         views, first = (*views, buffer[first:first + size]), first + size
