@@ -1,5 +1,8 @@
 """What a model keeps between calls: different questions never share a key."""
 import dataclasses
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -205,3 +208,32 @@ def test_a_cleared_cache_builds_again():
     model.clear_cache()
     assert not model.single_calls and not model._cache
     assert all(np.array_equal(ask(), x) for x in expected)
+
+
+FORK = """
+import os, signal, threading
+import liedyn as ld
+from liedyn.model.model_cache import ModelValue
+
+model = ld.load("robots/double_pendulum.yaml")
+started, forked = threading.Event(), threading.Event()
+def build():
+    started.set()
+    return forked.wait()
+thread = threading.Thread(target=model.cached, args=(ModelValue("slow"), build))
+thread.start()
+started.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)                      # a child that hangs ends by it
+    os._exit(0 if model.cached(ModelValue("another"), lambda: 3) == 3 else 1)
+print(os.waitpid(child, 0)[1])
+forked.set()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_forked_while_a_thread_builds_a_value_can_build_others():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout == "0\n", done.stderr

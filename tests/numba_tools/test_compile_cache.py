@@ -396,6 +396,7 @@ def test_the_cache_moves_when_an_imported_source_changes(small_package):
     "from liedyn.lie.algebra import f",
     "from liedyn.lie.algebra import (\n    f,\n)",
     "from liedyn.lie.algebra import \\\n    f",
+    "from liedyn.lie.algebra \\\n    import f",
     "from liedyn.lie import algebra",
     "from liedyn.lie import (\n    algebra as a,\n)",
     "from liedyn.lie.algebra import *",

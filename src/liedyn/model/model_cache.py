@@ -5,12 +5,23 @@ depends on, except for the model.
 """
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 _LOCK = threading.RLock()          # of all models: a value may be built from those of another, such as the spanning tree
+
+
+def _renew_lock() -> None:
+    """Open the lock in a child process: a thread that builds a value holds it, and the child does not have that thread."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True, eq=False)

@@ -420,9 +420,11 @@ def _import_statements(source: bytes) -> list[ast.AST]:
 
     Parsing only these instead of the 40 sources of forward dynamics saves 0.11 s per process.
     """
+    if b"\\\n" in source or b"\\\r\n" in source:             # the import of a continued line starts anywhere
+        return list(_statements(ast.parse(source)))
     try:
         return [node for found in _IMPORT.finditer(source) for node in ast.parse(found[1]).body]
-    except SyntaxError:                                     # a continued line, or a comment with a bracket
+    except SyntaxError:                                     # a comment with a bracket
         return list(_statements(ast.parse(source)))
 
 
