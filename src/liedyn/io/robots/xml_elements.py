@@ -134,15 +134,16 @@ class XmlElement:
 # Reading ----------------------------------------------------------------------------------------------------------------
 
 class _RootTag(Exception):
-    """Ends reading at the first element."""
+    """Stops reading at the first element."""
 
 
-def read_xml(path: str | os.PathLike, deepest: int,
-             keeps: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True) -> XmlElement:
-    """The root of a file with at most `deepest` levels; raises ModelError with the line.
+def read_xml(path: str | os.PathLike, max_levels: int,
+             keep: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True) -> XmlElement:
+    """Return the root element of a file. Raise ModelError with the line, also for more than `max_levels` levels of nesting.
 
-    keeps: whether the tree has an element, with all that it contains, from its tag, the elements that are open and its place; may
-    raise."""
+    keep: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
+          element. Children of an element that it does not contain are ignored. May raise.
+    """
     file, open, roots = os.fspath(path), [], []
     parser = expat.ParserCreate()
 
@@ -150,10 +151,10 @@ def read_xml(path: str | os.PathLike, deepest: int,
         return Place(file, parser.CurrentLineNumber)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(open) >= deepest:
-            raise ModelError("too deeply nested", place=place(), expected=f"at most {deepest} levels")
-        if (open and open[-1] is None) or not keeps(tag, open, place):
-            open.append(None)                              # left out
+        if len(open) >= max_levels:
+            raise ModelError("too deeply nested", place=place(), expected=f"at most {max_levels} levels")
+        if (open and open[-1] is None) or not keep(tag, open, place):
+            open.append(None)                              # ignored
         else:
             line = parser.CurrentLineNumber
             element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line)
@@ -176,7 +177,7 @@ def read_xml(path: str | os.PathLike, deepest: int,
 
 
 def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where there is none. What follows it is not read."""
+    """Return the tag of the first element of a file, or None without one. The rest of the file is not read."""
     def stop(tag: str, open: list, place: Callable[[], Place]) -> bool:
         raise _RootTag(tag)
 
@@ -194,10 +195,10 @@ def root_tag(path: str | os.PathLike) -> str | None:
 # Other elements (gazebo, transmission, sensor, ros2_control, …) are left out, and so are elements with a namespace prefix,
 # declared or not. Elements that xacro would expand are an error. A default namespace has no effect.
 
-DEEPEST_URDF = 50                        # levels of nesting
+MAX_URDF_LEVELS = 50                              # levels of nesting
 _READ = ("link", "joint", "material")             # children of <robot>
 _SHAPES = ("visual", "collision")
-_NO_PARTS = ("xacro:property", "xacro:arg")
+_IGNORED_XACRO = ("xacro:property", "xacro:arg")
 XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
 _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
                   "COLLADA": "COLLADA files are not supported"}
@@ -205,7 +206,7 @@ _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo
 
 def read_urdf_tree(path: str | os.PathLike) -> XmlElement:
     """Return the <robot> element of a file with its links, joints and materials. Raise ModelError with the line."""
-    root = read_xml(path, DEEPEST_URDF, _is_urdf)
+    root = read_xml(path, MAX_URDF_LEVELS, _is_urdf)
     if not any(root.every("link")):
         raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
     return root
@@ -218,7 +219,7 @@ def _is_urdf(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bo
     if ":" not in tag:
         return len(open) > 1 or tag in _READ
     in_shape = any(element.tag in _SHAPES for element in open)
-    if not in_shape and tag.startswith("xacro:") and tag not in _NO_PARTS:
+    if not in_shape and tag.startswith("xacro:") and tag not in _IGNORED_XACRO:
         raise ModelError("a xacro macro that is not expanded", place=place(), found=f"<{tag}>", hint=XACRO_HINT)
     return False
 
@@ -234,13 +235,13 @@ def _check_robot(tag: str, place: Place) -> None:
 
 # MJCF: all elements, with the files that the file includes --------------------------------------------------------------
 
-DEEPEST_MJCF = 200                        # levels of nesting: a chain of bodies is one level a body
-MOST_FILES = 100
+MAX_MJCF_LEVELS = 200                        # levels of nesting: each body of a chain is one level
+MAX_FILES = 100
 
 
 def read_mjcf_tree(path: str | os.PathLike) -> XmlElement:
     """Return the <mujoco> element with included files inserted. Raise ModelError with file and line."""
-    root = read_xml(path, DEEPEST_MJCF)
+    root = read_xml(path, MAX_MJCF_LEVELS)
     if root.tag != "mujoco":
         raise ModelError("not a MuJoCo file", place=Place(root.file, root.line), expected="<mujoco>")
     _include(root, Path(root.file).parent, [os.path.realpath(root.file)])
@@ -269,9 +270,9 @@ def _included(element: XmlElement, folder: Path, seen: list[str]) -> XmlElement:
     real = os.path.realpath(path)
     if real in seen:
         raise element.problem("the file is included a second time", "file", found=name)
-    if len(seen) >= MOST_FILES:
-        raise element.problem("too many included files", "file", expected=f"at most {MOST_FILES}")
+    if len(seen) >= MAX_FILES:
+        raise element.problem("too many included files", "file", expected=f"at most {MAX_FILES}")
     if not path.is_file():
         raise element.problem("the included file does not exist", "file", found=name, expected=f"a file in {folder}")
     seen.append(real)
-    return read_xml(path, DEEPEST_MJCF)
+    return read_xml(path, MAX_MJCF_LEVELS)
