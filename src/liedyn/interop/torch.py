@@ -42,7 +42,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
     return roll
 
 
-class _Roll(torch.autograd.Function):
+class _Roll(torch.autograd.Function):  # type: ignore[misc]
     """A rollout with its adjoint. The third result is the rollout itself, from which the derivative is computed."""
 
     @staticmethod

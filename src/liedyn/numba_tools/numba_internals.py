@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typing import signature
+from numba.core.typing import signature  # type: ignore[attr-defined]
 from numba.core.untyped_passes import FixupArgs
 from numba.extending import lower_builtin, overload, type_callable
 
