@@ -25,6 +25,9 @@ FOLDERS = {
                               "dynamics/test_assembly.py", "identities/test_constrained.py")),
     "io": (("io", "model", "cli", "batch", "report", "simulation", "rollouts"),
            ("io/test_robots_broken.py", "io/test_scenario_file_broken.py", "io/test_scenario_file.py", "io/test_yaml_values.py")),
+    "integrators": (("integrators", "simulation", "scenarios", "rollouts", "oracles"),
+                    ("integrators/test_solve.py", "simulation/test_hybrid_simulation.py", "scenarios/test_scenarios.py")),
+    "rollouts": (("rollouts", "codegen", "interop", "batch"), ("rollouts/test_rollout.py", "rollouts/test_events.py")),
     "batch": (("batch", "cli", "report"), ("batch/test_run_batch.py", "batch/test_trajectory_jobs.py", "cli/test_app.py")),
 }
 EVERYWHERE = (("dynamics", "identities", "simulation", "rollouts", "io", "batch", "cli", "model"), ())
