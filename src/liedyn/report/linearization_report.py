@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, Mode, chains_in_words, growth_in_words, verdict
@@ -65,16 +66,19 @@ def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], li
         ("Bd", result.Bd, "x", "u"))}
 
 
-def summary(result: Linearization, folder: str | Path | None = None) -> dict:
+def _by_name(names: Sequence[str], x: np.ndarray) -> dict[str, float]:
+    return dict(zip(names, map(float, x), strict=True))
+
+
+def summary(result: Linearization, folder: str | Path | None = None) -> dict[str, Any]:
     """Return the content of linear.json, which is also printed by --json."""
     s, here, m = result.system, result.here, result.model
-    by_name = lambda names, x: {name: float(value) for name, value in zip(names, x, strict=True)}    # noqa: E731
     return {
         "liedyn": __version__, "robot": m.name, "t": here.t, "at_rest": result.offset is not None,
         "states": list(s.states), "inputs": list(s.inputs), "outputs": list(s.outputs),
         "units": {"states": list(s.state_units), "inputs": list(s.input_units), "outputs": list(s.output_units)},
-        "q": by_name(m.q_names, here.q), "v": by_name(m.v_names, here.v), "a": by_name(m.v_names, here.a),
-        "tau": by_name(m.v_names, here.tau), "held_by": result.offset or {},
+        "q": _by_name(m.q_names, here.q), "v": _by_name(m.v_names, here.v), "a": _by_name(m.v_names, here.a),
+        "tau": _by_name(m.v_names, here.tau), "held_by": result.offset or {},
         "integrals": {name[2:]: float(here.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
         "stability": s.stability, "growth_power": s.growth, "modes": [_plain(mode) for mode in s.modes],
         "controllable_states": s.controllable, "observable_states": s.observable,
@@ -85,7 +89,7 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
     }
 
 
-def _plain(mode: Mode) -> dict:
+def _plain(mode: Mode) -> dict[str, Any]:
     constant = mode.time_constant
     return {"eigenvalue": [mode.eigenvalue.real, mode.eigenvalue.imag], "count": mode.count, "stability": mode.stability,
             "chains": list(mode.chains), "growth_power": mode.growth,
@@ -171,7 +175,7 @@ def check(result: Linearization) -> None:
 
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         write_table(file, [(name, rows), *((cell(title), values) for title, values in zip(columns, matrix.T, strict=True))])
 
 
@@ -232,7 +236,7 @@ class _Plane:
         self.unit = 10.0 ** max(min(least, self.top - 2), self.top - _DECADES)
         self.end = self(10.0**self.top)
 
-    def __call__(self, x):
+    def __call__(self, x: ArrayLike) -> Any:
         return np.sign(x) * np.log10(1.0 + np.abs(x) / self.unit)
 
     def ticks(self) -> tuple[list[float], list[str]]:

@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
+from liedyn.dynamics.constraints.assembly import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.io.atomic_output import STDIO, open_output
@@ -26,7 +28,7 @@ _TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a lis
 _WIDEST = 100_000                        # characters of a cell: no line breaks, for programs that read the table
 
 
-def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
+def parameter_text(model: Model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
     """Return a table: name, value, unit, regrouped parameters; with a fit also estimate and standard deviation.
 
     whole: do not shorten lines.
@@ -53,7 +55,7 @@ def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
                           "others, perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them")]
 
 
-def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) -> dict:
+def parameters_to_dict(model: Model, base: BaseParameters, fit: Identification | None) -> dict[str, Any]:
     """Return plain data for JSON: numbers at full precision, null for a deviation that is infinite."""
     listed = []
     for k, name in enumerate(base.names):
@@ -77,17 +79,21 @@ def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) 
     return out
 
 
+def _or_nan(x: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(x), x, np.nan)
+
+
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
     """Write the parameters as CSV; `-` is standard output.
 
     Columns: name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for. The deviation of a
     parameter that the motion does not excite is empty, since spreadsheets read `inf` as text.
     """
-    finite = lambda x: np.where(np.isfinite(x), x, np.nan)     # noqa: E731
     columns: list[Column] = [("name", base.names), ("unit", base.units), ("value", base.values)]
     if fit:
-        columns += [("estimate", fit.values), ("deviation", finite(fit.deviations)), ("relative_deviation", finite(fit.relative)),
-                    ("scale_error", finite(fit.scale_errors)), ("verdict", fit.verdicts)]
+        columns += [("estimate", fit.values), ("deviation", _or_nan(fit.deviations)),
+                    ("relative_deviation", _or_nan(fit.relative)), ("scale_error", _or_nan(fit.scale_errors)),
+                    ("verdict", fit.verdicts)]
     columns.append(("stands_for", [base.regrouping(k) for k in range(len(base.names))]))
     with open_output(path, force=force) as file:
         write_table(file, columns)
@@ -104,7 +110,7 @@ def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]
                                                               fit.scale_errors, fit.verdicts, fit.misfits, strict=True)]
 
 
-def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
+def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g}", f"{1 / joint.inflation:.2g}",
@@ -139,7 +145,7 @@ def _finite(x: float) -> float | None:
 
 # Plan of a run (dry run) -------------------------------------------------------------------------------------------------
 
-def plan_text(plan: dict) -> str:
+def plan_text(plan: dict[str, Any]) -> str:
     """Return `Prepared.report` as text."""
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
@@ -176,7 +182,7 @@ def _size(count: float) -> str:
 
 # Plan of a batch (dry run) -----------------------------------------------------------------------------------------------
 
-def batch_text(report: dict) -> str:
+def batch_text(report: dict[str, Any]) -> str:
     """Return `Batch.report` as text."""
     kept = f"; trajectories of {report['rows']} rows each" if report["trajectories"] else ""
     chunks = "1 chunk" if report["chunks"] == 1 else f"{report['chunks']} chunks of {report['runs_in_a_chunk']} runs"
@@ -234,7 +240,7 @@ def assembly_warnings(state: AssembledState) -> WarningLog:
     return warnings
 
 
-def assembly_to_dict(state: AssembledState) -> dict:
+def assembly_to_dict(state: AssembledState) -> dict[str, Any]:
     """Return an assembled configuration as plain data."""
     model, found, mobility = state.model, state.assembly, state.assembly.mobility
     return {"robot": model.source, "q": _by_joint(model, found.q, "q"),
@@ -272,7 +278,7 @@ def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[
     return {name: value[0] if len(value) == 1 else value for name, value in values.items()}
 
 
-def _mobility(model: Model, mobility) -> str:
+def _mobility(model: Model, mobility: Mobility) -> str:
     count = len(mobility.redundant)
     names = ", ".join(mobility.redundant[:_SHOWN]) + (", …" if count > _SHOWN else "")
     return f"{counted(mobility.degrees, 'degree')} of freedom: " \

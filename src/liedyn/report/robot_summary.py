@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
+from typing import Any
 
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, shown
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 
@@ -38,7 +39,7 @@ def counted(number: int, noun: str) -> str:
 
 # Closures and couplings, as text and as plain data -----------------------------------------------------------------------
 
-def constraint_summary(model: Model) -> list[dict]:
+def constraint_summary(model: Model) -> list[dict[str, Any]]:
     """Return a dict for each constraint: its equations, and the data of a closure or the terms of a coupling."""
     return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop],
              "constraint_equation_names": list(one.constraint_equation_names),
@@ -63,6 +64,9 @@ def constraint_count(model: Model) -> str:
     return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'row')}"
 
 
+Term = tuple[str, str, float]                             # joint, label, coefficient
+
+
 def equation(coupling: Coupling) -> str:
     """Return the equation of a coupling, such as `finger2 = 1.2 finger1 + 0.1`.
 
@@ -75,14 +79,14 @@ def equation(coupling: Coupling) -> str:
     return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
 
 
-def _sum(terms, offset: float) -> str:
+def _sum(terms: Sequence[Term], offset: float) -> str:
     parts = [(c, f"{abs(c):g} {_name(term)}" if abs(c) != 1 else _name(term)) for term in terms for c in [term[2]]]
     parts += [(offset, f"{abs(offset):g}")] if offset else []
     text = " ".join(f"{'-' if c < 0 else '+'} {shown}" for c, shown in parts)
     return text.removeprefix("+ ") if not text.startswith("- ") else f"-{text[2:]}"
 
 
-def _name(term) -> str:
+def _name(term: Term) -> str:
     return f"{term[0]}.{term[1]}" if term[1] else term[0]
 
 
@@ -96,7 +100,7 @@ def _joins(loop: Loop) -> str:
     return f"{loop.a} - {loop.b}{figure}{', driven' if loop.driven else ''}"
 
 
-def _loop_to_dict(loop: Loop) -> dict:
+def _loop_to_dict(loop: Loop) -> dict[str, Any]:
     plain = {"a": _frame_to_dict(loop.a, loop.pose_a), "b": _frame_to_dict(loop.b, loop.pose_b),
              "axes": [list(axis) for axis in loop.axes], "driven": loop.driven}
     if loop.type == "distance":
@@ -106,12 +110,12 @@ def _loop_to_dict(loop: Loop) -> dict:
     return plain
 
 
-def _frame_to_dict(link: str, pose) -> dict:
+def _frame_to_dict(link: str, pose: Pose) -> dict[str, Any]:
     R = pose.rotation
     return {"link": link, "xyz": list(pose.translation), "rotation": [list(R[k:k + 3]) for k in (0, 3, 6)]}
 
 
-def _coupling_to_dict(coupling: Coupling) -> dict:
+def _coupling_to_dict(coupling: Coupling) -> dict[str, Any]:
     return {"terms": {_name(term): term[2] for term in coupling.terms}, "offset": coupling.offset}
 
 
@@ -121,7 +125,7 @@ _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _LIMITS = ("lower", "upper", "velocity", "effort")
 
 
-def robot_summary(model: Model) -> dict:
+def robot_summary(model: Model) -> dict[str, Any]:
     """Return the model as dicts, lists, numbers and None (no limit), as printed by `liedyn info --json`."""
     robot = model.description
     described = {joint.name: joint for joint in robot.joints}
@@ -164,19 +168,19 @@ def _total_mass(model: Model) -> float:
     return math.fsum(link.mass for link in model.description.links)
 
 
-def _coordinates(described: Joint | None, joint) -> tuple[Coordinate, ...]:
+def _coordinates(described: Joint | None, joint: ModelJoint) -> tuple[Coordinate, ...]:
     """Return the data of each velocity coordinate. The joint of a floating base is not in the description and has none."""
     given = described.coordinates if described else ()
     return given or (Coordinate(),) * (joint.v.stop - joint.v.start)
 
 
-def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict:
+def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict[str, Any]:
     limits = {key: getattr(coordinate, key) for key in _LIMITS}
     return {"name": name, "unit": unit} | {key: x if math.isfinite(x) else None for key, x in limits.items()} \
         | {key: getattr(coordinate, key) for key in _PASSIVE}
 
 
-def _mimic_to_dict(joint: Joint | None) -> dict | None:
+def _mimic_to_dict(joint: Joint | None) -> dict[str, Any] | None:
     if joint is None or joint.mimic is None:
         return None
     return {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset}
@@ -206,7 +210,7 @@ def _tree(model: Model) -> list[str]:
     return lines
 
 
-def _branches(children: list[tuple], indent: str, always: bool = False) -> list[tuple]:
+def _branches(children: list[tuple[Any, ...]], indent: str, always: bool = False) -> list[tuple[Any, ...]]:
     """Return stack entries (link, joint, prefix of its line, prefix of the lines below it), last one first."""
     if len(children) == 1 and not always:
         return [(*children[0], indent, indent)]
@@ -262,13 +266,15 @@ class RobotSummary:
     error: InputError | None = None
 
     def text(self) -> str:
+        """Return what `liedyn check` prints for the robot."""
         if self.error is not None:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
         return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
 
-    def plain(self) -> dict:
+    def plain(self) -> dict[str, Any]:
+        """Return the same as plain data for JSON."""
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
                 "warnings": [warning.to_dict() for warning in self.warnings]}
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from liedyn import __version__
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
-from liedyn.io.scenarios.scenario import Pd
+from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
@@ -131,7 +131,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
 def status_of(folder: str | Path) -> str | None:
     """Return the status of the run in a folder: complete, diverged, interrupted; None if there is no run."""
     try:
-        return json.loads((Path(folder) / MARK).read_text(encoding="utf-8")).get("status", "complete")
+        return str(json.loads((Path(folder) / MARK).read_text(encoding="utf-8")).get("status", "complete"))
     except (OSError, ValueError, AttributeError):
         return None
 
@@ -156,7 +156,7 @@ def write_events(path: Path, result: Result) -> None:
         write_table(file, columns)
 
 
-def summary(result: Result, folder: str | Path | None = None) -> dict:
+def summary(result: Result, folder: str | Path | None = None) -> dict[str, Any]:
     """Return the content of run.json: the resolved scenario, versions, the self-check, statistics and timing."""
     statistics = result.statistics
     return {
@@ -195,7 +195,7 @@ def _comments(result: Result) -> dict[str, str]:
     return {key: text for key, text in comments.items() if text}
 
 
-def _law(scenario) -> str:
+def _law(scenario: Scenario) -> str:
     """Return the name of the law that moves the joints; "" if there are only the laws of the joints."""
     if scenario.control is not None:
         return scenario.control.law

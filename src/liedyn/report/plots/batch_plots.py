@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -197,7 +198,8 @@ _ENOUGH = 50             # runs from which shares of the variance are drawn
 _LONGEST = 120.0         # s: longest computation of derivatives for a tornado plot
 
 
-def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+def plot_batch(source: str | os.PathLike[str], folder: Path,
+               formats: Sequence[str]) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a batch into `folder`, and return warnings about plots that are not drawn.
 
     Raises UsageError if the batch has no table yet.
@@ -231,7 +233,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), warnings
 
 
-def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[LiedynWarning, ...]]:
+def _complete_runs(source: Path, about: dict[str, Any]) -> tuple[Columns, tuple[LiedynWarning, ...]]:
     """Return the table of the batch without incomplete runs, and warnings about these and about outputs without a value."""
     table = ResultStore(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
@@ -247,7 +249,7 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[LiedynWarn
     return runs, tuple(warnings)
 
 
-def _swings(about: dict, runs: Columns, varied: Columns,
+def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
             outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[LiedynWarning, ...]]:
     """Return the sensitivities for a tornado plot, from derivatives that are computed now; and warnings if they cannot be."""
     from liedyn.batch.run_batch import PreparedSweep

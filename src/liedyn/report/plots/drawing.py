@@ -28,7 +28,7 @@ class PlotProcess:
 
     def __init__(self, *, idle: bool = False):
         self._idle = idle
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> PlotProcess:
         if self._idle:
@@ -51,7 +51,8 @@ class PlotProcess:
         process, self._process = self._process, None
         if process is not None:
             try:
-                return pickle.loads(process.communicate(pickle.dumps((recording, folder, formats)))[0])
+                saved: SavedPlots = pickle.loads(process.communicate(pickle.dumps((recording, folder, formats)))[0])
+                return saved
             except (OSError, EOFError, pickle.UnpicklingError):
                 pass
         from liedyn.report.plots.save_plots import save_figures
@@ -78,13 +79,13 @@ def _draw_in_two(recording: PlotData, folder: str | Path, formats: Sequence[str]
     if os.fork() == 0:
         try:
             os.close(read)
-            with open(write, "wb") as pipe:
+            with os.fdopen(write, "wb") as pipe:
                 pickle.dump(save_share(recording, folder, formats, 1), pipe)
         finally:
             os._exit(0)
     os.close(write)
     ours = save_share(recording, folder, formats, 0)
-    with open(read, "rb") as pipe:
+    with os.fdopen(read, "rb") as pipe:
         theirs = pickle.load(pipe)      # EOFError if the fork failed: then the caller draws
     return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=SavedPlots())), SavedPlots())
 

@@ -17,6 +17,8 @@ from liedyn.model.spatial import rotation_of_z
 
 FORMATS = ("png", "svg")                # default formats of plots
 
+Point = tuple[str, tuple[float, float, float]]             # a link and a position in its frame
+
 # labels of a coordinate of a joint, or of a component of a wrench, which follow the name of the joint
 _LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
                      *"123456", "w", "angle", "slide"])
@@ -200,12 +202,13 @@ def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
 
 
 def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
-    """Return for each line of a skeleton the share (edges,) of points beyond it: lines with many points are thick, like limbs."""
+    """Return for each line of a skeleton the fraction (edges,) of points beyond it, which makes limbs thick."""
     above, weights = {b: a for a, b in edges}, np.ones(count)
     for point in range(count):
-        while point in above:
-            point = above[point]
-            weights[point] += 1
+        ancestor = above.get(point)
+        while ancestor is not None:
+            weights[ancestor] += 1
+            ancestor = above.get(ancestor)
     return weights[[b for _, b in edges]] / weights.max() if edges else np.zeros(0)
 
 
@@ -286,12 +289,12 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     return Skeleton(t[keep], placed, tuple(edges), dots, rims)
 
 
-def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
+def stick_figure(model: Model) -> tuple[list[Point], list[tuple[int, int]], list[float]]:
     """Return points (link, position in it), lines between them, and masses of the points."""
     links = {link.name: link for link in model.description.links}
     parents = dict(zip(model.link_names, model.link_parents, strict=True))
     shown = _shown_links(model, parents)
-    points = [(name, (0.0, 0.0, 0.0)) for name in shown]
+    points: list[Point] = [(name, (0.0, 0.0, 0.0)) for name in shown]
     edges = [(shown.index(parent), k) for k, name in enumerate(shown) if (parent := parents[name]) in shown]
     masses = [0.0] * len(points)
     _add_closures(model, shown, points, edges)
@@ -311,7 +314,7 @@ def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int,
     return points, edges, masses
 
 
-def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]], edges: list[tuple[int, int]]) -> None:
+def _add_closures(model: Model, shown: list[str], points: list[Point], edges: list[tuple[int, int]]) -> None:
     """Add a line from a link's origin to each of its closures, and the rods between links."""
     for loop in model.description.loops:
         ends = []
@@ -327,7 +330,7 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
             points.append(points[ends[1]])
 
 
-def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
+def rolling_rims(model: Model, points: list[Point]) -> tuple[tuple[int, ...], ...]:
     """Return the rim of each rolling disc and three great circles of each rolling sphere; their points are added."""
     angle, rims = 2 * np.pi * np.arange(RIM) / RIM, []
     circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])

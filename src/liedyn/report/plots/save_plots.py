@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import io
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -71,7 +70,7 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
         if drawn.paths:
             folder.mkdir(parents=True, exist_ok=True)
         for path in drawn.paths:
-            os.replace(path, folder / path.name)
+            path.replace(folder / path.name)
     return SavedPlots([folder / path.name for path in drawn.paths], drawn.failures)
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +28,12 @@ class View:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Project (..., 3) points of the world to (..., 2) points of the paper."""
-        return np.asarray(points) @ np.column_stack([self.right, self.up])
+        return np.asarray(np.asarray(points) @ np.column_stack([self.right, self.up]))
 
     @property
     def flat(self) -> bool:
         """Return whether the ground is seen from its edge."""
-        return abs(self.up @ UP) > 1 - 1e-9
+        return bool(abs(self.up @ UP) > 1 - 1e-9)
 
 
 def view_from(azimuth: float, elevation: float) -> View:
@@ -270,7 +271,8 @@ def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
     return figure
 
 
-def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, lines: list, last: bool) -> None:
+def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour: np.ndarray,
+                lines: Sequence[tuple[np.ndarray, np.ndarray | float]], last: bool) -> None:
     paper = view(skeleton.points[k])
     zorder = 10 if last else 3
     alpha = 1.0 if last else 0.75
@@ -328,4 +330,4 @@ def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
 
 def _widths(skeleton: Skeleton) -> np.ndarray:
     """(edges,) line widths [points]."""
-    return 1.6 + 3.4 * np.sqrt(carried(skeleton.edges, skeleton.points.shape[1]))
+    return np.asarray(1.6 + 3.4 * np.sqrt(carried(skeleton.edges, skeleton.points.shape[1])))

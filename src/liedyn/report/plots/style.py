@@ -37,7 +37,7 @@ def new_figure(width: float, height: float, title: str, subtitle: str = "", key:
     return figure
 
 
-def panels(count: int, columns: int, width: float, height: float, title: str, subtitle: str = "",
+def panels(count: int, columns: int, width: float, height: float, title: str, subtitle: str = "",  # noqa: PLR0913
            key: Sequence[tuple[str, str]] = (), *, left: float = 0.75, top: float = 0.85, gap: float = 0.42,
            ) -> tuple[Figure, list[Axes]]:
     """A figure with `count` panels of a size in inches, and their axes row by row.
@@ -51,7 +51,7 @@ def panels(count: int, columns: int, width: float, height: float, title: str, su
                     for row, column in (divmod(k, columns) for k in range(count))]
 
 
-def plain_axes(figure: Figure, left: float, bottom: float, width: float, height: float, **options) -> Axes:
+def plain_axes(figure: Figure, left: float, bottom: float, width: float, height: float, **options: Any) -> Axes:
     """Axes at a place in inches, without matplotlib's own ticks.
 
     Those take two thirds of the time of a grid of panels (9 panels as PNG: 190 ms with, 90 ms without); `rulers` draws
@@ -121,7 +121,7 @@ def time_span(t: np.ndarray) -> tuple[float, float]:
     return (float(t[0]), float(t[-1])) if t[-1] > t[0] else (float(t[0]) - 0.5, float(t[0]) + 0.5)
 
 
-def curve(axes: Axes, t: np.ndarray, x: np.ndarray, **options) -> None:
+def curve(axes: Axes, t: np.ndarray, x: np.ndarray, **options: Any) -> None:
     """The curve x over t; a point where it has one row."""
     point: dict[str, Any] = {"marker": "o", "markersize": 4} if len(t) == 1 else {}
     axes.plot(*thinned(t, x), **options, **point)

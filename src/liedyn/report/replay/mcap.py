@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from liedyn.report.replay.sources import ReplayRun, arrows_of
 # Solids of a scene as the primitives of Foxglove ------------------------------------------------------------------------
 
 Stick = tuple[tuple[int, list[float]], tuple[int, list[float]]]         # body and point of each end
+Rod = tuple[int, np.ndarray, np.ndarray, float]           # body, both ends in it, radius
+MeshTriangles = list[tuple[np.ndarray, list[int], list[float] | None]]      # of each part: points, corners, colour
 
 
-def _colour(r: float, g: float, b: float, a: float = 1.0) -> dict:
+def _colour(r: float, g: float, b: float, a: float = 1.0) -> dict[str, Any]:
     return {"r": r, "g": g, "b": b, "a": a}
 
 
@@ -40,12 +42,14 @@ _KINDS = {"box": ("cubes", (1, 1, 1), {}), "sphere": ("spheres", (2, 2, 2), {}),
           "cylinder": ("cylinders", (2, 2, 1), _ROUND), "drum": ("cylinders", (2, 2, 1), _ROUND)}
 
 
-def entity(frame: str, name: str, now: dict, *, locked: bool, **solids: list[dict]) -> dict:
+def entity(frame: str, name: str, now: dict[str, Any], *, locked: bool, **solids: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a SceneEntity of Foxglove in a frame, with lists of solids by kind."""
     return {"timestamp": now, "frame_id": frame, "id": name, "lifetime": {"sec": 0, "nsec": 0}, "frame_locked": locked,
             "metadata": [], **{kind: solids.get(kind, []) for kind in _SOLIDS}}
 
 
-def pose(T: np.ndarray) -> dict:
+def pose(T: np.ndarray) -> dict[str, Any]:
+    """Return a pose (4, 4) as position and quaternion."""
     q = continuous_quaternions(T[None, None, :3, :3])[0, 0]
     return {"position": dict(zip("xyz", T[:3, 3].round(7).tolist(), strict=True)),
             "orientation": dict(zip("xyzw", q.round(7).tolist(), strict=True))}
@@ -65,18 +69,19 @@ def _along(a: np.ndarray, way: np.ndarray, axis: int) -> np.ndarray:
     return T
 
 
-def arrow(foot_and_vector: np.ndarray, length: float, radius: float, kind: str) -> dict:
+def arrow(foot_and_vector: np.ndarray, length: float, radius: float, kind: str) -> dict[str, Any]:
+    """Return an arrow of Foxglove from a foot along a vector (6,), with a length [m] and a colour of `PAINT`."""
     head = min(6.3 * radius, 0.6 * length)
     return {"pose": pose(_along(foot_and_vector[:3], foot_and_vector[3:], 0)), "shaft_length": length - head, "head_length": head,
             "shaft_diameter": 1.8 * radius, "head_diameter": 4.7 * radius, "color": PAINT[kind]}
 
 
-def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int, np.ndarray, np.ndarray, float]], list[Stick]]:
+def rods(scene: dict[str, Any], bodies: Mapping[int, np.ndarray]) -> tuple[list[Rod], list[Stick]]:
     """Return sticks fixed to a body as (body, one end in it, the other, radius), and sticks between two moving bodies.
 
     bodies: (F, 4, 4) poses over time.
     """
-    fixed: list[tuple[int, np.ndarray, np.ndarray, float]] = []
+    fixed: list[Rod] = []
     moving: list[Stick] = []
     rims = [(a, b, scene["radius"], 0) for rim in scene["rims"] for a, b in zip(rim, [*rim[1:], rim[0]], strict=True)]
     for a, b, radius, hidden in [*scene["edges"], *rims]:
@@ -93,9 +98,9 @@ def rods(scene: dict, bodies: Mapping[int, np.ndarray]) -> tuple[list[tuple[int,
     return fixed, moving
 
 
-def mesh_triangles(parts: Sequence[dict]) -> list[tuple[np.ndarray, list[int], list[float] | None]]:
+def mesh_triangles(parts: Sequence[dict[str, Any]]) -> MeshTriangles:
     """Return points (n, 3), point indices of the corners and the colour of each part of a packed mesh."""
-    found = []
+    found: MeshTriangles = []
     for part in parts:
         behind = unpacked(part["corners"])[:, 0].astype(int)
         corners = np.cumsum(behind == 0) - (behind == 0) - behind
@@ -103,14 +108,15 @@ def mesh_triangles(parts: Sequence[dict]) -> list[tuple[np.ndarray, list[int], l
     return found
 
 
-def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: dict, prefix: str) -> list[dict]:
+def robot_entities(scene: dict[str, Any], frames: Mapping[int, str], sticks: Iterable[Rod], meshes: Sequence[MeshTriangles],
+                   now: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return an entity for each body with visible parts. frames: names of the frames of bodies."""
-    solids: dict[int, dict[str, list]] = {}
+    solids: dict[int, dict[str, list[Any]]] = {}
 
-    def put(body: int, kind: str, solid: dict) -> None:
+    def put(body: int, kind: str, solid: dict[str, Any]) -> None:
         solids.setdefault(body, {}).setdefault(kind, []).append(solid)
 
-    def solid(body: int, kind: str, T: np.ndarray, sizes: Sequence[float], colour: dict) -> None:
+    def solid(body: int, kind: str, T: np.ndarray, sizes: Sequence[float], colour: dict[str, Any]) -> None:
         primitive, lengths, more = _KINDS[kind]
         size = dict(zip("xyz", np.multiply(sizes, lengths).tolist(), strict=True))
         put(body, primitive, {"pose": pose(T), "size": size, "color": colour} | more)
@@ -140,11 +146,11 @@ def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: 
 _NUMBER, _INTEGER, _TEXT, _TRUTH = ({"type": kind} for kind in ("number", "integer", "string", "boolean"))
 
 
-def _record(title: str, **fields) -> dict:
+def _record(title: str, **fields: Any) -> dict[str, Any]:
     return {"title": title, "type": "object", "properties": fields}
 
 
-def _many(items: dict) -> dict:
+def _many(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
@@ -178,7 +184,7 @@ SCENE = _record("foxglove.SceneUpdate", deletions=_many(_DELETION), entities=_ma
 LOG = _record("foxglove.Log", timestamp=_TIME, level=_INTEGER, message=_TEXT, name=_TEXT, file=_TEXT, line=_INTEGER)
 
 
-def columns_schema(names: list[str]) -> dict:
+def columns_schema(names: list[str]) -> dict[str, Any]:
     """Return the schema of a message with a number for each name."""
     return {"title": "liedyn.Columns", "type": "object", "properties": {name: _NUMBER for name in names}}
 
@@ -186,7 +192,7 @@ def columns_schema(names: list[str]) -> dict:
 # mcap file --------------------------------------------------------------------------------------------------------------
 
 _INFO, _LINE_LIST = 2, 2                # of log messages; of lines: each two points are a line
-Stream = Iterator[tuple[int, str, dict, dict]]          # time [ns], topic, schema, message, in the order of time
+Stream = Iterator[tuple[int, str, dict[str, Any], dict[str, Any]]]     # time [ns], topic, schema, message, in order
 
 
 def check_mcap(output: str, *, force: bool) -> None:
@@ -224,8 +230,8 @@ def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None =
                 text = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
                 writer.add_message(channels[topic], log_time=t, publish_time=t, data=text)
                 count += 1
-            writer.finish()
-        os.replace(part / "mcap", target)
+            writer.finish()                         # type: ignore[no-untyped-call]
+        (part / "mcap").replace(target)
     return count
 
 
@@ -246,15 +252,16 @@ def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list
             *_columns(run, keep, t, prefix), _events(run, zero, prefix)]
 
 
-def stamp(ns: int) -> dict:
+def stamp(ns: int) -> dict[str, Any]:
+    """Return a time in nanoseconds as seconds and the rest."""
     return {"sec": ns // 10**9, "nsec": ns % 10**9}
 
 
-def _scene(entities: list[dict]) -> dict:
+def _scene(entities: list[dict[str, Any]]) -> dict[str, Any]:
     return {"deletions": [], "entities": entities}
 
 
-def _transforms(links, prefix: str, t: list[int], T: np.ndarray) -> Stream:
+def _transforms(links: Iterable[str], prefix: str, t: list[int], T: np.ndarray) -> Stream:
     turns, positions = np.round(continuous_quaternions(T[..., :3, :3]), 7).tolist(), np.round(T[..., :3, 3], 7).tolist()
     for ns, turn, position in zip(t, turns, positions, strict=True):
         yield ns, f"/{prefix}tf", TRANSFORMS, {"transforms": [
@@ -263,7 +270,7 @@ def _transforms(links, prefix: str, t: list[int], T: np.ndarray) -> Stream:
             for link, q, p in zip(links, turn, position, strict=True)]}
 
 
-def _moving(moving: list[Stick], bodies, radius: float, t: list[int], prefix: str) -> Stream:
+def _moving(moving: list[Stick], bodies: Mapping[int, np.ndarray], radius: float, t: list[int], prefix: str) -> Stream:
     """Yield sticks between two moving bodies, as lines."""
     for i, ns in enumerate(t if moving else ()):
         points = [(bodies[body][i] @ [*xyz, 1.0])[:3] for ends in moving for body, xyz in ends]
@@ -273,7 +280,7 @@ def _moving(moving: list[Stick], bodies, radius: float, t: list[int], prefix: st
         yield ns, f"/{prefix}robot", SCENE, _scene([entity(WORLD, f"{prefix}rods", stamp(ns), locked=False, lines=[line])])
 
 
-def _forces(run: ReplayRun, keep, T, size: float, radius: float, t: list[int], prefix: str) -> Stream:
+def _forces(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float, radius: float, t: list[int], prefix: str) -> Stream:
     """Yield arrows. Their scale makes 90% of them shorter than 0.3 sizes of the robot, and none longer than 0.6."""
     names, arrows = arrows_of(run, keep, T, size)
     if not names:
@@ -293,7 +300,7 @@ def _usual(lengths: np.ndarray) -> float:
     return float(there[int(0.9 * len(there))]) if len(there) else 1.0
 
 
-def _columns(run: ReplayRun, keep, t: list[int], prefix: str) -> list[Stream]:
+def _columns(run: ReplayRun, keep: np.ndarray, t: list[int], prefix: str) -> list[Stream]:
     """Return a stream per topic; the topic is the part of the column names before the first point."""
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, x in run.columns.items():

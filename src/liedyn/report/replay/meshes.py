@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +23,7 @@ from liedyn.errors import ComputationError
 _LARGEST = 1e9          # multiples of a step: sums of three stay within 32 bits
 
 
-def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict:
+def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict[str, Any]:
     """Return {rows, steps, order, data} of x (n, m), with columns rounded to multiples of `step`.
 
     The step is increased if the values do not fit into 32 bits. order: of the differences.
@@ -38,7 +38,7 @@ def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict:
     return {"rows": len(x), "steps": steps.tolist(), "data": text} | ({"order": order} if order != 2 else {})
 
 
-def unpacked(pack: dict) -> np.ndarray:
+def unpacked(pack: dict[str, Any]) -> np.ndarray:
     """Return the numbers (n, m) from `packed`; the scripts of the page do the same."""
     n, steps = pack["rows"], np.array(pack["steps"])
     planes = np.frombuffer(zlib.decompress(base64.b64decode(pack["data"])), np.uint8).reshape(4, len(steps), n)
@@ -46,7 +46,7 @@ def unpacked(pack: dict) -> np.ndarray:
     whole = differences.astype(np.int64)
     for _ in range(pack.get("order", 2)):
         whole = whole.cumsum(axis=1)
-    return (whole.astype(np.int32) * steps[:, None]).T
+    return np.asarray((whole.astype(np.int32) * steps[:, None]).T)
 
 
 # mesh files -------------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def read_mesh(file: Path) -> list[Part]:
     try:
         scene: Any = trimesh.load(str(file), force="scene", process=False)
         metres = unit_conversion(scene.units, "meters") if file.suffix.lower() == ".dae" and scene.units else 1.0
-        parts: dict[tuple | None, list[tuple[np.ndarray, np.ndarray]]] = {}
+        parts: dict[tuple[Any, ...] | None, list[tuple[np.ndarray, np.ndarray]]] = {}
         for node in scene.graph.nodes_geometry:
             pose, name = scene.graph[node]
             mesh = scene.geometry[name]
@@ -96,7 +96,7 @@ def read_mesh(file: Path) -> list[Part]:
     return found
 
 
-def _colour(mesh) -> tuple[float, float, float] | None:
+def _colour(mesh: Any) -> tuple[float, float, float] | None:
     """Return the colour of a mesh; None also for the default grey of trimesh."""
     from trimesh.visual.color import DEFAULT_COLOR
     coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
@@ -106,7 +106,7 @@ def _colour(mesh) -> tuple[float, float, float] | None:
     return tuple((np.asarray(rgb[:3]) / 255).round(3).tolist())
 
 
-def _joined(group, colour) -> Part:
+def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: tuple[float, float, float] | None) -> Part:
     """Return one part with points at the same place merged: files repeat them for each triangle or normal."""
     counts = np.cumsum([0, *(len(points) for points, _ in group)])
     points = np.concatenate([points for points, _ in group])
@@ -153,7 +153,7 @@ def _thin(part: Part, most: float) -> Part:
     return part
 
 
-def packed_mesh(parts: list[Part]) -> list[dict]:
+def packed_mesh(parts: list[Part]) -> list[dict[str, Any]]:
     """Return plain values of a mesh for the page, for each part: low, points, corners, colour.
 
     Points are differences from `low` [m], in the order of their first use. A corner is stored as its distance behind the first

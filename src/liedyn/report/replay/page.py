@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
 
 
-def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
+def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
     """Return plain values of a run for the page, which `viewer.js` reads as JSON. meshes: of its links."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
@@ -69,12 +70,12 @@ def frames_of(t: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([near, [0, len(t) - 1], twice[:MOST_FRAMES], twice[:MOST_FRAMES] + 1]))
 
 
-def _lever(scene: dict) -> float:
+def _lever(scene: dict[str, Any]) -> float:
     """Return the largest distance of a link's origin from that of its body [m]."""
     return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
 
 
-def _floor(lowest: float, size: float, contacts: Mapping) -> float:
+def _floor(lowest: float, size: float, contacts: Mapping[str, Any]) -> float:
     """Return the height of the ground [m]: that of a horizontal contact plane, else 0 or just below the lowest point."""
     for plane in (contacts.get("planes") or {}).values():
         if not plane.get("link") and list(plane.get("normal", [0, 0, 1]))[:2] == [0, 0]:
@@ -82,9 +83,9 @@ def _floor(lowest: float, size: float, contacts: Mapping) -> float:
     return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
 
 
-def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Return the plots with the names and units of their curves, and all curves (F, n) in their order."""
-    plots: list[dict] = []
+    plots: list[dict[str, Any]] = []
     curves: list[np.ndarray] = []
     for prefix, last, title in _PLOTS:
         names = [name for name in run.columns if name.startswith(prefix + ".") and (not last or name.endswith("." + last))]
@@ -145,7 +146,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))
 
 
-def data_of(page: str) -> dict:
+def data_of(page: str) -> dict[str, Any]:
     """Return the data in a page from `replay_page`."""
     begin = page.index(DATA) + len(DATA)
-    return json.loads(page[begin:page.index("</script>", begin)])
+    return dict(json.loads(page[begin:page.index("</script>", begin)]))

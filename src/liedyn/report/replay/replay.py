@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from liedyn.errors import LiedynWarning, UsageError
 from liedyn.io.atomic_output import STDIO, check_output, open_output
@@ -20,7 +21,8 @@ _MOST = 4_000_000       # maximum number of characters shown inline, since a not
 _HEIGHT = 560           # pixels
 
 
-def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: bool = False, traces: Sequence[str] = (),
+def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: bool = False,  # noqa: PLR0913
+              traces: Sequence[str] = (),
               follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
               inline: bool = False) -> str:
     """Return an HTML page that shows a simulated motion in 3D, as written by `liedyn replay`: offline, in any browser.
@@ -133,7 +135,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
 
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
-                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[LiedynWarning, ...]]:
+                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the requested files. Return a report and warnings. progress: called with the fraction of the video.
 
     Raises UsageError before any work is done if a file cannot be written.

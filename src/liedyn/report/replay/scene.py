@@ -4,16 +4,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes
 from liedyn.model.description import FREE, WORLD, Link, LinkMesh, LinkShape
-from liedyn.model.model import Model
+from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
-from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
+from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
 from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
 
 GROUND = -1                             # body index of fixed parts
@@ -22,6 +23,8 @@ _JOINT, _DOT = [0.32, 0.34, 0.38], [0.36, 0.54, 0.74]                     # colo
 _HALF = {"box": (0.5, 0.5, 0.5), "sphere": (1, 1, 1), "cylinder": (1, 1, 0.5)}      # lengths of solids of size 1
 _POSES = 500                            # maximum number of poses for the box around the motion
 _FLATTEST = 0.02                        # minimum semi-axis of an ellipsoid, in sizes of the robot
+
+Solid = tuple[str, np.ndarray, Sequence[float], Sequence[float] | None]       # kind, pose in the link, sizes, colour
 
 
 class PlacedShape(NamedTuple):
@@ -46,7 +49,7 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), place
 
 
-def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
     """Return plain values of all that is drawn of a robot.
 
     T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes: by link. In the result, `at` is a pose in
@@ -74,11 +77,11 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     edges = [(a, b) for a, b in edges if not _within(points, a, b, len(masses), shapes)]
     radii = size * (_THIN + (_THICK - _THIN) * np.sqrt(carried(edges, len(points))))
 
-    def put(link: str, at: np.ndarray, **more) -> dict:
+    def put(link: str, at: np.ndarray, **more: Any) -> dict[str, Any]:
         body, own = place[link]
         return {"link": link, "body": body, "at": _twelve(own @ at), **more}
 
-    def mark(link: str, kind: str, at: np.ndarray, sizes, colour) -> dict:
+    def mark(link: str, kind: str, at: np.ndarray, sizes: ArrayLike, colour: Sequence[float]) -> dict[str, Any]:
         return put(link, at, kind=kind, sizes=_rounded(sizes), colour=colour, covered=int(link in meshes))
 
     solids = [put(link, at, kind=kind, sizes=list(sizes), colour=colour, covered=0)
@@ -104,14 +107,14 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
         "plain": not shapes and not meshes and all(max(one["sizes"]) < 0.5 * size for one in ellipsoids)}
 
 
-def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]]:
+def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
     """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
     found = link_shapes(model.description, visible=meshes)
     return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in found.items()
             if link in model.link_names}
 
 
-def _solids_of(shape: LinkShape) -> list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]:
+def _solids_of(shape: LinkShape) -> list[Solid]:
     """Return the solids of a shape. A capsule is a cylinder and two spheres."""
     at, colour = pose(shape.pose), shape.colour
     if shape.kind == "box":
@@ -122,22 +125,24 @@ def _solids_of(shape: LinkShape) -> list[tuple[str, np.ndarray, Sequence[float],
         + [("sphere", at @ _shift((0.0, 0.0, z)), (r, r, r), colour) for z in ends]
 
 
-def _corners(points, shapes, meshes) -> dict[str, np.ndarray]:
+def _corners(points: Sequence[Point], shapes: Mapping[str, Sequence[Solid]],
+             meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, np.ndarray]:
     """Return corners (n, 3) of boxes around the drawn parts of each link, in the link frame."""
-    found: dict[str, list] = {}
+    found: dict[str, list[Any]] = {}
     for link, xyz in points:
         found.setdefault(link, []).append(np.array([xyz]))
     for link, group in shapes.items():
         found.setdefault(link, []).extend(_box(at, np.outer(np.multiply(sizes, _HALF[kind]), [-1, 1]))
                                           for kind, at, sizes, _ in group)
-    for link, group in meshes.items():
-        found.setdefault(link, []).extend(_box(pose(mesh.pose), (box * mesh.scale).T) for _, mesh, box in group)
+    for link, placed in meshes.items():
+        found.setdefault(link, []).extend(_box(pose(mesh.pose), (box * mesh.scale).T) for _, mesh, box in placed)
     return {link: np.concatenate(parts) for link, parts in found.items()}
 
 
-def _box(at: np.ndarray, ends) -> np.ndarray:
+def _box(at: np.ndarray, ends: ArrayLike) -> np.ndarray:
     """Return the corners (8, 3) of a box at a pose; ends: (3, 2) along each of its axes."""
-    return np.array(np.meshgrid(*ends)).reshape(3, -1).T @ at[:3, :3].T + at[:3, 3]
+    corners: np.ndarray = np.array(np.meshgrid(*np.asarray(ends))).reshape(3, -1).T @ at[:3, :3].T + at[:3, 3]
+    return corners
 
 
 def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -150,12 +155,12 @@ def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tupl
     return every.min(axis=0), every.max(axis=0)
 
 
-def _within(points, a: int, b: int, links: int, shown: Container[str]) -> bool:
+def _within(points: Sequence[Point], a: int, b: int, links: int, shown: Container[str]) -> bool:
     """Return whether a stick lies on a link that is shown by other means. Rods to a third body are kept."""
     return points[a][0] in shown and (points[a][0] == points[b][0] or b < links)
 
 
-def _joint_mark(joint) -> tuple[str, np.ndarray, Sequence[float]]:
+def _joint_mark(joint: ModelJoint) -> tuple[str, np.ndarray, Sequence[float]]:
     """Return how a joint is drawn: kind, pose in the child, sizes.
 
     A joint with one screw is a drum if it rotates, else a box. Other joints are balls.
@@ -178,17 +183,18 @@ def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
     return at, np.sqrt(np.maximum(squares, least**2))
 
 
-def _shift(xyz) -> np.ndarray:
+def _shift(xyz: ArrayLike) -> np.ndarray:
     T = np.eye(4)
     T[:3, 3] = xyz
     return T
 
 
 def _twelve(T: np.ndarray) -> list[float]:
-    return _rounded(pose_to_array(T))
+    rounded: list[float] = _rounded(pose_to_array(T))
+    return rounded
 
 
-def _rounded(x):
+def _rounded(x: ArrayLike) -> Any:
     """Round to nine decimals: finer than the rounding of poses."""
     return np.round(np.asarray(x, dtype=float), 9).tolist()
 
@@ -209,7 +215,7 @@ class Visuals:
     """
 
     numbers: Mapping[Path, int] = field(default_factory=dict)
-    meshes: Sequence[list[dict]] = ()
+    meshes: Sequence[list[dict[str, Any]]] = ()
     boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 

@@ -38,6 +38,7 @@ def run_name(trajectory: str) -> str:
 
 
 def is_batch(source: str) -> bool:
+    """Return whether `source` is the folder of a batch."""
     return (Path(source) / MARK).is_file()
 
 
@@ -63,7 +64,7 @@ class ReplayRun:
     reason: str = ""
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
-    contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+    contacts: Mapping[str, Any] = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
     varied: tuple[str, ...] = ()        # label of the run if several are shown next to each other
 
 
@@ -116,7 +117,7 @@ def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], 
             for one in rerun(folder, numbers, progress)]
 
 
-def _run_json(path: Path) -> dict:
+def _run_json(path: Path) -> dict[str, Any]:
     """Return the content of run.json; empty if there is none."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
@@ -149,7 +150,7 @@ _NO_FORCE = 1e-12       # of the largest force of a run: a smaller one has no ax
 _SMALL = 1e-3           # in forces times sizes of the robot: smaller residual moments are not drawn
 
 
-def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
+def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Return names, links and kinds (force, contact, moment, reaction) of n arrows, and an array (F, 6 n) in the world.
 
     The array holds the feet [m] and vectors [N | N m]. A wrench is drawn as its force on its central axis, where its moment is

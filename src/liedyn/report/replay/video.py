@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.atomic_output import check_output, translate_os_errors
@@ -43,9 +44,9 @@ class Page:
         self.read, self.write = read, write
         self.session = ""
         self.number, self.rest = 0, b""
-        self.events: list[tuple[str, dict]] = []
+        self.events: list[tuple[str, dict[str, Any]]] = []
 
-    def call(self, method: str, **parameters) -> dict:
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the browser's response. Raise ComputationError for an error response, an exit, or a timeout."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -61,11 +62,11 @@ class Page:
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise ComputationError(f"Chromium refuses {method}: {answer['error'].get('message')}")
-                return answer["result"]
+                return dict(answer["result"])
             if "method" in answer:
                 self.events.append((answer["method"], answer.get("params", {})))
 
-    def _next(self, until: float) -> dict:
+    def _next(self, until: float) -> dict[str, Any]:
         parts = []
         while b"\0" not in self.rest:
             parts.append(self.rest)
@@ -74,7 +75,7 @@ class Page:
             if not self.rest:
                 raise ComputationError("Chromium ended early" if ready else f"Chromium gave no answer for {_PATIENCE:g} s")
         head, _, self.rest = self.rest.partition(b"\0")
-        return json.loads(b"".join(parts) + head)
+        return dict(json.loads(b"".join(parts) + head))
 
     def open(self, address: str, width: int, height: int) -> None:
         """Load a page into a viewport of this size in pixels. `events` then contains its requests, errors and messages."""
@@ -86,7 +87,7 @@ class Page:
         self.call("Page.navigate", url=address)
         self.wait_for("location.href !== 'about:blank' && document.readyState === 'complete'")
 
-    def ask(self, script: str):
+    def ask(self, script: str) -> Any:
         """Return the value of an expression in the page; of a promise, the resolved value.
 
         Raises ComputationError with the text of an exception.
