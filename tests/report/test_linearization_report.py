@@ -141,7 +141,7 @@ def test_the_table_tells_modes_ranks_and_differences(result):
     assert lines[6] == "equilibrium at cart 0 m, pole 0 rad"
     assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
     assert lines[-1].startswith("largest relative difference from extrapolated finite differences: A ")
-    assert "… and 1 more, in linear.json" in text(result, most=2)
+    assert "… and 1 more, in linear.json" in text(result, max_modes=2)
 
 
 def test_a_difference_beyond_the_bound_fails():

@@ -72,18 +72,18 @@ def _by_name(names: Sequence[str], x: np.ndarray) -> dict[str, float]:
 
 def summary(result: Linearization, folder: str | Path | None = None) -> dict[str, Any]:
     """Return the content of linear.json, which is also printed by --json."""
-    s, here, m = result.system, result.here, result.model
+    s, point, m = result.system, result.here, result.model
     return {
-        "liedyn": __version__, "robot": m.name, "t": here.t, "at_rest": result.offset is not None,
+        "liedyn": __version__, "robot": m.name, "t": point.t, "at_rest": result.offset is not None,
         "states": list(s.states), "inputs": list(s.inputs), "outputs": list(s.outputs),
         "units": {"states": list(s.state_units), "inputs": list(s.input_units), "outputs": list(s.output_units)},
-        "q": _by_name(m.q_names, here.q), "v": _by_name(m.v_names, here.v), "a": _by_name(m.v_names, here.a),
-        "tau": _by_name(m.v_names, here.tau), "held_by": result.offset or {},
-        "integrals": {name[2:]: float(here.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
+        "q": _by_name(m.q_names, point.q), "v": _by_name(m.v_names, point.v), "a": _by_name(m.v_names, point.a),
+        "tau": _by_name(m.v_names, point.tau), "held_by": result.offset or {},
+        "integrals": {name[2:]: float(point.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
         "stability": s.stability, "growth_power": s.growth, "modes": [_plain(mode) for mode in s.modes],
         "controllable_states": s.controllable, "observable_states": s.observable,
         "discretization": {"method": "zero-order hold", "step": result.step},
-        "verified": {name: one.off for name, one in result.differences.items()} if result.differences else None,
+        "verified": {name: difference.off for name, difference in result.differences.items()} if result.differences else None,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "warnings": [warning.to_dict() for warning in result.warnings],
     }
@@ -99,15 +99,15 @@ def _plain(mode: Mode) -> dict[str, Any]:
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    return {name: round(share, 6) for name, share in shares.items() if share >= 5e-7}
+    return {name: round(fraction, 6) for name, fraction in shares.items() if fraction >= 5e-7}
 
 
 def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
-    return [(name, share) for name, share in shares.items() if share >= 0.05]
+    return [(name, fraction) for name, fraction in shares.items() if fraction >= 0.05]
 
 
-def _listed(texts: list[str], most: int) -> str:
-    return ", ".join([*texts[:most], *["…"] * (len(texts) > most)])
+def _listed(texts: list[str], max_count: int) -> str:
+    return ", ".join([*texts[:max_count], *["…"] * (len(texts) > max_count)])
 
 
 def _place(result: Linearization) -> str:
@@ -117,28 +117,28 @@ def _place(result: Linearization) -> str:
                     for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
 
 
-def text(result: Linearization, most: int = 24) -> str:
+def text(result: Linearization, max_modes: int = 24) -> str:
     """Return a text: the least stable modes and their coordinates, ranks, and the agreement with finite differences."""
     s, n = result.system, len(result.system.states)
-    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    place = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     units = model_scales(result.model)
     rates = np.abs([result.here.v * units.time, result.here.a * units.time**2])
     moving = rates > _MOVING * units.unit_scales(result.model.v_units)
     frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
-    lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
+    lines = [f"{result.model.name} {place}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{verdict(s)}{frozen}"]
     if s.modes:
         lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  "
                   "participation"]
-        lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
-    if len(s.modes) > most:
-        lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
+        lines += [f"  {_line(mode)}" for mode in s.modes[:max_modes]]
+    if len(s.modes) > max_modes:
+        lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
     lines += [f"  {_value(mode)}: {chains_in_words(mode)}; {growth_in_words(mode.growth)}: "
               + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
-        which = "All of these states" if fixed == n else f"{fixed} of the {n} states"
-        lines += [f"  {which} belong to prescribed coordinates, which forces do not affect; they have no modes"]
+        subject = "All of these states" if fixed == n else f"{fixed} of the {n} states"
+        lines += [f"  {subject} belong to prescribed coordinates, which forces do not affect; they have no modes"]
     if result.offset is not None:
         lines += [f"equilibrium at {_place(result)}"]
     if result.offset:
@@ -146,31 +146,31 @@ def text(result: Linearization, most: int = 24) -> str:
     lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
     if result.differences:
         lines += ["largest relative difference from extrapolated finite differences: "
-                  + ", ".join(f"{name} {one}" for name, one in result.differences.items())]
+                  + ", ".join(f"{name} {difference}" for name, difference in result.differences.items())]
     return "\n".join(lines)
 
 
 def _value(mode: Mode) -> str:
-    shown = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
-    return shown + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+    text = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
+    return text + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
 
 
 def _line(mode: Mode) -> str:
     pair = 2 if mode.eigenvalue.imag else 1
-    shown = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
-    parts = _listed([f"{name} {100 * share:.0f}%" for name, share in _largest(mode.participation)], _SHOWN)
+    value = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
+    parts = _listed([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
     constant = "" if mode.chains else f"{mode.time_constant:.4g}"
-    return f"{shown:>24}  {frequency:>8}  {damped:>8}  {constant:>15}  {mode.stability:<9}  {parts}"
+    return f"{value:>24}  {frequency:>8}  {damped:>8}  {constant:>15}  {mode.stability:<9}  {parts}"
 
 
 def check(result: Linearization) -> None:
     """Raise CheckFailed if the comparison with finite differences exceeds its bound."""
-    bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
+    bad = {name: difference for name, difference in (result.differences or {}).items() if not difference.sound}
     if bad:
-        shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
-        raise CheckFailed(f"the linearization differs from extrapolated finite differences by {shown} (relative), more than "
+        figures = ", ".join(f"{name} {difference.off:.1e}" for name, difference in bad.items())
+        raise CheckFailed(f"the linearization differs from extrapolated finite differences by {figures} (relative), more than "
                           f"{MAX_EXCESS:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
@@ -182,8 +182,8 @@ def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], co
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:
     from liedyn.report.plots.save_plots import save_sheets
 
-    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)
+    place = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {place}")}, folder, formats)
 
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------
@@ -220,8 +220,8 @@ def _rows(system: LinearSystem) -> list[str]:
         return []
     order = [name for name in dict.fromkeys(state.partition(".")[2] for state in system.states)
              if name in system.modes[0].participation]
-    kept = sorted(order, key=lambda name: -max(mode.participation[name] for mode in system.modes))[:_MOST_ROWS]
-    return [name for name in order if name in kept]
+    joints = sorted(order, key=lambda name: -max(mode.participation[name] for mode in system.modes))[:_MOST_ROWS]
+    return [name for name in order if name in joints]
 
 
 class _Plane:
@@ -232,8 +232,8 @@ class _Plane:
         largest = parts.max(initial=0.0) or 1.0                    # modes at zero are exactly zero
         seen = parts[parts > largest * 10.0**-_DECADES]
         self.top = math.ceil(math.log10(largest * 1.2))
-        least = math.floor(math.log10(seen.min() if len(seen) else largest))
-        self.unit = 10.0 ** max(min(least, self.top - 2), self.top - _DECADES)
+        lowest = math.floor(math.log10(seen.min() if len(seen) else largest))
+        self.unit = 10.0 ** max(min(lowest, self.top - 2), self.top - _DECADES)
         self.end = self(10.0**self.top)
 
     def __call__(self, x: ArrayLike) -> Any:

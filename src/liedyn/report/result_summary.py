@@ -60,13 +60,13 @@ def parameters_to_dict(model: Model, base: BaseParameters, fit: Identification |
     listed = []
     for k, name in enumerate(base.names):
         row = base.matrix[k]
-        one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
-               "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
+        entry = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
+                 "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
         if fit:
-            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]),
-                    "relative_deviation": _finite(fit.relative[k]), "scale_error": _finite(fit.scale_errors[k]),
-                    "verdict": fit.verdicts[k], "misfit": fit.misfits[k]}
-        listed.append(one)
+            entry |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]),
+                      "relative_deviation": _finite(fit.relative[k]), "scale_error": _finite(fit.scale_errors[k]),
+                      "verdict": fit.verdicts[k], "misfit": fit.misfits[k]}
+        listed.append(entry)
     out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
            "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
     if fit:
@@ -102,12 +102,12 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
-    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "",
-             f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
-             f"{scale:.2g}" if math.isfinite(scale) else "",
-             verdict if verdict == RELIABLE else f"{verdict.upper()} (misfit at {misfit})" if misfit else verdict.upper()]
-            for x, y, s, ratio, scale, verdict, misfit in zip(base.values, fit.values, fit.deviations, fit.relative,
-                                                              fit.scale_errors, fit.verdicts, fit.misfits, strict=True)]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "", f"{100 * ratio:.2g} %"
+             if math.isfinite(ratio) else "", f"{scale:.2g}" if math.isfinite(scale) else "", reliability
+             if reliability == RELIABLE else f"{reliability.upper()} (misfit at {misfit})" if misfit else reliability.upper()]
+            for x, y, s, ratio, scale, reliability,
+            misfit in zip(base.values, fit.values, fit.deviations, fit.relative, fit.scale_errors, fit.verdicts, fit.misfits,
+                          strict=True)]
 
 
 def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
@@ -119,9 +119,9 @@ def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
     lines += table([head, *rows], (0, 6), _WIDEST)
     lines += [fit.verdict, fit.premise]
-    doubtful = [name for name, verdict in zip(fit.names, fit.verdicts, strict=True) if verdict == UNRELIABLE]
-    if doubtful:
-        lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
+    unreliable = [name for name, reliability in zip(fit.names, fit.verdicts, strict=True) if reliability == UNRELIABLE]
+    if unreliable:
+        lines.append(f"NOT RELIABLE: {_listed(unreliable, whole)}")
     return lines
 
 
@@ -150,7 +150,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
     modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
-    counts = [f"{len(joints[mode])} {told}" for mode, told in modes.items() if joints[mode]]
+    counts = [f"{len(joints[mode])} {description}" for mode, description in modes.items() if joints[mode]]
     counts += [f"law {joints['law']}"] if joints["law"] else []
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
@@ -184,7 +184,7 @@ def _size(count: float) -> str:
 
 def batch_text(report: dict[str, Any]) -> str:
     """Return `Batch.report` as text."""
-    kept = f"; trajectories of {report['rows']} rows each" if report["trajectories"] else ""
+    stored = f"; trajectories of {report['rows']} rows each" if report["trajectories"] else ""
     chunks = "1 chunk" if report["chunks"] == 1 else f"{report['chunks']} chunks of {report['runs_in_a_chunk']} runs"
     length = f"{report['rows']} rows"
     if report["job"] == SIMULATE:
@@ -192,7 +192,7 @@ def batch_text(report: dict[str, Any]) -> str:
     varied = (f"{name} ({key})" if name != key else name for name, key in report["parameters"].items())
     lines = [f"{report['runs']} runs of {report['robot']} ({report['scenario']})",
              f"  varied     {', '.join(varied)}",
-             f"  outputs    {', '.join(report['outputs']) or 'none'}{kept}",
+             f"  outputs    {', '.join(report['outputs']) or 'none'}{stored}",
              f"  way        {report['way']}, {chunks}",
              f"  first run  {length}",
              f"  disk       about {report['bytes'] / 1e6:.3g} MB in {report['folder']}"]
@@ -206,24 +206,24 @@ _SHOWN = 8                                  # names of constraint equations in a
 
 def assembly_text(state: AssembledState) -> str:
     """Return a short text about an assembled configuration."""
-    model, found = state.model, state.assembly
-    lines = [f"{model.name}: closed to {found.residual:.2g} in {found.iterations} steps; the guess was open by "
-             f"{found.open_before:.3g}",
-             _mobility(model, found.mobility)]
-    if found.at_limits:
-        lines.append(f"at a limit: {', '.join(found.at_limits)}")
+    model, assembly = state.model, state.assembly
+    lines = [f"{model.name}: closed to {assembly.residual:.2g} in {assembly.iterations} steps; the guess was open by "
+             f"{assembly.open_before:.3g}",
+             _mobility(model, assembly.mobility)]
+    if assembly.at_limits:
+        lines.append(f"at a limit: {', '.join(assembly.at_limits)}")
     return "\n".join(lines)
 
 
 def assembly_warnings(state: AssembledState) -> WarningLog:
     """Return warnings about an assembled configuration."""
-    found, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
-    if found.restarts:
+    assembly, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
+    if assembly.restarts:
         warnings.add("other-guess",
-                     f"no solution was found from the guess itself, but from random start {found.restarts} around it; check that "
-                     "this is the branch that you want")
+                     f"no solution was found from the guess itself, but from random start {assembly.restarts} around it; "
+                     "check that this is the branch that you want")
     if mobility.degrees == 0:
-        driven = any(one.driven for one in state.model.constraints)
+        driven = any(constraint.driven for constraint in state.model.constraints)
         warnings.add("immobile",
                      "the driven loops determine all motion" if driven else
                      "the mechanism is immobile: the constraints leave no degree of freedom")
@@ -242,14 +242,14 @@ def assembly_warnings(state: AssembledState) -> WarningLog:
 
 def assembly_to_dict(state: AssembledState) -> dict[str, Any]:
     """Return an assembled configuration as plain data."""
-    model, found, mobility = state.model, state.assembly, state.assembly.mobility
-    return {"robot": model.source, "q": _by_joint(model, found.q, "q"),
+    model, assembly, mobility = state.model, state.assembly, state.assembly.mobility
+    return {"robot": model.source, "q": _by_joint(model, assembly.q, "q"),
             "v": None if state.v is None else _by_joint(model, state.v, "v"),
-            "residual": found.residual, "open_before": found.open_before, "moved": found.moved,
+            "residual": assembly.residual, "open_before": assembly.open_before, "moved": assembly.moved,
             "degrees_of_freedom": mobility.degrees, "rank": mobility.rank, "generic_rank": mobility.generic_rank,
             "redundant": list(mobility.redundant), "singular": mobility.singular, "rigid": mobility.rigid,
-            "gap": list(mobility.gap), "iterations": found.iterations, "restarts": found.restarts,
-            "at_limits": list(found.at_limits)}
+            "gap": list(mobility.gap), "iterations": assembly.iterations, "restarts": assembly.restarts,
+            "at_limits": list(assembly.at_limits)}
 
 
 def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> None:

@@ -17,7 +17,7 @@ from liedyn.model.validate import mimic_couplings
 
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
 
-def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> list[str]:
+def table(rows: list[list[str]], left_aligned: Collection[int], widest: int = 72) -> list[str]:
     """Return aligned columns of text.
 
     The columns with the numbers in `left` are aligned to the left, all others to the right. Cells of more than `widest`
@@ -28,8 +28,8 @@ def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> lis
     lines = [line for row in cells for line in zip_longest(*row, fillvalue="")]
     rows = [[*line, *[""] * (columns - len(line))] for line in lines]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
-    return ["  ".join(cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
-            .rstrip() for row in rows]
+    return ["  ".join(cell.ljust(w) if k in left_aligned else cell.rjust(w) for k,
+                      (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
 
 
 def counted(number: int, noun: str) -> str:
@@ -41,26 +41,27 @@ def counted(number: int, noun: str) -> str:
 
 def constraint_summary(model: Model) -> list[dict[str, Any]]:
     """Return a dict for each constraint: its equations, and the data of a closure or the terms of a coupling."""
-    return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop],
-             "constraint_equation_names": list(one.constraint_equation_names),
-             "units": list(one.units)} | (_loop_to_dict(given) if isinstance(given, Loop) else _coupling_to_dict(given))
-            for one, given in zip(model.constraints, _described(model), strict=True)]
+    return [{"name": constraint.name, "type": constraint.type, "rows": [constraint.rows.start, constraint.rows.stop],
+             "constraint_equation_names": list(constraint.constraint_equation_names), "units": list(constraint.units)} |
+            (_loop_to_dict(described) if isinstance(described, Loop) else _coupling_to_dict(described)) for constraint,
+            described in zip(model.constraints, _described(model), strict=True)]
 
 
 def constraint_table(model: Model) -> list[str]:
     """Return a table with a row for each constraint: its two frames, or its equation."""
     rows = [["constraint", "type", "joins", "locks", "rows"]]
-    for one, given in zip(model.constraints, _described(model), strict=True):
-        joins = _joins(given) if isinstance(given, Loop) else equation(given)
-        rows.append([one.name, one.type, joins, " ".join(one.labels), str(one.rows.stop - one.rows.start)])
-    return table(rows, left=range(4)) if len(rows) > 1 else []
+    for constraint, described in zip(model.constraints, _described(model), strict=True):
+        joins = _joins(described) if isinstance(described, Loop) else equation(described)
+        rows.append([constraint.name, constraint.type, joins, " ".join(constraint.labels),
+                     str(constraint.rows.stop - constraint.rows.start)])
+    return table(rows, left_aligned=range(4)) if len(rows) > 1 else []
 
 
 def constraint_count(model: Model) -> str:
     """Return the numbers of constraints, such as "2 loops and 1 coupling, 11 rows"; empty if there are none."""
     if not model.constraints:
         return ""
-    kinds = Counter("coupling" if one.type == "coupling" else "loop" for one in model.constraints)
+    kinds = Counter("coupling" if constraint.type == "coupling" else "loop" for constraint in model.constraints)
     return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'row')}"
 
 
@@ -74,8 +75,8 @@ def equation(coupling: Coupling) -> str:
     """
     (first, *others), offset = coupling.terms, coupling.offset
     if first[2] == 1.0:
-        shown = _sum([(name, label, -c) for name, label, c in others], offset)
-        return f"{_name(first)} = {shown or '0'}"
+        right_side = _sum([(name, label, -c) for name, label, c in others], offset)
+        return f"{_name(first)} = {right_side or '0'}"
     return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
 
 
@@ -170,8 +171,8 @@ def _total_mass(model: Model) -> float:
 
 def _coordinates(described: Joint | None, joint: ModelJoint) -> tuple[Coordinate, ...]:
     """Return the data of each velocity coordinate. The joint of a floating base is not in the description and has none."""
-    given = described.coordinates if described else ()
-    return given or (Coordinate(),) * (joint.v.stop - joint.v.start)
+    coordinates = described.coordinates if described else ()
+    return coordinates or (Coordinate(),) * (joint.v.stop - joint.v.start)
 
 
 def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict[str, Any]:
@@ -203,10 +204,10 @@ def _tree(model: Model) -> list[str]:
         children.setdefault(joint.parent if joint.parent in links else None, []).append((joint.child, joint))
     lines, stack = ["world"], _branches(children[None], "", always=True)
     while stack:
-        name, joint, first, rest = stack.pop()
+        name, joint, first, indent = stack.pop()
         mass = links[name].mass
         lines.append(first + (f"{joint.name} ({joint.type}) -> " if joint else "") + name + (f"  {mass:.4g} kg" if mass else ""))
-        stack += _branches(children.get(name, []), rest)
+        stack += _branches(children.get(name, []), indent)
     return lines
 
 
@@ -236,14 +237,14 @@ def _coordinate_table(model: Model) -> list[str]:
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
                          *(_number(getattr(c, key)) for key in _LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
-    return table(rows, left=range(2)) if len(rows) > 1 else ["No moving joints."]
+    return table(rows, left_aligned=range(2)) if len(rows) > 1 else ["No moving joints."]
 
 
 def _actuator_table(model: Model) -> list[str]:
     rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]"]]
     rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
              for a in model.description.actuators]
-    return table(rows, left=range(4)) if len(rows) > 1 else []
+    return table(rows, left_aligned=range(4)) if len(rows) > 1 else []
 
 
 def _range(part: slice) -> str:
@@ -292,10 +293,10 @@ def examine(file: str, base: Base | None = None, loops: str | None = None) -> Ro
 
 def verdict(examined: Sequence[RobotSummary]) -> None:
     """Raise ModelError if a file is not valid, else CheckFailed if there are warnings."""
-    refused = [one.file for one in examined if one.error is not None]
-    doubtful = [one.file for one in examined if one.warnings]
-    if refused:
-        raise ModelError(f"{counted(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
-    if doubtful:
-        count = sum(len(one.warnings) for one in examined)
-        raise CheckFailed(f"{counted(count, 'warning')} in {counted(len(doubtful), 'robot')} of {len(examined)}")
+    unusable = [robot.file for robot in examined if robot.error is not None]
+    suspicious = [robot.file for robot in examined if robot.warnings]
+    if unusable:
+        raise ModelError(f"{counted(len(unusable), 'robot')} of {len(examined)} cannot be used: {', '.join(unusable)}")
+    if suspicious:
+        count = sum(len(robot.warnings) for robot in examined)
+        raise CheckFailed(f"{counted(count, 'warning')} in {counted(len(suspicious), 'robot')} of {len(examined)}")

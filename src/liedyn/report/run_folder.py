@@ -122,10 +122,10 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
     """
     from liedyn.report.plots.save_plots import figures
 
-    found = figures(recording_of(result))
-    if what not in found:
-        raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(found)}")
-    return found[what]
+    plots = figures(recording_of(result))
+    if what not in plots:
+        raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(plots)}")
+    return plots[what]
 
 
 def status_of(folder: str | Path) -> str | None:
@@ -144,10 +144,11 @@ def write_events(path: Path, result: Result) -> None:
     """
     model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
     events = result.events
-    dv, impulse = (np.array([getattr(one, key)[:model.nv] for one in events]).reshape(-1, model.nv) for key in ("dv", "impulse"))
-    times, lost, change = (np.array([getattr(one, key) for one in events], dtype=float) for key in ("t", "lost", "change"))
+    dv, impulse = (np.array([getattr(event, key)[:model.nv] for event in events]).reshape(-1, model.nv)
+                   for key in ("dv", "impulse"))
+    times, lost, change = (np.array([getattr(event, key) for event in events], dtype=float) for key in ("t", "lost", "change"))
     columns: list[Column] = [
-        ("t[s]", times), ("event", [one.name for one in events]), ("phase", [one.phase for one in events]),
+        ("t[s]", times), ("event", [event.name for event in events]), ("phase", [event.phase for event in events]),
         ("energy_lost[J]", lost), ("energy_change[J]", change),
         *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k]) for k, (name, unit) in enumerate(units.items())),
         *((title_cell(f"impulse.{name}", "N m s" if unit == "rad" else "N s"), impulse[:, k])
@@ -189,7 +190,8 @@ def recording_of(result: Result) -> PlotData:
 
 def _comments(result: Result) -> dict[str, str]:
     """Return comments about the run for the trajectory file."""
-    comments = prescribed_comment([name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given])
+    comments = prescribed_comment([name for name, prescribed in zip(result.model.v_names, result.prescribed, strict=True)
+                                   if prescribed])
     comments |= {"events": str(len(result.events) or ""), "attached": result.attached,
                  "armatures": json.dumps(result.armatures) if result.armatures else "", "control": _law(result.scenario)}
     return {key: text for key, text in comments.items() if text}
@@ -261,12 +263,12 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
 
 def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:
     """Return the tracking errors of each run, labelled by their laws, or by their files if two laws are equal."""
-    found = [followed_of(run) for run in runs]
-    for run, followed in zip(runs, found, strict=True):
-        if not followed or followed[0].joints.keys() != (found[0] or followed)[0].joints.keys():
+    references = [followed_of(run) for run in runs]
+    for run, followed in zip(runs, references, strict=True):
+        if not followed or followed[0].joints.keys() != (references[0] or followed)[0].joints.keys():
             raise UsageError(f"{run.source} cannot be compared: its columns reference.… and link.… "
                              + ("are of other joints" if followed else "are missing: only runs with control have them"))
-    labels = [one.label for one, in found]
+    labels = [reference.label for reference, in references]
     if len(set(labels)) < len(labels) or "" in labels:
         labels = [run_name(run.source or STDIO) for run in runs]
-    return tuple(replace(one, label=label) for (one,), label in zip(found, labels, strict=True))
+    return tuple(replace(reference, label=label) for (reference,), label in zip(references, labels, strict=True))

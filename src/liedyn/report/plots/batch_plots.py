@@ -81,9 +81,9 @@ def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
         x = values[np.isfinite(values)]
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
         counts, edges = np.histogram(x, bins, range=style.with_air(x))
-        most = 1.08 * max(counts.max(), 1)
-        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, most))
-        style.rulers(axes, 5, [y for y in style.ticks(0, most, most=3) if y == int(y)])
+        top = 1.08 * max(counts.max(), 1)
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, top))
+        style.rulers(axes, 5, [y for y in style.ticks(0, top, max_count=3) if y == int(y)])
         axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=style.SKY, linewidth=0)
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
@@ -107,7 +107,7 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
 
 def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str) -> Figure:
     """Draw a bar from minus to plus one standard deviation of each varied quantity; the darker half is the positive one."""
-    return _draw_bars(names, [(one.name, f"{one.base:.4g}, {one.way}", one.changes) for one in swings],
+    return _draw_bars(names, [(swing.name, f"{swing.base:.4g}, {swing.way}", swing.changes) for swing in swings],
                       "Changes of outputs by one standard deviation",
                       f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller")
 
@@ -117,13 +117,13 @@ def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
     columns = 1 if len(envelopes) < 3 else 2 if len(envelopes) < 9 else 3
     figure, places = style.panels(len(envelopes), columns, 4.2, 1.5, "Envelopes", f"{subtitle}; median, bands of 50 and 90 %",
                                   left=_LEFT)
-    for k, (axes, one) in enumerate(zip(places, envelopes, strict=True)):
-        axes.set(xlim=style.time_span(one.t), ylim=style.with_air(one.quantiles))
+    for k, (axes, envelope) in enumerate(zip(places, envelopes, strict=True)):
+        axes.set(xlim=style.time_span(envelope.t), ylim=style.with_air(envelope.quantiles))
         style.rulers(axes, 6, 4, "t [s]" if k + columns >= len(envelopes) else None)
         for outer, colour in enumerate(_BANDS):
-            axes.fill_between(one.t, one.quantiles[outer], one.quantiles[-1 - outer], color=colour, linewidth=0)
-        axes.plot(one.t, one.quantiles[2], color=style.BLUE, linewidth=1.4)
-        style.heading(axes, one.name, style.unit_text(one.unit))
+            axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], color=colour, linewidth=0)
+        axes.plot(envelope.t, envelope.quantiles[2], color=style.BLUE, linewidth=1.4)
+        style.heading(axes, envelope.name, style.unit_text(envelope.unit))
     return figure
 
 
@@ -140,8 +140,8 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
     for n, (axes, (name, remark, lengths)) in enumerate(zip(places, charts, strict=True)):
         sizes = np.nan_to_num(np.abs(lengths), nan=-1.0)
         order = np.argsort(sizes, kind="stable")
-        most = 1.08 * max(float(sizes.max()), 0.0) or 1.0
-        axes.set(xlim=span or (-most, most), ylim=(-0.6, len(names) - 0.4))
+        longest = 1.08 * max(float(sizes.max()), 0.0) or 1.0
+        axes.set(xlim=span or (-longest, longest), ylim=(-0.6, len(names) - 0.4))
         style.rulers(axes, 4, range(len(names)), x_name if n + columns >= len(charts) else "", y_labels=[names[k] for k in order])
         if span is None:
             axes.barh(range(len(names)), -lengths[order], 0.6, color=style.SKY, linewidth=0)
@@ -163,21 +163,21 @@ def first_order(x: np.ndarray, y: np.ndarray) -> float:
     if slices < 2 or n <= slices or not np.ptp(y) > 0.0:
         return 0.0
     if slices == len(distinct):
-        which = np.searchsorted(distinct, x)
+        group = np.searchsorted(distinct, x)
     else:
-        which = np.empty(n, dtype=int)
-        which[np.argsort(x, kind="stable")] = np.arange(n) * slices // n
-    counts = np.bincount(which, minlength=slices)
-    means = np.bincount(which, y, slices) / np.maximum(counts, 1)
-    within = ((y - means[which])**2).sum() / (n - slices)
+        group = np.empty(n, dtype=int)
+        group[np.argsort(x, kind="stable")] = np.arange(n) * slices // n
+    counts = np.bincount(group, minlength=slices)
+    means = np.bincount(group, y, slices) / np.maximum(counts, 1)
+    within = ((y - means[group])**2).sum() / (n - slices)
     total = ((y - y.mean())**2).sum()
     return float(np.clip(1.0 - within * (n - 1) / total, 0.0, 1.0))
 
 
 def _with_value(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return x and y of the runs that have this output."""
-    there = np.isfinite(y)
-    return x[there], y[there]
+    is_finite = np.isfinite(y)
+    return x[is_finite], y[is_finite]
 
 
 def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
@@ -207,7 +207,7 @@ def plot_batch(source: str | os.PathLike[str], folder: Path,
     source, about = Path(source), ResultStore(source).about() or {}
     runs, warnings = _complete_runs(source, about)
     count = len(runs["number"])
-    varied = {one["name"]: runs[one["name"]] for one in about.get("parameters", [])}
+    varied = {parameter["name"]: runs[parameter["name"]] for parameter in about.get("parameters", [])}
     varied = {name: x for name, x in varied.items() if x.dtype.kind == "f" and len(np.unique(x)) > 1}
     outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
     outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
@@ -270,11 +270,11 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
         for k, one in enumerate(batch.sweep.parameters):
             if one.name in varied:
                 centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
-        found = sensitivities(batch.bench, centre, spreads)
+        result = sensitivities(batch.bench, centre, spreads)
     except LiedynError as error:
         return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
-    which, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
-    return [OutputSensitivity(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
+    is_varied, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
+    return [OutputSensitivity(name, float(result.base[k]), result.slopes[k, is_varied] * spreads[is_varied], result.ways[k])
             for k, name in enumerate(names) if name in outputs], ()
 
 
@@ -290,11 +290,11 @@ def _envelopes(source: Path) -> list[Envelope]:
     starts = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
     ends = np.r_[starts[1:], len(number)]
     some = np.linspace(0, len(runs) - 1, min(len(runs), _RUNS)).astype(int)
-    grid, found = np.linspace(float(t.min()), float(t.max()), _TIMES), []
+    grid, envelopes = np.linspace(float(t.min()), float(t.max()), _TIMES), []
     titles = [name for name in parquet.read_schema(files[0]).names if name not in ("number", "t[s]")]
     for title in titles[:_ENVELOPES]:
         x = np.concatenate([parquet.read_table(file, columns=[title])[title].to_numpy() for file in files])
         curves = np.array([np.interp(grid, t[a:b], x[a:b], right=np.nan) for a, b in zip(starts[some], ends[some], strict=True)])
         name, _, unit = title.removesuffix("]").partition("[") if title.endswith("]") else (title, "", "")
-        found.append(Envelope(name, unit, grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
-    return found
+        envelopes.append(Envelope(name, unit, grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
+    return envelopes

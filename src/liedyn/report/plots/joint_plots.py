@@ -39,7 +39,8 @@ def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> list[Figure]:
 
 
 def _draw_page(page: list[list[Series]], t: np.ndarray, title: str, subtitle: str, smallest: dict[str, float]) -> Figure:
-    columns, width, height = next((columns, width, height) for most, columns, width, height in _SIZES if len(page) <= most)
+    columns, width, height = next((columns, width, height) for capacity, columns, width, height in _SIZES
+                                  if len(page) <= capacity)
     told_apart = any(s.prescribed for panel in page for s in panel)
     figure, places = style.panels(len(page), columns, width, height, title, subtitle, _KEY if told_apart else ())
     for k, (axes, panel) in enumerate(zip(places, page, strict=True)):
@@ -186,7 +187,8 @@ def draw_tracking(runs: Sequence[TrackedReferences], subtitle: str = "") -> Figu
 
 def _draw_motion(axes: Axes, runs: Sequence[TrackedReferences], joint: str, x_name: str | None) -> None:
     unit, _, reference = runs[0].joints[joint]
-    largest = max(float(np.abs(x).max()) for run in runs for other, *both in run.joints.values() if other == unit for x in both)
+    largest = max(float(np.abs(x).max()) for run in runs for joint_unit, *both in run.joints.values() if joint_unit == unit
+                  for x in both)
     axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), _FLAT * largest))
     style.rulers(axes, 6, 3, x_name)
     for k in range(len(runs) - 1, -1, -1):

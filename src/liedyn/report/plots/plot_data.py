@@ -163,8 +163,8 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
                       name in prescribed or joint in prescribed)
 
     def axes(prefix: str) -> str:
-        found = _AXES.search((comments or {}).get(_COMMENTS.get(prefix, ""), ""))
-        return found[0] if found else ""
+        match = _AXES.search((comments or {}).get(_COMMENTS.get(prefix, ""), ""))
+        return match[0] if match else ""
 
     return tuple(Group(name, title, tuple(map(series, present[prefix])), axes(prefix)) for prefix, name, title in _GROUPS
                  if present[prefix])
@@ -173,10 +173,10 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
 def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
     """Return the path of the free joint `base`, else of the first link with columns `pose.<link>`; None without such columns."""
     link = next((name[5:-3] for name in columns if name.startswith("pose.") and name.endswith(".px")), None)
-    for kind, *what in (("q.base", "the base", "base_path"), (f"pose.{link}", f"{link}", "link_path")):
+    for kind, *labels in (("q.base", "the base", "base_path"), (f"pose.{link}", f"{link}", "link_path")):
         try:
             return BasePath(np.column_stack([columns[f"{kind}.{x}"] for x in ("px", "py", "pz")]),
-                            np.column_stack([columns[f"{kind}.{x}"] for x in ("qx", "qy", "qz", "qw")]), *what)
+                            np.column_stack([columns[f"{kind}.{x}"] for x in ("qx", "qy", "qz", "qw")]), *labels)
         except KeyError:
             continue
     return None
@@ -274,53 +274,53 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     Lines lead between the origins of joints, from links to their closures, along rods, around rolling bodies, from the last links
     to their centres of mass, and along thrusters. `q` is (N, nq); at most FRAMES of the N states are used.
     """
-    keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
+    rows = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
     if not edges and not rims:
         return None
     from liedyn.dynamics.kinematics import link_poses
 
-    T = link_poses(model, q[keep])[:, [model.link_index(link) for link, _ in points]]
+    T = link_poses(model, q[rows])[:, [model.link_index(link) for link, _ in points]]
     placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
     if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * model_scales(model).length:
         return None
     dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
-    return Skeleton(t[keep], placed, tuple(edges), dots, rims)
+    return Skeleton(t[rows], placed, tuple(edges), dots, rims)
 
 
 def stick_figure(model: Model) -> tuple[list[Point], list[tuple[int, int]], list[float]]:
     """Return points (link, position in it), lines between them, and masses of the points."""
     links = {link.name: link for link in model.description.links}
     parents = dict(zip(model.link_names, model.link_parents, strict=True))
-    shown = _shown_links(model, parents)
-    points: list[Point] = [(name, (0.0, 0.0, 0.0)) for name in shown]
-    edges = [(shown.index(parent), k) for k, name in enumerate(shown) if (parent := parents[name]) in shown]
+    link_names = _shown_links(model, parents)
+    points: list[Point] = [(name, (0.0, 0.0, 0.0)) for name in link_names]
+    edges = [(link_names.index(parent), k) for k, name in enumerate(link_names) if (parent := parents[name]) in link_names]
     masses = [0.0] * len(points)
-    _add_closures(model, shown, points, edges)
+    _add_closures(model, link_names, points, edges)
     masses += [0.0] * (len(points) - len(masses))
-    ends = [k for k in range(len(shown)) if k not in {a for a, _ in edges}]
+    ends = [k for k in range(len(link_names)) if k not in {a for a, _ in edges}]
     dots = len(ends) <= 3               # more would hide the lines
     for k in ends:
-        link = links[shown[k]]
+        link = links[link_names[k]]
         if link.mass > 0 and math.hypot(*link.com) > _POINT * model_scales(model).length:
             edges.append((k, len(points)))
             points.append((link.name, link.com))
             masses.append(link.mass if dots else 0.0)
     for actuator in model.description.actuators:
-        edges.append((shown.index(actuator.link), len(points)))
+        edges.append((link_names.index(actuator.link), len(points)))
         points.append((actuator.link, actuator.position))
         masses.append(0.0)
     return points, edges, masses
 
 
-def _add_closures(model: Model, shown: list[str], points: list[Point], edges: list[tuple[int, int]]) -> None:
+def _add_closures(model: Model, link_names: list[str], points: list[Point], edges: list[tuple[int, int]]) -> None:
     """Add a line from a link's origin to each of its closures, and the rods between links."""
     for loop in model.description.loops:
         ends = []
         for link, pose in ((loop.a, loop.pose_a), (loop.b, loop.pose_b)):
-            if link in shown:
-                ends.append(shown.index(link))
+            if link in link_names:
+                ends.append(link_names.index(link))
                 if math.hypot(*pose.translation) > _POINT * model_scales(model).length:
                     edges.append((ends[-1], len(points)))
                     ends[-1] = len(points)
@@ -357,7 +357,7 @@ def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
 
 def _stacked(columns: Mapping[str, np.ndarray], prefix: str, names: tuple[str, ...]) -> np.ndarray | None:
     """Return an (N, n) array of the columns, or None if one is missing."""
-    wanted = [prefix + name for name in names]
-    if not wanted or any(name not in columns for name in wanted):
+    column_names = [prefix + name for name in names]
+    if not column_names or any(name not in columns for name in column_names):
         return None
-    return np.column_stack([columns[name] for name in wanted])
+    return np.column_stack([columns[name] for name in column_names])

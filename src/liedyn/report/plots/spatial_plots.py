@@ -61,9 +61,9 @@ def best_view(points: np.ndarray) -> View:
     spread = np.einsum("fpi,fpj->ij", moving, moving)[:2, :2] + 0.2 * (cloud.T @ cloud)[:2, :2]
     azimuths = np.arange(-75.0, 105.0, 15.0)                # half a turn; the other half is the view from behind
     rights = np.array([view_from(a, 0).right[:2] for a in azimuths])
-    shown = np.einsum("ai,ij,aj->a", rights, spread, rights)
+    visible_spread = np.einsum("ai,ij,aj->a", rights, spread, rights)
     preferred = np.cos(np.radians(azimuths + 60.0))         # from the front right if all are equal
-    return view_from(azimuths[int(np.argmax(shown * (1 + 0.1 * preferred)))], 20.0)
+    return view_from(azimuths[int(np.argmax(visible_spread * (1 + 0.1 * preferred)))], 20.0)
 
 
 def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: float, width: float, height: float) -> Axes:
@@ -103,8 +103,8 @@ def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **o
 
 def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
     """Return (n, 4) colours from pale (early) to dark (late), which differ in grey, too."""
-    share = (np.asarray(times) - span[0]) / ((span[1] - span[0]) or 1.0)
-    return colormaps["viridis_r"](0.12 + 0.83 * share)
+    fraction = (np.asarray(times) - span[0]) / ((span[1] - span[0]) or 1.0)
+    return colormaps["viridis_r"](0.12 + 0.83 * fraction)
 
 
 def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], left: float, bottom: float) -> None:
@@ -112,9 +112,9 @@ def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], lef
     step = 0.2
     axes = style.plain_axes(figure, left, bottom, step * len(times), step, xlim=(0, len(times)), ylim=(0, 1))
     axes.bar(np.arange(len(times)) + 0.5, 0.7, 0.82, 0.15, color=time_colours(times, span))
-    for text, place, offset, side in ((f"t = {times[0]:.3g} s", (0, 0.5), (-5, 0), "right"),
-                                      (f"{times[-1]:.3g} s", (1, 0.5), (5, 0), "left")):
-        style.words(axes, text, place, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
+    for text, anchor, offset, side in ((f"t = {times[0]:.3g} s", (0, 0.5), (-5, 0), "right"),
+                                       (f"{times[-1]:.3g} s", (1, 0.5), (5, 0), "left")):
+        style.words(axes, text, anchor, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
 
 
 def _floor_height(points: np.ndarray) -> float | None:
@@ -192,12 +192,12 @@ def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
 def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     from scipy.spatial.transform import Rotation
 
-    keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), 1500)).astype(int))
-    path, times, span = base.position[keep], t[keep], (float(t[0]), float(t[-1]))
-    shown = np.unique(np.searchsorted(t, np.linspace(*span, _TRIADS)).clip(0, len(t) - 1))
+    rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), 1500)).astype(int))
+    path, times, span = base.position[rows], t[rows], (float(t[0]), float(t[-1]))
+    triad_rows = np.unique(np.searchsorted(t, np.linspace(*span, _TRIADS)).clip(0, len(t) - 1))
     length = 0.07 * max(float(np.ptp(path, axis=0).max()), 0.1)
-    axes_of_base = Rotation.from_quat(base.quaternion[shown]).as_matrix().swapaxes(1, 2)
-    tips = base.position[shown, None] + length * axes_of_base                              # (n, 3 axes, 3)
+    axes_of_base = Rotation.from_quat(base.quaternion[triad_rows]).as_matrix().swapaxes(1, 2)
+    tips = base.position[triad_rows, None] + length * axes_of_base                              # (n, 3 axes, 3)
     everything = np.concatenate([path, tips.reshape(-1, 3)])
     view = best_view(path[:, None])
     axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _PATH_HEIGHT - 1.1)
@@ -205,9 +205,9 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     shadow(axes, view, everything, segments, alpha=0.15, linewidths=1.2)
     axes.add_collection(LineCollection([*view(segments)], colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
                                        zorder=2), autolim=False)
-    _draw_triads(axes, view, base.position[shown], tips)
+    _draw_triads(axes, view, base.position[triad_rows], tips)
     _mark_ends(axes, view, path[0], path[-1], length)
-    time_strip(figure, t[shown], span, 6.0 - 0.2 * len(shown), _PATH_HEIGHT - 0.45)
+    time_strip(figure, t[triad_rows], span, 6.0 - 0.2 * len(triad_rows), _PATH_HEIGHT - 0.45)
 
 
 def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, length: float) -> None:

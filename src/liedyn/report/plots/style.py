@@ -100,19 +100,19 @@ def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[f
 
 def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]) -> None:
     """Above the axes: a name, shortened where there is not room for all, a remark, and further (text, colour, weight)."""
-    rest = [one for one in ((remark, FAINT, "normal"), *more) if one[0]]
-    room = int(15 * wide(axes)) - sum(len(text) + 1 for text, _, _ in rest)
+    parts = [part for part in ((remark, FAINT, "normal"), *more) if part[0]]
+    room = int(15 * wide(axes)) - sum(len(text) + 1 for text, _, _ in parts)
     xycoords: str | Annotation = "axes fraction"
     at, offset = (0, 1), (0, 4)
-    for text, colour, weight in ([(shortened(name, max(room, 16)), INK, "bold")] if name else []) + rest:
+    for text, colour, weight in ([(shortened(name, max(room, 16)), INK, "bold")] if name else []) + parts:
         word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=NAME, color=colour, weight=weight)
         at, xycoords, offset = (1, 0), word, (5, 0)
 
 
-def with_air(x: ArrayLike, least: float = 0.0) -> tuple[float, float]:
-    """From the least to the greatest value, with a twentieth of that, and `least`, to spare at both ends."""
+def with_air(x: ArrayLike, min_range: float = 0.0) -> tuple[float, float]:
+    """From the least to the greatest value, with a twentieth of that, and `min_range`, to spare at both ends."""
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
-    air = max(0.05 * ((high - low) or abs(low)), least) or 1.0
+    air = max(0.05 * ((high - low) or abs(low)), min_range) or 1.0
     return low - air, high + air
 
 
@@ -133,14 +133,14 @@ def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return t, x
     starts = np.linspace(0, len(t), MOST_POINTS // 2, endpoint=False).astype(int)
     spans = np.array_split(np.arange(len(t)), starts[1:])
-    keep = np.unique([k for span in spans for k in (span[x[span].argmin()], span[x[span].argmax()])])
-    return t[keep], x[keep]
+    rows = np.unique([k for span in spans for k in (span[x[span].argmin()], span[x[span].argmax()])])
+    return t[rows], x[rows]
 
 
-def ticks(lower: float, upper: float, most: int) -> list[float]:
-    """Round values within [lower, upper], at most `most` intervals."""
+def ticks(lower: float, upper: float, max_count: int) -> list[float]:
+    """Round values within [lower, upper], at most `max_count` intervals."""
     slack = 1e-9 * (upper - lower)
-    return [float(x) for x in MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(lower, upper)
+    return [float(x) for x in MaxNLocator(max_count, steps=[1, 2, 5, 10]).tick_values(lower, upper)
             if lower - slack <= x <= upper + slack]
 
 
@@ -167,9 +167,9 @@ def unit_text(unit: str) -> str:
     return unit.replace("^2", "²").replace("N m", "N·m")
 
 
-def shortened(name: str, most: int) -> str:
+def shortened(name: str, max_length: int) -> str:
     """The name, or its two ends around an ellipsis: joints often differ in either."""
-    if len(name) <= most:
+    if len(name) <= max_length:
         return name
-    head = (most - 1) // 2
-    return name[:head] + "…" + name[len(name) - (most - 1 - head):]
+    head = (max_length - 1) // 2
+    return name[:head] + "…" + name[len(name) - (max_length - 1 - head):]

@@ -42,9 +42,9 @@ _KINDS = {"box": ("cubes", (1, 1, 1), {}), "sphere": ("spheres", (2, 2, 2), {}),
           "cylinder": ("cylinders", (2, 2, 1), _ROUND), "drum": ("cylinders", (2, 2, 1), _ROUND)}
 
 
-def entity(frame: str, name: str, now: dict[str, Any], *, locked: bool, **solids: list[dict[str, Any]]) -> dict[str, Any]:
+def entity(frame: str, name: str, timestamp: dict[str, Any], *, locked: bool, **solids: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a SceneEntity of Foxglove in a frame, with lists of solids by kind."""
-    return {"timestamp": now, "frame_id": frame, "id": name, "lifetime": {"sec": 0, "nsec": 0}, "frame_locked": locked,
+    return {"timestamp": timestamp, "frame_id": frame, "id": name, "lifetime": {"sec": 0, "nsec": 0}, "frame_locked": locked,
             "metadata": [], **{kind: solids.get(kind, []) for kind in _SOLIDS}}
 
 
@@ -61,10 +61,10 @@ def _matrix(twelve: Sequence[float]) -> np.ndarray:
     return T
 
 
-def _along(a: np.ndarray, way: np.ndarray, axis: int) -> np.ndarray:
-    """Return a pose at `a` whose axis with this number points along `way`."""
+def _along(a: np.ndarray, direction: np.ndarray, axis: int) -> np.ndarray:
+    """Return a pose at `a` whose axis with this number points along `direction`."""
     T = np.eye(4)
-    T[:3, :3] = np.roll(rotation_of_z(way / np.linalg.norm(way)), axis + 1, axis=1)
+    T[:3, :3] = np.roll(rotation_of_z(direction / np.linalg.norm(direction)), axis + 1, axis=1)
     T[:3, 3] = a
     return T
 
@@ -88,8 +88,8 @@ def rods(scene: dict[str, Any], bodies: Mapping[int, np.ndarray]) -> tuple[list[
         ends = [(scene["points"][k][0], scene["points"][k][1:]) for k in (a, b)]
         if hidden:
             continue
-        for (body, p), (other, r) in (ends, ends[::-1]):
-            seen = np.linalg.solve(bodies[body], bodies[other]) @ [*r, 1.0]
+        for (body, p), (other_body, r) in (ends, ends[::-1]):
+            seen = np.linalg.solve(bodies[body], bodies[other_body]) @ [*r, 1.0]
             if np.ptp(seen, axis=0).max() <= 1e-6 * scene["size"]:
                 fixed.append((body, np.array(p), seen[0, :3], radius))
                 break
@@ -100,16 +100,16 @@ def rods(scene: dict[str, Any], bodies: Mapping[int, np.ndarray]) -> tuple[list[
 
 def mesh_triangles(parts: Sequence[dict[str, Any]]) -> MeshTriangles:
     """Return points (n, 3), point indices of the corners and the colour of each part of a packed mesh."""
-    found: MeshTriangles = []
+    triangles: MeshTriangles = []
     for part in parts:
         behind = unpacked(part["corners"])[:, 0].astype(int)
         corners = np.cumsum(behind == 0) - (behind == 0) - behind
-        found.append((unpacked(part["points"]) + part["low"], corners.tolist(), part["colour"]))
-    return found
+        triangles.append((unpacked(part["points"]) + part["low"], corners.tolist(), part["colour"]))
+    return triangles
 
 
 def robot_entities(scene: dict[str, Any], frames: Mapping[int, str], sticks: Iterable[Rod], meshes: Sequence[MeshTriangles],
-                   now: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
+                   timestamp: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return an entity for each body with visible parts. frames: names of the frames of bodies."""
     solids: dict[int, dict[str, list[Any]]] = {}
 
@@ -121,22 +121,22 @@ def robot_entities(scene: dict[str, Any], frames: Mapping[int, str], sticks: Ite
         size = dict(zip("xyz", np.multiply(sizes, lengths).tolist(), strict=True))
         put(body, primitive, {"pose": pose(T), "size": size, "color": colour} | more)
 
-    ellipsoids = [one | {"kind": "sphere", "colour": None} for one in scene["ellipsoids"] if one["solid"]]
-    for one in [*scene["solids"], *ellipsoids]:
-        if not one["covered"]:
-            solid(one["body"], one["kind"], _matrix(one["at"]), one["sizes"],
-                  _colour(*one["colour"]) if one["colour"] else PAINT["link"])
+    ellipsoids = [part | {"kind": "sphere", "colour": None} for part in scene["ellipsoids"] if part["solid"]]
+    for part in [*scene["solids"], *ellipsoids]:
+        if not part["covered"]:
+            solid(part["body"], part["kind"], _matrix(part["at"]), part["sizes"],
+                  _colour(*part["colour"]) if part["colour"] else PAINT["link"])
     for body, a, b, radius in sticks:
         length = float(np.linalg.norm(b - a))
         if length > 1e-9:
             solid(body, "cylinder", _along((a + b) / 2, b - a, 2), (radius, radius, length), PAINT["stick"])
-    for one in scene["visuals"]:
-        for points, corners, colour in meshes[one["mesh"]]:
-            scaled = (points * one["scale"]).round(6).tolist()
-            put(one["body"], "triangles", {
-                "pose": pose(_matrix(one["at"])), "color": _colour(*(colour or one["colour"] or _BARE)), "colors": [],
+    for part in scene["visuals"]:
+        for points, corners, colour in meshes[part["mesh"]]:
+            scaled = (points * part["scale"]).round(6).tolist()
+            put(part["body"], "triangles", {
+                "pose": pose(_matrix(part["at"])), "color": _colour(*(colour or part["colour"] or _BARE)), "colors": [],
                 "points": [dict(zip("xyz", p, strict=True)) for p in scaled], "indices": corners})
-    return [entity(frames[body], f"{prefix}{frames[body]}", now, locked=True, **group) for body, group in solids.items()]
+    return [entity(frames[body], f"{prefix}{frames[body]}", timestamp, locked=True, **group) for body, group in solids.items()]
 
 
 # JSON schemas of the messages for Foxglove, with the fields that are written here. It identifies them by name ------------
@@ -223,7 +223,7 @@ def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None =
             writer.start(profile="", library="liedyn")
             streams = [stream for run in runs
                        for stream in _streams(run, visuals, f"{run.name}/" if len(runs) > 1 else "", min(0.0, first))]
-            for t, topic, schema, message in heapq.merge(*streams, key=lambda one: one[0]):
+            for t, topic, schema, message in heapq.merge(*streams, key=lambda entry: entry[0]):
                 if topic not in channels:
                     number = writer.register_schema(schema["title"], "jsonschema", json.dumps(schema).encode())
                     channels[topic] = writer.register_channel(topic, "json", number)
@@ -237,9 +237,9 @@ def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None =
 
 def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list[Stream]:
     """Return all streams of a run. zero: the time that is written as 0 ns."""
-    keep = frames_of(run.t)
-    model, t = run.model, np.rint((run.t[keep] - zero) * 1e9).astype(np.int64).tolist()
-    T = link_poses(model, run.q[keep])
+    rows = frames_of(run.t)
+    model, t = run.model, np.rint((run.t[rows] - zero) * 1e9).astype(np.int64).tolist()
+    T = link_poses(model, run.q[rows])
     scene = body_scene(model, T, visuals.of(model))
     first, _ = bodies_of(model)
     frames = {-1: WORLD} | {body: prefix + model.link_names[k] for body, k in enumerate(first)}
@@ -248,8 +248,8 @@ def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list
     meshes = [mesh_triangles(parts) for parts in visuals.meshes]
     robot = _scene(robot_entities(scene, frames, fixed, meshes, stamp(t[0]), prefix))
     return [iter([(t[0], f"/{prefix}robot", SCENE, robot)]), _transforms(model.link_names, prefix, t, T),
-            _moving(moving, bodies, scene["radius"], t, prefix), _forces(run, keep, T, scene["size"], scene["radius"], t, prefix),
-            *_columns(run, keep, t, prefix), _events(run, zero, prefix)]
+            _moving(moving, bodies, scene["radius"], t, prefix), _forces(run, rows, T, scene["size"], scene["radius"], t, prefix),
+            *_columns(run, rows, t, prefix), _events(run, zero, prefix)]
 
 
 def stamp(ns: int) -> dict[str, Any]:
@@ -280,32 +280,32 @@ def _moving(moving: list[Stick], bodies: Mapping[int, np.ndarray], radius: float
         yield ns, f"/{prefix}robot", SCENE, _scene([entity(WORLD, f"{prefix}rods", stamp(ns), locked=False, lines=[line])])
 
 
-def _forces(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float, radius: float, t: list[int], prefix: str) -> Stream:
+def _forces(run: ReplayRun, rows: np.ndarray, T: np.ndarray, size: float, radius: float, t: list[int], prefix: str) -> Stream:
     """Yield arrows. Their scale makes 90% of them shorter than 0.3 sizes of the robot, and none longer than 0.6."""
-    names, arrows = arrows_of(run, keep, T, size)
+    names, arrows = arrows_of(run, rows, T, size)
     if not names:
         return
-    arrows = arrows.reshape(len(keep), -1, 6)
+    arrows = arrows.reshape(len(rows), -1, 6)
     lengths = np.linalg.norm(arrows[..., 3:], axis=2)
-    moments = np.array([one["kind"] == "moment" for one in names])
-    share = lengths / np.where(moments, _usual(lengths[:, moments]), _usual(lengths[:, ~moments]))
+    moments = np.array([arrow_name["kind"] == "moment" for arrow_name in names])
+    fraction = lengths / np.where(moments, _usual(lengths[:, moments]), _usual(lengths[:, ~moments]))
     for i, ns in enumerate(t):
-        drawn = [arrow(arrows[i, k], 0.3 * size * min(2.0, float(share[i, k])), radius, one["kind"])
-                 for k, one in enumerate(names) if share[i, k] > 1e-3]
+        drawn = [arrow(arrows[i, k], 0.3 * size * min(2.0, float(fraction[i, k])), radius, arrow_name["kind"])
+                 for k, arrow_name in enumerate(names) if fraction[i, k] > 1e-3]
         yield ns, f"/{prefix}forces", SCENE, _scene([entity(WORLD, f"{prefix}forces", stamp(ns), locked=False, arrows=drawn)])
 
 
 def _usual(lengths: np.ndarray) -> float:
-    there = np.sort(lengths[lengths > 0])
-    return float(there[int(0.9 * len(there))]) if len(there) else 1.0
+    nonzero = np.sort(lengths[lengths > 0])
+    return float(nonzero[int(0.9 * len(nonzero))]) if len(nonzero) else 1.0
 
 
-def _columns(run: ReplayRun, keep: np.ndarray, t: list[int], prefix: str) -> list[Stream]:
+def _columns(run: ReplayRun, rows: np.ndarray, t: list[int], prefix: str) -> list[Stream]:
     """Return a stream per topic; the topic is the part of the column names before the first point."""
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, x in run.columns.items():
         topic, _, rest = name.partition(".")
-        groups.setdefault(topic, {})[rest or topic] = np.asarray(x)[keep]
+        groups.setdefault(topic, {})[rest or topic] = np.asarray(x)[rows]
     return [_rows(f"/{prefix}{topic}", columns, t) for topic, columns in groups.items()]
 
 

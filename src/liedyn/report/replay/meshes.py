@@ -89,11 +89,11 @@ def read_mesh(file: Path) -> list[Part]:
     except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
         raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
                                "glTF file") from None
-    found = [_joined(group, colour) for colour, group in parts.items()]
-    if not found or not all(np.isfinite(part.points).all() for part in found):
-        what = "numbers that are not finite" if found else "no triangles"
-        raise ComputationError(f"{file} cannot be read as a mesh: it has {what}")
-    return found
+    joined = [_joined(group, colour) for colour, group in parts.items()]
+    if not joined or not all(np.isfinite(part.points).all() for part in joined):
+        problem_text = "numbers that are not finite" if joined else "no triangles"
+        raise ComputationError(f"{file} cannot be read as a mesh: it has {problem_text}")
+    return joined
 
 
 def _colour(mesh: Any) -> tuple[float, float, float] | None:
@@ -124,31 +124,32 @@ def _merged(part: Part, step: float) -> Part:
     return Part(whole[first] * step, np.column_stack([a, b, c])[(a != b) & (b != c) & (c != a)], part.colour)
 
 
-def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:
-    """Return meshes simplified to about `most` triangles in total; larger files keep more."""
+def thinned(meshes: Mapping[Path, list[Part]], max_triangles: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:
+    """Return meshes simplified to about `max_triangles` triangles in total; larger files keep more."""
     sizes = {file: float(np.linalg.norm(np.ptp(np.concatenate([part.points for part in parts]), axis=0)))
              for file, parts in meshes.items()}
     counts = {file: sum(len(part.triangles) for part in parts) for file, parts in meshes.items()}
-    low, high = 0.0, most / (min(sizes.values(), default=1.0) or 1.0)
+    low, high = 0.0, max_triangles / (min(sizes.values(), default=1.0) or 1.0)
     for _ in range(50):                                         # bisect the density: triangles per metre
         middle = (low + high) / 2
-        enough = sum(min(counts[file], middle * sizes[file]) for file in meshes) <= most
+        enough = sum(min(counts[file], middle * sizes[file]) for file in meshes) <= max_triangles
         low, high = (middle, high) if enough else (low, middle)
     return {file: [_thin(part, low * sizes[file] * len(part.triangles) / counts[file]) for part in parts]
             for file, parts in meshes.items()}
 
 
-def _thin(part: Part, most: float) -> Part:
+def _thin(part: Part, max_triangles: float) -> Part:
     """Return a simplified part. If it has too many loose pieces for this, close points are merged."""
     from fast_simplification import simplify
-    most, longest = max(int(most), _FEWEST), float(np.ptp(part.points, axis=0).max())
+    max_triangles, longest = max(int(max_triangles), _FEWEST), float(np.ptp(part.points, axis=0).max())
     for levels in (0, 512, 256, 128, 64):
-        if len(part.triangles) <= (1.2 if levels else 1.0) * most:
+        if len(part.triangles) <= (1.2 if levels else 1.0) * max_triangles:
             break
         if levels:
             part = _merged(part, longest / levels)
-        if len(part.triangles) > most:
-            points, triangles = simplify(part.points.astype(np.float32), part.triangles.astype(np.int32), target_count=most)
+        if len(part.triangles) > max_triangles:
+            points, triangles = simplify(part.points.astype(np.float32), part.triangles.astype(np.int32),
+                                         target_count=max_triangles)
             part = Part(np.asarray(points, dtype=float), np.asarray(triangles), part.colour)
     return part
 
@@ -161,7 +162,7 @@ def packed_mesh(parts: list[Part]) -> list[dict[str, Any]]:
     """
     everything = np.concatenate([part.points for part in parts])
     low, step = everything.min(axis=0), (float(np.ptp(everything, axis=0).max()) or 1.0) / _LEVELS
-    found = []
+    packed_parts = []
     for part in parts:
         merged = _merged(Part(part.points - low, part.triangles, part.colour), step)
         corners = merged.triangles.ravel()
@@ -171,6 +172,6 @@ def packed_mesh(parts: list[Part]) -> list[dict[str, Any]]:
         row[order] = np.arange(len(order))
         new = np.maximum.accumulate(np.concatenate([[-1], row[corners]]))[:-1] + 1
         if len(corners):
-            found.append({"low": np.round(low, 7).tolist(), "points": packed(merged.points[order], step, order=1),
-                          "corners": packed((new - row[corners])[:, None], 1.0, order=0), "colour": part.colour})
-    return found
+            packed_parts.append({"low": np.round(low, 7).tolist(), "points": packed(merged.points[order], step, order=1),
+                                 "corners": packed((new - row[corners])[:, None], 1.0, order=0), "colour": part.colour})
+    return packed_parts

@@ -35,15 +35,15 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
 
 def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
     """Return plain values of a run for the page, which `viewer.js` reads as JSON. meshes: of its links."""
-    keep = frames_of(run.t)
-    t, model = run.t[keep], run.model
-    T = link_poses(model, run.q[keep])
+    rows = frames_of(run.t)
+    t, model = run.t[rows], run.model
+    T = link_poses(model, run.q[rows])
     first, _ = bodies_of(model)
     poses = T[:, first]
     scene = body_scene(model, T, meshes)
     size = scene["size"] or 1.0
-    names, arrows = arrows_of(run, keep, T, size)
-    plots, curves = _plots(run, keep)
+    names, arrows = arrows_of(run, rows, T, size)
+    plots, curves = _plots(run, rows)
     return {"name": run.name, "varied": list(run.varied), "robot": model.name, "status": run.status, "reason": run.reason,
             "scene": scene,
             "floor": _floor(scene["bounds"][0][2], size, run.contacts),
@@ -63,11 +63,11 @@ def _positive(sizes: np.ndarray) -> np.ndarray:
 def frames_of(t: np.ndarray) -> np.ndarray:
     """Return the rows to show: the first, the last, those on both sides of an event, and at most RATE others per second."""
     span = t[-1] - t[0]
-    wanted = np.arange(t[0], t[-1], max(1 / RATE, span / MOST_FRAMES))
-    near = np.searchsorted(t, wanted).clip(0, len(t) - 1)
-    near -= (near > 0) & (wanted - t[near - 1] < t[near] - wanted)
-    twice = np.flatnonzero(np.diff(t) == 0.0)
-    return np.unique(np.concatenate([near, [0, len(t) - 1], twice[:MOST_FRAMES], twice[:MOST_FRAMES] + 1]))
+    times = np.arange(t[0], t[-1], max(1 / RATE, span / MOST_FRAMES))
+    near = np.searchsorted(t, times).clip(0, len(t) - 1)
+    near -= (near > 0) & (times - t[near - 1] < t[near] - times)
+    repeated = np.flatnonzero(np.diff(t) == 0.0)
+    return np.unique(np.concatenate([near, [0, len(t) - 1], repeated[:MOST_FRAMES], repeated[:MOST_FRAMES] + 1]))
 
 
 def _lever(scene: dict[str, Any]) -> float:
@@ -83,7 +83,7 @@ def _floor(lowest: float, size: float, contacts: Mapping[str, Any]) -> float:
     return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
 
 
-def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
+def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Return the plots with the names and units of their curves, and all curves (F, n) in their order."""
     plots: list[dict[str, Any]] = []
     curves: list[np.ndarray] = []
@@ -92,8 +92,8 @@ def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict[str, Any]], np.n
         names = names[:_MOST_CURVES - len(curves)]
         if names:
             plots.append({"title": title, "curves": [[name.partition(".")[2], run.units.get(name, "")] for name in names]})
-            curves += [np.asarray(run.columns[name])[keep] for name in names]
-    return plots, np.column_stack(curves) if curves else np.zeros((len(keep), 0))
+            curves += [np.asarray(run.columns[name])[rows] for name in names]
+    return plots, np.column_stack(curves) if curves else np.zeros((len(rows), 0))
 
 
 # page -------------------------------------------------------------------------------------------------------------------

@@ -67,8 +67,9 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: b
     True
     """
     results = [result, *against]
-    runs = [shown_result(one, f"{one.model.name} {k}" if against else one.model.name) for k, one in enumerate(results, start=1)]
-    visuals, _ = visuals_of([one.model for one in results], package_roots) if meshes else (None, ())
+    runs = [shown_result(each_run, f"{each_run.model.name} {k}" if against else each_run.model.name) for k,
+            each_run in enumerate(results, start=1)]
+    visuals, _ = visuals_of([each_run.model for each_run in results], package_roots) if meshes else (None, ())
     page = replay_page(runs, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
     return _in_a_frame(page, result) if inline else page
 
@@ -135,7 +136,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Repla
 
 
 def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
-                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
+                 progress: Callable[[float], None] = lambda fraction: None) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the requested files. Return a report and warnings. progress: called with the fraction of the video.
 
     Raises UsageError before any work is done if a file cannot be written.

@@ -42,11 +42,11 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
         if body > 0:
             first.setdefault(body, k)
     number = {body: b for b, body in enumerate(first)}
-    place = {}
+    placed = {}
     for k, (name, body) in enumerate(zip(model.link_names, model.link_body.tolist(), strict=True)):
         at = np.linalg.solve(model.link_pose[first[body]], model.link_pose[k]) if body > 0 else model.link_pose[k]
-        place[name] = number.get(body, GROUND), at
-    return list(first.values()), place
+        placed[name] = number.get(body, GROUND), at
+    return list(first.values()), placed
 
 
 def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
     plain      whether ellipsoids may show the volume of the robot: it has no shapes, and its inertias are physical
     """
-    _, place = bodies_of(model)
-    place[WORLD] = (GROUND, np.eye(4))
+    _, placed = bodies_of(model)
+    placed[WORLD] = (GROUND, np.eye(4))
     meshes = meshes or {}
     shapes = _shapes(model, meshes)
     points, edges, masses = stick_figure(model)
@@ -78,8 +78,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     radii = size * (_THIN + (_THICK - _THIN) * np.sqrt(carried(edges, len(points))))
 
     def put(link: str, at: np.ndarray, **more: Any) -> dict[str, Any]:
-        body, own = place[link]
-        return {"link": link, "body": body, "at": _twelve(own @ at), **more}
+        body, link_pose = placed[link]
+        return {"link": link, "body": body, "at": _twelve(link_pose @ at), **more}
 
     def mark(link: str, kind: str, at: np.ndarray, sizes: ArrayLike, colour: Sequence[float]) -> dict[str, Any]:
         return put(link, at, kind=kind, sizes=_rounded(sizes), colour=colour, covered=int(link in meshes))
@@ -92,25 +92,25 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
                for joint in model.joints if joint.kind != FREE for kind, at, sizes in [_joint_mark(joint)]]
     drawn = {points[k][0] for edge in edges for k in edge} | shapes.keys()
     ellipsoids = [put(link.name, at, sizes=_rounded(sizes), solid=link.name not in drawn, covered=int(link.name in meshes))
-                  for link in model.description.links if link.mass > 0 and link.name in place
+                  for link in model.description.links if link.mass > 0 and link.name in placed
                   for at, sizes in [_ellipsoid(link, 0.5 * _FLATTEST * size)]]
     return {
-        "links": [{"name": name, "body": body, "at": _twelve(at)} for name, (body, at) in place.items() if name != WORLD],
+        "links": [{"name": name, "body": body, "at": _twelve(at)} for name, (body, at) in placed.items() if name != WORLD],
         "visuals": [put(link, pose(mesh.pose), mesh=number, scale=list(mesh.scale), colour=mesh.colour)
                     for link, group in meshes.items() for number, mesh, _ in group],
         "solids": solids, "ellipsoids": ellipsoids,
-        "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
+        "points": [[placed[link][0], *_rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": [[a, b, _rounded(radius), int(_within(points, a, b, len(masses), meshes))]
                   for (a, b), radius in zip(edges, radii, strict=True)],
         "rims": [list(rim) for rim in rims],
         "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size),
-        "plain": not shapes and not meshes and all(max(one["sizes"]) < 0.5 * size for one in ellipsoids)}
+        "plain": not shapes and not meshes and all(max(ellipsoid["sizes"]) < 0.5 * size for ellipsoid in ellipsoids)}
 
 
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
     """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
-    found = link_shapes(model.description, visible=meshes)
-    return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in found.items()
+    shapes_by_link = link_shapes(model.description, visible=meshes)
+    return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in shapes_by_link.items()
             if link in model.link_names}
 
 
@@ -128,15 +128,15 @@ def _solids_of(shape: LinkShape) -> list[Solid]:
 def _corners(points: Sequence[Point], shapes: Mapping[str, Sequence[Solid]],
              meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, np.ndarray]:
     """Return corners (n, 3) of boxes around the drawn parts of each link, in the link frame."""
-    found: dict[str, list[Any]] = {}
+    boxes: dict[str, list[Any]] = {}
     for link, xyz in points:
-        found.setdefault(link, []).append(np.array([xyz]))
+        boxes.setdefault(link, []).append(np.array([xyz]))
     for link, group in shapes.items():
-        found.setdefault(link, []).extend(_box(at, np.outer(np.multiply(sizes, _HALF[kind]), [-1, 1]))
+        boxes.setdefault(link, []).extend(_box(at, np.outer(np.multiply(sizes, _HALF[kind]), [-1, 1]))
                                           for kind, at, sizes, _ in group)
     for link, placed in meshes.items():
-        found.setdefault(link, []).extend(_box(pose(mesh.pose), (box * mesh.scale).T) for _, mesh, box in placed)
-    return {link: np.concatenate(parts) for link, parts in found.items()}
+        boxes.setdefault(link, []).extend(_box(pose(mesh.pose), (box * mesh.scale).T) for _, mesh, box in placed)
+    return {link: np.concatenate(parts) for link, parts in boxes.items()}
 
 
 def _box(at: np.ndarray, ends: ArrayLike) -> np.ndarray:
@@ -155,9 +155,9 @@ def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tupl
     return every.min(axis=0), every.max(axis=0)
 
 
-def _within(points: Sequence[Point], a: int, b: int, links: int, shown: Container[str]) -> bool:
+def _within(points: Sequence[Point], a: int, b: int, links: int, drawn_links: Container[str]) -> bool:
     """Return whether a stick lies on a link that is shown by other means. Rods to a third body are kept."""
-    return points[a][0] in shown and (points[a][0] == points[b][0] or b < links)
+    return points[a][0] in drawn_links and (points[a][0] == points[b][0] or b < links)
 
 
 def _joint_mark(joint: ModelJoint) -> tuple[str, np.ndarray, Sequence[float]]:
@@ -171,7 +171,7 @@ def _joint_mark(joint: ModelJoint) -> tuple[str, np.ndarray, Sequence[float]]:
     return ("drum", at, (1, 1, 3)) if turn else ("box", at, (2, 2, 3))
 
 
-def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
+def _ellipsoid(link: Link, min_semi_axis: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the uniform ellipsoid of a link's inertia: pose and semi-axes.
 
     a^2 = 5 (I_b + I_c - I_a) / 2 m about the principal axes.
@@ -180,7 +180,7 @@ def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
     squares = 5 * (moments.sum() - 2 * moments) / (2 * link.mass)
     at = _shift(link.com)
     at[:3, :3] = R * np.sign(np.linalg.det(R))
-    return at, np.sqrt(np.maximum(squares, least**2))
+    return at, np.sqrt(np.maximum(squares, min_semi_axis**2))
 
 
 def _shift(xyz: ArrayLike) -> np.ndarray:
@@ -221,10 +221,10 @@ class Visuals:
 
     def of(self, model: Model) -> dict[str, list[PlacedShape]]:
         """Return the meshes of a model in the page, by link."""
-        found = {link: [PlacedShape(self.numbers[mesh.file], mesh, self.boxes[self.numbers[mesh.file]]) for mesh in group
-                        if mesh.file and mesh.file in self.numbers]
-                 for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
-        return {link: group for link, group in found.items() if group}
+        placed = {link: [PlacedShape(self.numbers[mesh.file], mesh, self.boxes[self.numbers[mesh.file]]) for mesh in group
+                         if mesh.file and mesh.file in self.numbers]
+                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
+        return {link: group for link, group in placed.items() if group}
 
 
 def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:

@@ -76,7 +76,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
     return ReplayRun(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
-                 tuple((one.t, one.name, one.phase or "") for one in result.events),
+                 tuple((event.t, event.name, event.phase or "") for event in result.events),
                  contacts_to_dict(scenario.contacts) if scenario.contacts else {})
 
 
@@ -92,41 +92,42 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
-    told: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     marks: tuple[tuple[float, str, str], ...] = ()
     if path.name == "trajectory.csv":
-        told, marks = _run_json(path.with_name("run.json")), read_event_marks(path.with_name("events.csv"))
-    scenario = told.get("scenario", {})
+        report, marks = _run_json(path.with_name("run.json")), read_event_marks(path.with_name("events.csv"))
+    scenario = report.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
-    run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
-                told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
+    run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, report.get("status", ""),
+                    report.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
     return run, warnings
 
 
-def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[ReplayRun]:
+def shown_batch(folder: str, choices: Sequence[str],
+                progress: Callable[[float], None] = lambda fraction: None) -> list[ReplayRun]:
     """Return runs of a batch, simulated again. Raise UsageError for invalid names.
 
-    wanted: as for `batch.run_batch.chosen_runs`.
+    choices: as for `batch.run_batch.chosen_runs`.
     """
     from liedyn.batch.run_batch import chosen_runs, rerun
 
-    numbers = chosen_runs(folder, wanted)
+    numbers = chosen_runs(folder, choices)
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
-    return [replace(shown_result(one.result, f"run {one.number}"), varied=one.varied)
-            for one in rerun(folder, numbers, progress)]
+    return [replace(shown_result(result.result, f"run {result.number}"), varied=result.varied)
+            for result in rerun(folder, numbers, progress)]
 
 
 def _run_json(path: Path) -> dict[str, Any]:
     """Return the content of run.json; empty if there is none."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    if not isinstance(told, dict) or not isinstance(told.get("scenario", {}), dict):
+    if not isinstance(report, dict) or not isinstance(report.get("scenario", {}), dict):
         return {}
-    scenario = {key: x for key, x in told.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
-    return {key: str(told.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
+    scenario = {key: x for key, x in report.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
+    return {key: str(report.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
 
 
 def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
@@ -150,13 +151,13 @@ _NO_FORCE = 1e-12       # of the largest force of a run: a smaller one has no ax
 _SMALL = 1e-3           # in forces times sizes of the robot: smaller residual moments are not drawn
 
 
-def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict[str, Any]], np.ndarray]:
+def arrows_of(run: ReplayRun, rows: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Return names, links and kinds (force, contact, moment, reaction) of n arrows, and an array (F, 6 n) in the world.
 
     The array holds the feet [m] and vectors [N | N m]. A wrench is drawn as its force on its central axis, where its moment is
     smallest, and that moment. If the axis is far from the robot, the force is small compared with the moment, and is drawn at the
     link's origin.
-    T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
+    T: (F, n_links, 4, 4) poses of the links at the rows `rows`.
     """
     names, arrays = [], []
 
@@ -165,24 +166,24 @@ def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> t
         arrays.append(np.concatenate([foot, vector], axis=1))
 
     for link in run.model.link_names:
-        wrench = _wrench(run.columns, f"fext.{link}", keep)
+        wrench = _wrench(run.columns, f"fext.{link}", rows)
         if wrench is None or not wrench.any():
             continue
         R, at = T[:, run.model.link_index(link), :3, :3], T[:, run.model.link_index(link), :3, 3]
         m, f = wrench[:, :3], wrench[:, 3:]
-        foot, left = _reduced(m, f, _touching(run, link), size)
+        foot, moment = _reduced(m, f, _touching(run, link), size)
         if f.any():
             kind = "contact" if f"contact.{link}.force" in run.columns else "force"
             add(link, link, kind, at + matvec(R, foot), matvec(R, f))
-        if np.abs(left).max() > _SMALL * size * np.abs(f).max():
-            add(link, link, "moment", at, matvec(R, left))
+        if np.abs(moment).max() > _SMALL * size * np.abs(f).max():
+            add(link, link, "moment", at, matvec(R, moment))
     for loop in run.model.description.loops:
-        wrench = _wrench(run.columns, f"reaction.{loop.name}", keep)
+        wrench = _wrench(run.columns, f"reaction.{loop.name}", rows)
         if wrench is not None and wrench[:, 3:].any():
             pose = np.eye(4) if loop.b == WORLD else T[:, run.model.link_index(loop.b)]
             foot = pose[..., :3, :3] @ np.array(loop.pose_b.translation) + pose[..., :3, 3]
-            add(loop.name, "" if loop.b == WORLD else loop.b, "reaction", np.broadcast_to(foot, (len(keep), 3)), wrench[:, 3:])
-    return names, np.concatenate(arrays, axis=1) if arrays else np.zeros((len(keep), 0))
+            add(loop.name, "" if loop.b == WORLD else loop.b, "reaction", np.broadcast_to(foot, (len(rows), 3)), wrench[:, 3:])
+    return names, np.concatenate(arrays, axis=1) if arrays else np.zeros((len(rows), 0))
 
 
 def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
@@ -205,20 +206,20 @@ def _touching(run: ReplayRun, link: str) -> np.ndarray:
 
     Arrows of contacts begin near them.
     """
-    model, k, found = run.model, run.model.link_index(link), []
+    model, k, points = run.model, run.model.link_index(link), []
     for pattern, shapes in (run.contacts.get("links") or {}).items():
-        for other in matching_names(pattern, model.link_names):
-            j = model.link_index(other)
+        for link_name in matching_names(pattern, model.link_names):
+            j = model.link_index(link_name)
             if model.link_body[j] == model.link_body[k]:
                 pose = np.linalg.solve(model.link_pose[k], model.link_pose[j])
-                found += [(pose @ [*shape.get("at", shape.get("point", (0.0, 0.0, 0.0))), 1.0])[:3]
-                          for shape in (shapes if isinstance(shapes, list) else [shapes])]
-    return np.array(found or [np.zeros(3)], dtype=float)
+                points += [(pose @ [*shape.get("at", shape.get("point", (0.0, 0.0, 0.0))), 1.0])[:3]
+                           for shape in (shapes if isinstance(shapes, list) else [shapes])]
+    return np.array(points or [np.zeros(3)], dtype=float)
 
 
-def _wrench(columns: Mapping[str, np.ndarray], name: str, keep: np.ndarray) -> np.ndarray | None:
+def _wrench(columns: Mapping[str, np.ndarray], name: str, rows: np.ndarray) -> np.ndarray | None:
     """Return the columns (F, 6) of a wrench; missing components are zero. Return None if the file has none of them."""
     parts = [columns.get(f"{name}.{part}") for part in WRENCH]
     if all(x is None for x in parts):
         return None
-    return np.column_stack([np.zeros(len(keep)) if x is None else np.asarray(x)[keep] for x in parts])
+    return np.column_stack([np.zeros(len(rows)) if x is None else np.asarray(x)[rows] for x in parts])

@@ -179,18 +179,18 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
 
 
 def _ffmpeg() -> str | None:
-    found = shutil.which("ffmpeg")
-    if found is None and find_spec("imageio_ffmpeg") is not None:
+    program = shutil.which("ffmpeg")
+    if program is None and find_spec("imageio_ffmpeg") is not None:
         from imageio_ffmpeg import get_ffmpeg_exe
         try:
-            found = get_ffmpeg_exe()
+            program = get_ffmpeg_exe()
         except RuntimeError:                                    # the package contains no program
             return None
-    return found
+    return program
 
 
 def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), rate: float = 30.0, speed: float = 1.0,
-                force: bool = False, progress: Callable[[float], None] = lambda share: None) -> int:
+                force: bool = False, progress: Callable[[float], None] = lambda fraction: None) -> int:
     """Write the motion of a page (HTML) as mp4, webm or gif, and return the number of frames.
 
     size : width and height in pixels, even numbers;  rate : frames per second;  speed : seconds of motion per second
@@ -212,7 +212,7 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
 
 def _times(page: str, rate: float, speed: float) -> list[float]:
     """Return the times of the frames, from the first to the last time of all runs in the page."""
-    ends = [unpacked(one["t"])[[0, -1], 0] for one in data_of(page)["runs"]]
+    ends = [unpacked(run["t"])[[0, -1], 0] for run in data_of(page)["runs"]]
     start, end = min(float(a) for a, _ in ends), max(float(b) for _, b in ends)
     count = int((end - start) * rate / speed + 1e-6) + 1
     if count > MOST_FRAMES:
