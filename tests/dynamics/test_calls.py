@@ -1,6 +1,7 @@
 """Arguments of the public functions: what is accepted, what is refused and in which words, what is left alone."""
 import subprocess
 import sys
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -312,6 +313,18 @@ def test_external_wrenches_that_are_refused():
             wrench = np.zeros((11, n, 6))
             wrench[row, 2, 2] = np.inf
             assert of(wrench) == "f_ext contains NaN or infinite values"
+
+
+def test_mappings_may_be_of_any_class():
+    model = model_of(NAME)
+    q, v, a, _ = state(model, 3, (3,))
+    forces, rates = {"link3": np.arange(6.0)}, {"mass.link1": 1.0}
+    assert_same(*(ld.inverse_dynamics(model, q, v, a, f_ext=given) for given in (MappingProxyType(forces), forces)))
+    v[1] = np.nan
+    partial = ld.inverse_dynamics(model, q, v, a, f_ext=MappingProxyType(forces), on_error="nan")
+    np.testing.assert_array_equal(partial, ld.inverse_dynamics(model, q, v, a, f_ext=forces, on_error="nan"))
+    assert_same(*(ld.inverse_dynamics_directional(model, q[0], v[0], a[0], parameters=given)[1]
+                  for given in (MappingProxyType(rates), rates)))
 
 
 def test_unknown_names_are_refused_with_a_suggestion():

@@ -29,7 +29,7 @@ def call(case, function="inverse", **given):
     ({"df_ext": {"link1": [1.0]}}, ld.ShapeError, r"df_ext\['link1'\] has the wrong shape; found \(1,\), expected \(…, 6\)"),
     ({"df_ext": {"lonk1": np.zeros(6)}}, ValueError, "no link 'lonk1'; did you mean 'link1'"),
     ({"df_ext": {"link1": np.full(6, np.nan)}}, ld.ConfigurationError, r"df_ext\[\d+, 0\] is not finite; found nan"),
-    ({"parameters": ["mass.link1"]}, ld.ShapeError, "parameters is a dict of rates by name; found list"),
+    ({"parameters": ["mass.link1"]}, ld.ShapeError, "parameters must be a mapping from names to rates; found list"),
     ({"parameters": {"mass.link1": "1"}}, ld.ShapeError, r"parameters\['mass.link1'\] is not an array of numbers; found str"),
     ({"parameters": {"mass.link1": np.inf}}, ld.ConfigurationError, r"parameters\['mass.link1'\] is not finite; found inf"),
     ({"parameters": {"mass.lonk1": 1.0}}, ValueError, r"no parameter 'mass.lonk1'; did you mean 'mass.link1'\?"),

@@ -289,10 +289,10 @@ def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -
 
 def _parameter_tangents(model, parameters):
     """Return rates (…, parameter_tangent_size) of the kernels' arrays, and twists (…, n_links, 6) of link frames or None."""
-    if not parameters and (parameters is None or isinstance(parameters, dict)):
+    if not parameters and (parameters is None or isinstance(parameters, Mapping)):
         return None, None
-    if not isinstance(parameters, dict):
-        raise ShapeError(f"parameters is a dict of rates by name; found {type(parameters).__name__}")
+    if not isinstance(parameters, Mapping):
+        raise ShapeError(f"parameters must be a mapping from names to rates; found {type(parameters).__name__}")
     inputs = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
     for name, x in inputs.items():
         check_finite(f"parameters[{name!r}]", x, n_axes=0)

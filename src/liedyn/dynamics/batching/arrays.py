@@ -1,6 +1,7 @@
 """Check the arguments of public functions, convert them to arrays of one batch, and allocate results."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from weakref import ref
 
@@ -101,7 +102,7 @@ def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> n
     n = len(model.link_names)
     if f_ext is None:
         return None
-    if not isinstance(f_ext, dict):
+    if not isinstance(f_ext, Mapping):
         return as_array(f_ext, name, (*rows, n, 6))
     links = [model.link_index(link) for link in f_ext]
     named = [(what := f"{name}[{link!r}]", as_array(F, what, (*rows, 6)), len(rows) + 1) for link, F in f_ext.items()]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from math import prod
 
@@ -434,7 +434,7 @@ def _map_state_arrays(inputs: dict, change) -> dict:
             return {closure: tuple(change(np.asarray(part), state_axes) for part, state_axes in zip(
                         motion_tuple(motion), _CONSTRAINT_MOTION_AXES, strict=False))
                     for closure, motion in x.items()}
-        if isinstance(x, dict):                        # wrenches by link, rates by parameter
+        if isinstance(x, Mapping):                     # wrenches by link, rates by parameter
             return {key: change(np.asarray(part), _STATE_AXES[name] - 1) for key, part in x.items()}
         return change(np.asarray(x), _STATE_AXES[name])
     return {name: have_state_rows(name, x) for name, x in inputs.items()}
