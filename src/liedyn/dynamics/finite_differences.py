@@ -1,34 +1,36 @@
-"""Derivatives by central differences, extrapolated to a step of zero (Richardson), and how accurate they are: constraints, sweeps
-and `--verify` use them.
+"""Derivatives by central differences, extrapolated to a step of zero (Richardson), and estimates of their error.
 
-One-sided differences are used where a neighbouring state may not be valid: `integrators.rhs_jacobian`, `integrators.rosenbrock`.
+Constraints, sweeps and `--verify` use them. `integrators.rhs_jacobian` and `integrators.rosenbrock` use one-sided differences
+instead, because a neighbouring state may not be valid there.
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.model import Model
 
-MAX_EXCESS = 1e-6             # of relative differences; those of sound derivatives are about 1e-10
-_SAFETY_FACTOR = 10.0         # differences may be off by so many times what they seem to be: the surest of many is often lucky
+MAX_EXCESS = 1e-6             # of relative differences; those of correct derivatives are about 1e-10
+_SAFETY_FACTOR = 10.0         # of estimated errors: the smallest of many estimates is often too small
 _LEVELS = 7
 _ROUNDING = 2e-16
-_ILL_CONDITIONED = 1e6        # a condition beyond which the peaks of an inverse are narrower than the usual steps
-_NOISE_STEP = 1e-8            # of the first step: so close together, f is a straight line but for its rounding
+_ILL_CONDITIONED = 1e6        # condition from which on the peaks of an inverse are narrower than the usual steps
+_NOISE_STEP = 1e-8            # of the first step: at this distance, f is a straight line except for rounding
 
 
 class DerivativeComparison(NamedTuple):
-    """Derivatives against differences, relative to the size of their kind.
+    """Derivatives compared with finite differences, relative to the size of their kind.
 
-    off      largest difference
-    doubt    how far the differences may be off themselves: 1e-12 as a rule, more where M is nearly singular
-    excess   largest difference beyond that doubt
+    off      maximum difference
+    doubt    maximum error of the finite differences: usually 1e-12, more if M is nearly singular
+    excess   maximum difference beyond that error
     """
 
     off: float
@@ -37,36 +39,47 @@ class DerivativeComparison(NamedTuple):
 
     @property
     def sound(self) -> bool:
+        """Whether the derivatives agree with the finite differences within the error of these."""
         return self.excess <= MAX_EXCESS
 
     def __str__(self) -> str:
         return f"{self.off:.1e}" + (f" (differences are good to {self.doubt:.0e} only)" if self.doubt > MAX_EXCESS else "")
 
 
-def compare(computed: np.ndarray, reference: np.ndarray, doubt: np.ndarray, size) -> DerivativeComparison:
-    """size: a number or an array, that of the entries. Not-a-number is never sound."""
+def compare(computed: Array, reference: Array, doubt: Array, size: float | Array) -> DerivativeComparison:
+    """Compare derivatives with finite differences `reference`, whose error is at most `doubt`.
+
+    size: that of the entries, a number or an array. NaN is never sound.
+    """
     off, doubt = np.abs(computed - reference) / size, _SAFETY_FACTOR * doubt / size
     return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
 
 
-def numerical_derivative(f, h: float, levels: int = 1) -> np.ndarray:
-    """f'(0) by central differences of the steps h, h/2, …, extrapolated to zero: the error falls as h to the power 2 levels.
+def numerical_derivative(f: Callable[[Array], Array], h: float, levels: int = 1) -> Array:
+    """Return f'(0) by central differences of the steps h, h/2, …, extrapolated to zero.
 
-    f takes steps (2 levels,) at once and returns values (2 levels, …)."""
+    The error decreases as h to the power 2 levels. f takes steps (2 levels,) at once and returns values (2 levels, …).
+    """
     steps = h / 2.0**np.arange(levels)
     values = np.asarray(f(np.concatenate([steps, -steps])))
-    row: list[np.ndarray] = []
+    row: list[Array] = []
     for s, up, down in zip(steps, values[:levels], values[levels:], strict=True):
         row = _neville(row, (up - down) / (2.0 * s))
     return row[-1]
 
 
-def extrapolated_derivative(f, h: float, levels: int = _LEVELS, center_value=None) -> tuple[np.ndarray, np.ndarray]:
-    """f'(0) by central differences of steps h, h/2, …, extrapolated: of each entry the value that is surest, and how far it may
-    be off (Ridders 1982, with the rounding of f: differences of a short step may agree by chance).
+def extrapolated_derivative(f: Callable[[float], Array], h: float, levels: int = _LEVELS,
+                            center_value: Array | None = None) -> tuple[Array, Array]:
+    """Return f'(0) by central differences of steps h, h/2, …, extrapolated to zero, and its estimated error.
 
-    middle: f(0), where f may have a peak narrower than the steps: means of f(s) and f(-s) then lead elsewhere."""
-    best, error, odd, even, noise = 0.0, np.inf, [], [], 0.0
+    For each entry, the value with the smallest estimated error is taken (Ridders 1982). The estimate includes the rounding of f,
+    because differences of a short step may agree by chance.
+
+    center_value: f(0), if f may have a peak narrower than the steps: means of f(s) and f(-s) then converge to another value.
+    """
+    best, error, noise = np.array(0.0), np.array(np.inf), np.array(0.0)
+    odd: list[Array] = []
+    even: list[Array] = []
     for level in range(levels):
         s = h / 2**level
         up, down = f(s), f(-s)
@@ -82,24 +95,29 @@ def extrapolated_derivative(f, h: float, levels: int = _LEVELS, center_value=Non
     return best, error
 
 
-def _neville(before, first) -> list:
-    """The next row of a table that extrapolates to a step of zero, in even powers of a step that is halved from row to row."""
+def _neville(before: Sequence[Array], first: Array) -> list[Array]:
+    """Return the next row of a table that extrapolates to a step of zero in even powers of a step halved from row to row."""
     row = [first]
     for j, previous in enumerate(before):
         row.append(row[j] + (row[j] - previous) / (4.0**(j + 1) - 1))
     return row
 
 
-def _noise(f, s: float, last: np.ndarray, d: float) -> np.ndarray:
-    """The rounding of f near s, where it is `last`: the condition of a matrix that it inverts may blow it up."""
-    return np.abs(last - 2 * f(s - d) + f(s - 2 * d)) / 2
+def _noise(f: Callable[[float], Array], s: float, last: Array, d: float) -> Array:
+    """Return the rounding of f near s, where f is `last`. An ill-conditioned matrix that f inverts increases it."""
+    noise: Array = np.abs(last - 2 * f(s - d) + f(s - 2 * d)) / 2
+    return noise
 
 
-def best_derivative(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """`slope` from several first steps; one that leads to a body without inertia does not count. Raises ComputationError.
+def best_derivative(f: Callable[[float], Array], steps: Sequence[float], condition: float = 1.0) -> tuple[Array, Array]:
+    """Return f'(0) and its estimated error by `extrapolated_derivative` from several first steps.
 
-    condition: of the matrix that f inverts. Where it is large, f has peaks about as wide as its root is large."""
-    best, error, failure, center_value = 0.0, np.inf, None, None
+    A step that leads to a body without inertia is skipped. Raises ComputationError if no step leads to a finite value.
+
+    condition: of the matrix that f inverts. If it is large, f has peaks whose width is about its inverse square root.
+    """
+    best, error, center_value = np.array(0.0), np.array(np.inf), None
+    failure: ComputationError | None = None
     if condition > _ILL_CONDITIONED:
         narrow = (_ILL_CONDITIONED / condition) ** 0.5
         steps, center_value = [*steps, *(narrow * h for h in steps)], f(0.0)
@@ -115,22 +133,28 @@ def best_derivative(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.nd
     return best, error
 
 
-def rounding_error(condition, derivative: np.ndarray) -> np.ndarray:
-    """What a derivative (…, rows, columns) owes to rounding, however it is computed, where it inverts matrices (…, 1, 1) of
-    this condition; a tenth of it, since `compare` allows ten times the doubt."""
-    return 0.1 * _ROUNDING * condition * np.abs(derivative).max(axis=(-2, -1), keepdims=True, initial=0.0)
+def rounding_error(condition: float | Array, derivative: Array) -> Array:
+    """Return a tenth of the rounding error (…, 1, 1) of a derivative (…, rows, columns): `compare` allows ten times the error.
+
+    condition: of the matrices that the derivative inverts, a number or (…, 1, 1).
+    """
+    error: Array = 0.1 * _ROUNDING * condition * np.abs(derivative).max(axis=(-2, -1), keepdims=True, initial=0.0)
+    return error
 
 
 def has_friction(model: Model, coordinate: str) -> bool:
-    """Whether Coulomb friction acts on a coordinate, which bends within `FRICTION_SPEED`."""
+    """Return whether Coulomb friction acts on a coordinate. Its force changes steeply below `FRICTION_SPEED`."""
     friction = tree_views.py_func(model.index, model.constants).friction
     return bool(friction[model.v_names.index(coordinate)])
 
 
-def mass_matrix_condition(model: Model, q, free) -> np.ndarray:
-    """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted: in radians and
-    characteristic lengths."""
+def mass_matrix_condition(model: Model, q: Array, free: Mask) -> Array:
+    """Return the condition numbers (N,) of the inverted mass matrices, in radians and characteristic lengths.
+
+    They belong to the coordinates `free`, whose force is an input.
+    """
     if not free.any():
         return np.ones(len(q))
     reach = model_scales(model).unit_scales(model.v_units)[free]
-    return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free] * reach[:, None] * reach)
+    condition: Array = np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free] * reach[:, None] * reach)
+    return condition

@@ -5,6 +5,7 @@ depend on the place of the robot or the orientation of the world.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,10 +34,11 @@ class Scales(NamedTuple):
         over, _, under = unit.partition("/")
         return self._product(over) / self._product(under)
 
-    def unit_scales(self, units) -> Array:
+    def unit_scales(self, units: Iterable[str]) -> Array:
+        """Return the sizes of quantities with these units."""
         return np.array([self.unit_scale(unit) for unit in units])
 
-    def force_scales(self, units) -> Array:
+    def force_scales(self, units: Iterable[str]) -> Array:
         """Return the sizes of joint forces of coordinates with the units rad or m."""
         return self.unit_scales("N m" if unit == "rad" else "N" for unit in units)
 

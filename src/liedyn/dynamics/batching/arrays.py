@@ -1,19 +1,25 @@
 """Check the arguments of public functions, convert them to arrays of one batch, and allocate results."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
+from liedyn.model.constraint_arrays import ModelConstraint
+from liedyn.model.model import Model
+
+Result = TypeVar("Result", bound=Iterable[Any])          # an array, a tuple, or another sequence of arrays
 
 NONE = np.empty((0, 0))         # placeholder for an argument that an entry point neither reads nor writes
 
 
-def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
+def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
     """Return x as a C-contiguous float64 array whose last axes are `last`. Raise ShapeError otherwise."""
     if type(x) is not np.ndarray:
         _check_not_masked(x, name)
@@ -24,21 +30,21 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
-    array = np.asarray(array, dtype=np.float64, order="C")
-    if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
+    numbers: Array = np.asarray(array, dtype=np.float64, order="C")
+    if numbers.shape[numbers.ndim - len(last):] != last or numbers.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
-        raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
-    return array if array.flags.behaved else array.copy()     # entry points accept writable, aligned arrays only
+        raise ShapeError(f"{name} has the wrong shape; found {numbers.shape}, expected (…, {expected})")
+    return numbers if numbers.flags.behaved else numbers.copy()     # entry points accept writable, aligned arrays only
 
 
-def _check_not_masked(x, name: str) -> None:
+def _check_not_masked(x: ArrayLike, name: str) -> None:
     """Raise an error for a masked array: its masked values would be used as if they were valid."""
     if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
         raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
                          f"{name}.filled(value))")
 
 
-def as_mask(prescribed, nv: int) -> np.ndarray:
+def as_mask(prescribed: ArrayLike, nv: int) -> Mask:
     """Return `prescribed` as a boolean mask (nv,). Raise ShapeError if it is not one."""
     _check_not_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
@@ -47,17 +53,19 @@ def as_mask(prescribed, nv: int) -> np.ndarray:
     return mask if mask.flags.writeable else mask.copy()
 
 
-def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+def broadcast_states(model: Model, inputs: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Array]]:
     """Return the leading axes of a batch and its arrays (N, …), in the order of `inputs`.
 
     inputs: arguments of a public function by name. f_ext and constraint_motion are as users pass them; q, q0, q1 are (…, nq);
     multipliers is (…, nc); …_derivatives are (…, rows, nv), those of f_ext as returned by `wrenches`; all others are (…, nv).
     NONE, f_ext = None and the motion of a model without driven loops become (N, 0).
     """
-    last, named = {"q": model.nq, "q0": model.nq, "q1": model.nq, "multipliers": model.nc}, []
+    last = {"q": model.nq, "q0": model.nq, "q1": model.nq, "multipliers": model.nc}
+    named: list[tuple[str, Array, int]] = []
     for name, x in inputs.items():
         if name == "f_ext":
-            named += [] if x is None else [(name, wrenches(model, x), 2)]
+            forces = wrenches(model, x)
+            named += [] if forces is None else [(name, forces, 2)]
         elif name == "constraint_motion":
             motion = constraint_motion_array(model, x)
             named += [(name, motion, 1)] if motion.size else []
@@ -70,7 +78,7 @@ def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np
     return lead, arrays if len(rows) == len(inputs) else dict.fromkeys(inputs, np.empty((prod(lead), 0))) | arrays
 
 
-def broadcast_arrays(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
+def broadcast_arrays(*named: tuple[str, Array, int]) -> tuple[tuple[int, ...], list[Array]]:
     """Return the common leading axes, and each array as (N, n), C-contiguous.
 
     named: name, array, number of last axes that belong to one state.
@@ -79,13 +87,13 @@ def broadcast_arrays(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ..
     count = prod(lead)
     out = []
     for _, array, state_axes in named:
-        if array.shape[:array.ndim - state_axes] != lead:
-            array = np.broadcast_to(array, lead + array.shape[array.ndim - state_axes:]).copy()      # writable
-        out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - state_axes:])))
+        state = array.shape[array.ndim - state_axes:]
+        rows = array if array.shape == lead + state else np.broadcast_to(array, lead + state).copy()      # writable
+        out.append(np.ascontiguousarray(rows).reshape(count, prod(state)))
     return lead, out
 
 
-def common_leading_axes(*named: tuple[str, np.ndarray, int], axes: str = "leading axes") -> tuple[int, ...]:
+def common_leading_axes(*named: tuple[str, Array, int], axes: str = "leading axes") -> tuple[int, ...]:
     """Return the leading axes to which all arrays can be broadcast, or raise ShapeError."""
     leads = [array.shape[:array.ndim - state_axes] for _, array, state_axes in named]
     if leads and all(lead == leads[0] for lead in leads):
@@ -97,7 +105,7 @@ def common_leading_axes(*named: tuple[str, np.ndarray, int], axes: str = "leadin
         raise ShapeError(f"{axes} do not match: {shapes}") from None
 
 
-def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> np.ndarray | None:
+def wrenches(model: Model, f_ext: Wrenches | None, name: str = "f_ext", rows: tuple[int, ...] = ()) -> Array | None:
     """Return external wrenches (…, *rows, n_links, 6) from an array or a dict by link name, or None if f_ext is None."""
     n = len(model.link_names)
     if f_ext is None:
@@ -112,7 +120,7 @@ def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> n
     return out
 
 
-def constraint_motion_array(model, constraint_motion) -> np.ndarray:
+def constraint_motion_array(model: Model, constraint_motion: Mapping[str, Any] | None) -> Array:
     """Return (..., 24 driven): pose, twist and its rate of frame A of each driven loop, in the axes of the kernels."""
     driven = [one for one in model.constraints if one.driven]
     inputs = dict(constraint_motion or {})
@@ -123,24 +131,23 @@ def constraint_motion_array(model, constraint_motion) -> np.ndarray:
     return _concatenate([_frame_motion(one, inputs.get(one.name)) for one in driven]) if driven else np.empty(0)
 
 
-def _frame_motion(closure, motion) -> np.ndarray:
+def _frame_motion(closure: ModelConstraint, motion: Any) -> Array:
     """Return the 24 numbers of one frame. The axes of the robot file are rotated to those of the kernels."""
-    motion = motion_tuple(np.eye(4) if motion is None else motion)
-    T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
-    T, V, dV = as_array(T, "constraint_motion", (4, 4)), as_array(V, "constraint_motion",
-                                                                  (6,)), as_array(dV, "constraint_motion", (6,))
-    turn = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
+    parts = motion_tuple(np.eye(4) if motion is None else motion)
+    parts += (np.zeros(6),) * (3 - len(parts))
+    T, V, dV = (as_array(x, "constraint_motion", shape) for x, shape in zip(parts, ((4, 4), (6,), (6,)), strict=True))
+    turn: Array = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
     R = np.swapaxes(turn, -1, -2) @ T[..., :3, :3] @ turn
     twists = [np.concatenate([x[..., :3] @ turn, x[..., 3:] @ turn], axis=-1) for x in (V, dV)]
     return _concatenate([R.reshape(*R.shape[:-2], 9), T[..., :3, 3] @ turn, *twists])
 
 
-def motion_tuple(motion) -> tuple:
+def motion_tuple(motion: Any) -> tuple[Any, ...]:
     """Return the pose, the twist and the rate of the twist of a driven loop. The last ones may be omitted by the user."""
     return tuple(motion) if isinstance(motion, (tuple, list)) else (motion,)
 
 
-def _concatenate(parts) -> np.ndarray:
+def _concatenate(parts: Sequence[Array]) -> Array:
     lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
     return np.concatenate([np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1)
 
@@ -162,7 +169,7 @@ KERNEL_FRAMES = dict(zip(FRAMES, (kernels.LOCAL, kernels.LOCAL_WORLD_ALIGNED, ke
 _FRAME_SYNONYMS = {"body": LOCAL, "link": LOCAL, "mixed": LOCAL_WORLD_ALIGNED, "hybrid": LOCAL_WORLD_ALIGNED, "spatial": WORLD}
 
 
-def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -> str:
+def check_frame(frame: object, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -> str:
     """Return `frame` if it is allowed, else raise ShapeError, which suggests the name for frames of other libraries."""
     if isinstance(frame, str) and frame in allowed:
         return frame
@@ -171,7 +178,7 @@ def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -
     raise ShapeError(f"{name} must be one of {', '.join(allowed)}; found {frame!r}{hint}")
 
 
-def twists_in_frame(frame: str, T, V) -> np.ndarray:
+def twists_in_frame(frame: str, T: Array, V: Array) -> Array:
     """Return the local twists V (..., 6) of links at poses T (..., 4, 4), expressed in the frame."""
     if frame == LOCAL:
         return V
@@ -179,7 +186,7 @@ def twists_in_frame(frame: str, T, V) -> np.ndarray:
     return np.concatenate([w, v + np.cross(T[..., :3, 3], w) if frame == WORLD else v], axis=-1)
 
 
-def wrenches_in_frame(frame: str, T, F) -> np.ndarray:
+def wrenches_in_frame(frame: str, T: Array, F: Array) -> Array:
     """Return the local wrenches F (..., 6) on links at poses T (..., 4, 4), expressed in the frame."""
     if frame == LOCAL:
         return F
@@ -187,7 +194,7 @@ def wrenches_in_frame(frame: str, T, F) -> np.ndarray:
     return np.concatenate([m + np.cross(T[..., :3, 3], f) if frame == WORLD else m, f], axis=-1)
 
 
-def _to_world_axes(T, X):
+def _to_world_axes(T: Array, X: Array) -> tuple[Array, Array]:
     R = T[..., :3, :3]
     return (R @ X[..., :3, None])[..., 0], (R @ X[..., 3:, None])[..., 0]
 
@@ -224,7 +231,7 @@ class Buffer:
         self.last_result: ref[np.ndarray] = ref(self.memory)
 
 
-def acquire_buffer(shape: tuple[int, ...]) -> np.ndarray:
+def acquire_buffer(shape: tuple[int, ...]) -> Array:
     """Return an uninitialized array. Its memory is not reused while the array or any view of it exists."""
     size = prod(shape)
     if size <= _MIN_POOLED_SIZE:
@@ -257,7 +264,7 @@ def _take_free_buffer(size: int) -> Buffer | None:
 
 # Results: in arrays that the caller passes as `out`, or in new ones ------------------------------------------------------
 
-def allocate_out(shape: tuple[int, ...], out, inputs) -> np.ndarray:
+def allocate_out(shape: tuple[int, ...], out: Array | None, inputs: Iterable[Array]) -> Array:
     """Return an array for a result: `out`, or a new array, from which `copy_to_out` copies the result.
 
     The array is new if `out` is None, if its memory layout is not supported by entry points, or if it shares memory with
@@ -270,7 +277,7 @@ def allocate_out(shape: tuple[int, ...], out, inputs) -> np.ndarray:
     return acquire_buffer(shape)
 
 
-def allocate_outs(shapes: list[tuple[int, ...]], out, inputs) -> list[np.ndarray]:
+def allocate_outs(shapes: list[tuple[int, ...]], out: Any, inputs: Iterable[Array]) -> list[Array]:
     """Return arrays for several results, as `allocate_out` does. out: as many arrays, or one array for one result."""
     if out is None:
         return [acquire_buffer(shape) for shape in shapes]
@@ -280,25 +287,32 @@ def allocate_outs(shapes: list[tuple[int, ...]], out, inputs) -> list[np.ndarray
     return [allocate_out(shape, x, [*inputs, *out[:k]]) for k, (shape, x) in enumerate(zip(shapes, out, strict=True))]
 
 
-def copy_to_out(result, out):
+def copy_to_out(result: Result, out: Any) -> Result:
     """Copy the result (an array or a tuple of arrays) to `out` and return `out`, or return the result if `out` is None."""
     if out is None or out is result:
         return result
     if isinstance(result, np.ndarray):
         _check_out_array(out, result.shape, "out")
         out[...] = result
-        return out
-    count = sum(x.dtype == np.float64 for x in result)                  # a mask may follow them
+        return with_arrays(result, (out,))
+    items = tuple(result)
+    count = sum(x.dtype == np.float64 for x in items)                  # a mask may follow them
     _check_out_count(out, count)
-    for k, (x, y) in enumerate(zip(result, out, strict=False)):
+    for k, (x, y) in enumerate(zip(items, out, strict=False)):
         _check_out_array(y, x.shape, f"out[{k}]")
         if x is not y:
             y[...] = x
-    found = (*out, *result[count:])
-    return found if type(result) is tuple else type(result)(*found)
+    return with_arrays(result, (*out, *items[count:]))
 
 
-def check_out(shapes, out) -> None:
+def with_arrays(result: Result, arrays: Sequence[Any]) -> Result:
+    """Return the arrays as a result of the type of `result`: one array, a tuple or a sequence that takes its items one by one."""
+    kind: Any = type(result)
+    found: Result = arrays[0] if isinstance(result, np.ndarray) else kind(arrays) if type(result) is tuple else kind(*arrays)
+    return found
+
+
+def check_out(shapes: Sequence[tuple[int, ...]], out: Any) -> None:
     """Raise ShapeError before a long computation if `copy_to_out` could not write results of these shapes to `out`."""
     if out is None:
         return
@@ -307,7 +321,7 @@ def check_out(shapes, out) -> None:
         _check_out_array(x, shape, f"out[{k}]")
 
 
-def _check_out_array(out, shape, name) -> None:
+def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.float64:
         of = f" of {out.dtype}" if isinstance(out, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of float64; found {type(out).__name__}{of}")
@@ -317,7 +331,7 @@ def _check_out_array(out, shape, name) -> None:
         raise ShapeError(f"{name} is read-only (give an array that can be written to)")
 
 
-def _check_out_count(out, count) -> None:
+def _check_out_count(out: object, count: int) -> None:
     if not isinstance(out, (tuple, list)) or len(out) != count:
         found = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
         raise ShapeError(f"out holds one array for each result; found {found}, expected a tuple of {count} arrays")

@@ -2,15 +2,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
+from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
-from liedyn.codegen.specialize import generated_batch_function, generated_function, is_enabled, specialization_of
+from liedyn.arrays import Array, Mask, OnError
+from liedyn.codegen.specialize import (
+    GeneratedBatchFunction,
+    generated_batch_function,
+    generated_function,
+    is_enabled,
+    specialization_of,
+)
 from liedyn.codegen.trace import Specialization
-from liedyn.dynamics.batching.arrays import NONE, allocate_out, allocate_outs, broadcast_states, copy_to_out, motion_tuple
+from liedyn.dynamics.batching.arrays import (
+    NONE,
+    Result,
+    allocate_out,
+    allocate_outs,
+    broadcast_states,
+    copy_to_out,
+    motion_tuple,
+    with_arrays,
+)
 from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
@@ -24,9 +41,47 @@ _MAX_SIMD_WORKSPACE = 1 << 19
 
 check_gil()
 
+Shape: TypeAlias = tuple[int, ...]
+Arguments: TypeAlias = tuple[Any, ...]
 
-def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shapes: tuple[int, ...], static_arguments: tuple = (),
-             prescribed: np.ndarray | None = None, options: tuple = (), after: tuple = (), out=None):
+
+class EntryPoint(Protocol):
+    """A compiled function of the kernels that Python calls (see `numba_tools.decorators.entry_point`)."""
+
+    liedyn_signatures: tuple[str, ...]
+    __name__: str
+
+    def __call__(self, *arguments: Any) -> int:
+        """Compute states and return a code of `batch_blocks`."""
+        ...
+
+
+# (model, entry, size, static_arguments, arrays, count), as the arguments of `run`
+Run: TypeAlias = Callable[[Model, EntryPoint, int, Arguments, Arguments, int | None], int]
+
+
+class CallOptions(TypedDict, total=False):
+    """Optional arguments of `evaluate`."""
+
+    static_arguments: Arguments
+    prescribed: Mask | None
+    options: Arguments
+    after: Arguments
+    out: Any
+
+
+@overload
+def evaluate(model: Model, key: Hashable, entry: EntryPoint, memory: Callable[..., int], inputs: dict[str, Any], shape: Shape, /,
+             **options: Unpack[CallOptions]) -> Array: ...
+@overload
+def evaluate(model: Model, key: Hashable, entry: EntryPoint, memory: Callable[..., int], inputs: dict[str, Any], first: Shape,
+             second: Shape, /, *shapes: Shape, **options: Unpack[CallOptions]) -> tuple[Array, ...]: ...
+
+
+def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - a group would be an object for each fast call
+             memory: Callable[..., int], inputs: dict[str, Any], *shapes: Shape, static_arguments: Arguments = (),
+             prescribed: Mask | None = None, options: Arguments = (), after: Arguments = (),
+             out: Any = None) -> Array | tuple[Array, ...]:
     """Call an entry point for a batch. Return an array (*lead, *shape) for each shape, in a tuple if there are several.
 
     key     under which a call for one state stores its generated function in the model's cache, shared by calls that differ in
@@ -40,11 +95,13 @@ def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shape
         found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
                         *[x for x in inputs.values() if x is not None and x is not NONE])
         if found is not None:
-            return found if out is None else out
+            result: Array | tuple[Array, ...] = found if out is None else out
+            return result
     else:
         key = None
     lead, arrays = broadcast_states(model, inputs)
     count, places = prod(lead), allocate_outs([(*lead, *shape) for shape in shapes], out, arrays.values())
+    rows: Iterable[Array]
     if count == 1:                                             # with the shapes of one state, whatever the batch
         rows, results = _single_state_arrays(model, arrays), [x.reshape(shape) for x, shape in zip(places, shapes, strict=True)]
     else:
@@ -56,8 +113,9 @@ def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shape
     return copy_to_out(tuple(places) if len(shapes) > 1 else places[0], out)
 
 
-def evaluate_hybrid(model, key, entry, memory: Callable[..., int], inputs: dict, shape: tuple[int, ...], prescribed: np.ndarray,
-              static_arguments: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
+def evaluate_hybrid(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - as for `evaluate`
+                    memory: Callable[..., int], inputs: dict[str, Any], shape: Shape, prescribed: Mask,
+                    static_arguments: Arguments, options: Arguments = (), out: Array | None = None) -> tuple[Array, Array]:
     """Return accelerations and forces (*lead, *shape) of an entry point that completes both in place.
 
     They are the third and the fourth of its states; the fifth are wrenches. If no coordinate is prescribed, the third is NONE and
@@ -82,13 +140,13 @@ def evaluate_hybrid(model, key, entry, memory: Callable[..., int], inputs: dict,
     return a, tau
 
 
-def _single_state_arrays(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _single_state_arrays(model: Model, arrays: dict[str, Array]) -> list[Array]:
     """Return the arrays (1, n) of a batch of one state in their shapes for one state: derivatives have a row for each order."""
     return [x.reshape(-1, model.nv) if name.endswith("_derivatives") and name != "f_ext_derivatives" and x.size else x[0]
             for name, x in arrays.items()]
 
 
-def call_generated(model, key, out, *numbers):
+def call_generated(model: Model, key: Hashable, out: Any, *numbers: Any) -> Any:
     """Return the results of one state from the generated function that an earlier call stored for `key`, or None.
 
     numbers: arrays, which the generated function checks; out: None, or as many arrays as there are results. A batch of one state
@@ -103,7 +161,8 @@ def call_generated(model, key, out, *numbers):
         return None
 
 
-def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int | None, key=None) -> int:
+def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int | None,
+        key: Hashable = None) -> int:
     """Call an entry point over `count` states, by generated code or by generic kernels, on all cores. Return a code.
 
     size              workspace size of one state (numbers)
@@ -112,7 +171,7 @@ def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: 
     key               under which its generated function is stored in the model's cache
     """
     rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
-    other = getattr(_thread, "run", None)
+    other: Run | None = getattr(_thread, "run", None)
     if other is not None:
         return other(model, entry, size, static_arguments, rows, count)
     if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
@@ -122,14 +181,14 @@ def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: 
     return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
 
 
-def run_generic(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int) -> int:
+def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int) -> int:
     """Call an entry point as `run` does, without generated code."""
     alone = (count == 1 or size > _MAX_SIMD_WORKSPACE) and len(entry.liedyn_signatures) == 2
     compile_entry_point(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), thread_workspace if alone else simd_thread_workspace
     index, constants, *_ = model._arrays
 
-    def part(first, last):
+    def part(first: int, last: int) -> int:
         return entry(index, constants, memory(size), *static_arguments, *arrays, first, last)
 
     if len(edges) == 2:
@@ -137,13 +196,14 @@ def run_generic(entry, model, size: int, static_arguments: tuple, arrays: tuple,
     return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
 
 
-def _run_generated(model, specialization: Specialization, numbers, count: int | None, key) -> bool:
+def _run_generated(model: Model, specialization: Specialization, numbers: Sequence[Array], count: int | None,
+                   key: Hashable) -> bool:
     """Return whether generated code has computed the batch. Otherwise the generic kernels run, and report errors of the input."""
     if count is not None and not have_state_rows(numbers, count):
         return False
     if count is not None and count > 1:
-        line = generated_batch_function(model, specialization)
-        return line is not None and run_generated_batch(line, model, numbers, count)
+        batch = generated_batch_function(model, specialization)
+        return batch is not None and run_generated_batch(batch, model, numbers, count)
     line = generated_function(model, specialization, [x.shape for x in numbers])
     if line is None:
         return False
@@ -152,29 +212,31 @@ def _run_generated(model, specialization: Specialization, numbers, count: int | 
     return not line.call(*numbers)
 
 
-def have_state_rows(rows, count: int) -> bool:
+def have_state_rows(rows: Sequence[Array], count: int) -> bool:
     """Return whether all arrays have a row for each state. Generated code would read and write beyond others."""
     return all(x.ndim == 2 and len(x) >= count for x in rows)
 
 
-def run_generated_batch(line, model, rows, count: int) -> bool:
+def run_generated_batch(line: GeneratedBatchFunction, model: Model, rows: Sequence[Array], count: int) -> bool:
     """Run a generated function over a batch, on all cores. Return whether the results are valid.
 
     rows: the arrays that are not empty.
     """
     edges = chunks(count, model.n_bodies)
 
-    def part(first, last):
+    def part(first: int, last: int) -> bool:
         return line.run(rows, thread_workspace(line.workspace_size), first, last)
 
     return part(0, count) if len(edges) == 2 else all(run_on_threads(part, edges))
 
 
-def nonempty_arrays(arrays) -> list[np.ndarray]:
+def nonempty_arrays(arrays: Iterable[Any]) -> list[Array]:
+    """Return the arrays among the arguments of an entry point that are not empty: generated code takes only these."""
     return [x for x in arrays if isinstance(x, np.ndarray) and x.size]
 
 
-def intercepted_specialization(function, model, *arguments, **options) -> tuple[Specialization, Model]:
+def intercepted_specialization(function: Callable[..., Any], model: Model, *arguments: Any,
+                               **options: Any) -> tuple[Specialization, Model]:
     """Return the entry point and its arguments that a public function calls, and the model, without calling the entry point.
 
     The model may be that of the open tree.
@@ -188,16 +250,17 @@ def intercepted_specialization(function, model, *arguments, **options) -> tuple[
 
 
 class _EntryPointCall(Exception):
-    def __init__(self, specialization: Specialization, model):
+    def __init__(self, specialization: Specialization, model: Model):
         self.specialization, self.model = specialization, model
 
 
-def _raise_entry_point_call(model, entry, size, static_arguments, arrays, count):
+def _raise_entry_point_call(model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
+                            _count: int | None) -> NoReturn:
     raise _EntryPointCall(specialization_of(entry, size, static_arguments, arrays), model)
 
 
 @contextmanager
-def intercept_entry_points(run: Callable):
+def intercept_entry_points(run: Run) -> Iterator[None]:
     """Replace the calls of entry points in this thread by calls of `run`, within the block.
 
     run(model, entry, size, static_arguments, arrays, count); count is None for one state.
@@ -210,12 +273,12 @@ def intercept_entry_points(run: Callable):
         _thread.run = previous
 
 
-def thread_workspace(size: int) -> np.ndarray:
+def thread_workspace(size: int) -> Array:
     """Return the workspace of this thread, which is kept between calls and aligned to cache lines.
 
     Without alignment, forward dynamics of a 6-DoF arm is 1.6 times slower.
     """
-    memory = getattr(_thread, "memory", None)
+    memory: Array | None = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
         memory = cache_aligned(-(-size // 8) * 8, make=np.empty)
         _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave too few rows
@@ -223,8 +286,9 @@ def thread_workspace(size: int) -> np.ndarray:
     return memory[:size]
 
 
-def simd_thread_workspace(size: int) -> np.ndarray:
+def simd_thread_workspace(size: int) -> Array:
     """Return the workspace of this thread for eight states: at least `size` rows of eight."""
+    lanes: Array
     try:
         lanes = _thread.lanes
         if len(lanes) >= size:
@@ -232,7 +296,8 @@ def simd_thread_workspace(size: int) -> np.ndarray:
     except AttributeError:                  # the first call of this thread
         pass
     thread_workspace(8 * size)
-    return _thread.lanes
+    lanes = _thread.lanes
+    return lanes
 
 
 _thread = threading.local()
@@ -243,7 +308,7 @@ _CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_block
           batch_blocks.BAD_TAU: ("tau", "tau_derivatives")}
 
 
-def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> None:
+def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **arrays: Array) -> None:
     """Raise the error for a code of an entry point. It names the coordinate.
 
     arrays: arguments of the entry point by name; prescribed: mask of coordinates of which a is an input, and not tau.
@@ -262,8 +327,8 @@ def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arr
         check_finite(name, np.where(read, x, 0.0), model.v_names)
         raise ConfigurationError(f"{name} contains NaN or infinite values")
     if code == batch_blocks.BAD_F_EXT:
-        what = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
-        what = next((text for name, text in what.items() if name in arrays), "f_ext")
+        texts = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
+        what = next((text for name, text in texts.items() if name in arrays), "f_ext")
         raise ConfigurationError(f"{what} contains NaN or infinite values")
     if code == batch_blocks.SINGULAR:
         raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
@@ -273,7 +338,7 @@ def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arr
     raise ShapeError("arguments have the wrong shape")
 
 
-def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...] = (), n_axes: int = 1, item: str = "state") -> None:
+def check_finite(name: str, x: Array, coordinates: tuple[str, ...] = (), n_axes: int = 1, item: str = "state") -> None:
     """Raise ConfigurationError that names the first number of x that is not finite, if there is one.
 
     The last `n_axes` axes of x belong to one item of the batch, two for …_derivatives. coordinates: names along the last axis.
@@ -289,7 +354,7 @@ def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...] = (), n_
     raise ConfigurationError(f"{name}{place}{coordinate}{where} is not finite; found {rows[first]}")
 
 
-def check_configuration(model, q: np.ndarray, name: str = "q", item: str = "state") -> None:
+def check_configuration(model: Model, q: Array, name: str = "q", item: str = "state") -> None:
     """Raise ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
     check_finite(name, q, model.q_names, item=item)
     for joint in model.joints:
@@ -297,7 +362,7 @@ def check_configuration(model, q: np.ndarray, name: str = "q", item: str = "stat
             check_quaternion(joint.name, q[..., joint.q.stop - 4:joint.q.stop], item)
 
 
-def check_quaternion(joint: str, u: np.ndarray, item: str = "state") -> None:
+def check_quaternion(joint: str, u: Array, item: str = "state") -> None:
     """Raise ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
     found = find_non_unit_quaternion(u)
     if found:
@@ -308,7 +373,7 @@ def check_quaternion(joint: str, u: np.ndarray, item: str = "state") -> None:
 
 
 @np.errstate(over="ignore")
-def find_non_unit_quaternion(u: np.ndarray, tolerance: float = batch_blocks.QUATERNION_TOLERANCE / 2) -> tuple[int, float] | None:
+def find_non_unit_quaternion(u: Array, tolerance: float = batch_blocks.QUATERNION_TOLERANCE / 2) -> tuple[int, float] | None:
     """Return the index and the norm of the first of the quaternions u (…, 4) whose norm is off 1 by the tolerance or more."""
     norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
     bad = ~(np.abs(norms**2 - 1) < 2 * tolerance)                 # of squared norms, as in kernels
@@ -324,9 +389,11 @@ _STATE_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau
          "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _CONSTRAINT_MOTION_AXES = 2, 1, 1        # of a driven loop: pose, twist, its rate
 _STATE_ERRORS = ConfigurationError, ComputationError
+_Inputs: TypeAlias = dict[str, Any]
+_ErrorCallback: TypeAlias = Callable[[Any, Exception], object]
 
 
-def handle_failed_states(function, inputs: dict):
+def handle_failed_states(function: Callable[..., Result], inputs: _Inputs) -> Result:
     """Return the results of all states that can be computed, for an `on_error` other than "raise".
 
     Results of the other states are NaN, False or 0; on_error(state, error) is called for them if it is a function. inputs: all
@@ -339,28 +406,27 @@ def handle_failed_states(function, inputs: dict):
     return result if out is None else copy_to_out(result, out)
 
 
-def _evaluate_valid_states(function, model, tell, inputs):
+def _evaluate_valid_states(function: Callable[..., Result], model: Model, report: _ErrorCallback, inputs: _Inputs) -> Result:
     try:
         return function(model, **inputs)
     except _STATE_ERRORS as problem:
-        error = problem.with_traceback(None)           # the traceback would keep the arrays of the call alive
+        error: Exception = problem.with_traceback(None)           # the traceback would keep the arrays of the call alive
     lead = _leading_axes(inputs)
     flat = _map_state_arrays(inputs, lambda x, state_axes: np.broadcast_to(
         x, (*lead, *_trailing_shape(x, state_axes))).reshape((prod(lead), *_trailing_shape(x, state_axes))))
 
-    def call(first, last):
+    def call(first: int, last: int) -> Result:
         """Compute states first … last - 1 with a second batch axis, which distinguishes arrays of states from others."""
         return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
 
-    found, failed = [], {}
-    _bisect_failures(call, 0, prod(lead), error, found, failed)
-    result = _join_results(found, call, lead)
-    for k, error in sorted(failed.items()):
-        tell(k if len(lead) == 1 else tuple(int(x) for x in np.unravel_index(k, lead)) if lead else (), error)
+    parts, errors = _bisect_failures(call, 0, prod(lead), error)
+    result = _join_results(parts, call, lead)
+    for k, error in errors:
+        report(k if len(lead) == 1 else tuple(int(x) for x in np.unravel_index(k, lead)) if lead else (), error)
     return result
 
 
-def _error_callback(on_error):
+def _error_callback(on_error: OnError) -> _ErrorCallback:
     if on_error == "nan":
         return lambda state, error: None
     if not callable(on_error):
@@ -368,33 +434,39 @@ def _error_callback(on_error):
     return on_error
 
 
-def _bisect_failures(call, first, last, error, found, failed) -> None:
-    """Collect the results of parts of [first, last), which fails with `error`, and the errors of the states that fail."""
+def _bisect_failures(call: Callable[[int, int], Result], first: int, last: int, error: Exception
+                     ) -> tuple[list[tuple[int, int, Result]], list[tuple[int, Exception]]]:
+    """Return the results of parts (first, last, result) of [first, last), which fails with `error`, and the errors by state."""
     if last - first == 1:
-        failed[first] = error
-        return
+        return [], [(first, error)]
+    results: list[tuple[int, int, Result]] = []
+    errors: list[tuple[int, Exception]] = []
     middle = (first + last) // 2
     for part in ((first, middle), (middle, last)):
         try:
-            found.append((*part, call(*part)))
+            results.append((*part, call(*part)))
             continue
         except _STATE_ERRORS as problem:
             error = problem.with_traceback(None)
-        _bisect_failures(call, *part, error, found, failed)
+        more_results, more_errors = _bisect_failures(call, *part, error)
+        results += more_results
+        errors += more_errors
+    return results, errors
 
 
-def _join_results(found, call, lead):
+def _join_results(parts: list[tuple[int, int, Result]], call: Callable[[int, int], Result], lead: Shape) -> Result:
     """Return one result for all states, of the type of the partial results."""
-    first, last, pattern = found[0] if found else (0, 0, call(0, 0))
-    fields = []
-    for k, one in enumerate(_fields(pattern)):
-        if np.shape(one)[:2] == (last - first, 1):                   # else not an array of states, as a mask
-            one = _fill_array(np.asarray(one), [(*where, _fields(result)[k]) for *where, result in found], lead)
-        fields.append(one)
-    return _with_fields(pattern, fields)
+    first, last, pattern = parts[0] if parts else (0, 0, call(0, 0))
+
+    def field(k: int, one: Any) -> Any:
+        if np.shape(one)[:2] != (last - first, 1):                   # not an array of states, as a mask
+            return one
+        return _fill_array(np.asarray(one), [(start, stop, _fields(result)[k]) for start, stop, result in parts], lead)
+
+    return with_arrays(pattern, [field(k, one) for k, one in enumerate(_fields(pattern))])
 
 
-def _fill_array(pattern, parts, lead):
+def _fill_array(pattern: Array, parts: list[tuple[int, int, Array]], lead: Shape) -> Any:
     """Return an array of all states (*lead, …), filled with the available parts."""
     out = np.zeros((prod(lead), *pattern.shape[2:]), np.result_type(pattern, *(x for *_, x in parts)))
     if out.dtype.kind == "f":
@@ -404,30 +476,24 @@ def _fill_array(pattern, parts, lead):
     return out.reshape((*lead, *out.shape[1:]))[()]
 
 
-def _fields(result) -> list:
+def _fields(result: Iterable[Any]) -> list[Any]:
     return [result] if isinstance(result, np.ndarray) else list(result)
 
 
-def _with_fields(result, fields):
-    if isinstance(result, np.ndarray):
-        return fields[0]
-    kind = type(result)
-    return kind(fields) if kind is tuple else kind(*fields)
 
-
-def _leading_axes(inputs) -> tuple[int, ...]:
-    leads = []
+def _leading_axes(inputs: _Inputs) -> Shape:
+    leads: list[Shape] = []
     _map_state_arrays(inputs, lambda x, state_axes: leads.append(x.shape[:x.ndim - state_axes]))
     return np.broadcast_shapes(*leads)
 
 
-def _trailing_shape(x, state_axes) -> tuple[int, ...]:
+def _trailing_shape(x: Array, state_axes: int) -> Shape:
     return x.shape[x.ndim - state_axes:]
 
 
-def _map_state_arrays(inputs: dict, change) -> dict:
+def _map_state_arrays(inputs: _Inputs, change: Callable[[Array, int], object]) -> _Inputs:
     """Return the arguments, with change(array, number of axes that belong to a state) in place of each array of states."""
-    def have_state_rows(name, x):
+    def changed(name: str, x: Any) -> Any:
         if x is None or (name not in _STATE_AXES and name != "constraint_motion"):
             return x
         if name == "constraint_motion":
@@ -437,4 +503,4 @@ def _map_state_arrays(inputs: dict, change) -> dict:
         if isinstance(x, Mapping):                     # wrenches by link, rates by parameter
             return {key: change(np.asarray(part), _STATE_AXES[name] - 1) for key, part in x.items()}
         return change(np.asarray(x), _STATE_AXES[name])
-    return {name: have_state_rows(name, x) for name, x in inputs.items()}
+    return {name: changed(name, x) for name, x in inputs.items()}

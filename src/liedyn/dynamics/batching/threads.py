@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import _local, allocate_lock, start_new_thread
+from _thread import LockType, _local, allocate_lock, start_new_thread
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Generic, TypeVar
 
 from liedyn.errors import UsageError
+
+Value = TypeVar("Value")
 
 # How many cores this process may use ------------------------------------------------------------------------------------
 
@@ -123,7 +126,7 @@ def chunks(count: int, bodies: int) -> list[int]:
     return [*range(0, count, step), count]
 
 
-def run_on_threads(part, edges: list[int]) -> list:
+def run_on_threads(part: Callable[[int, int], Value], edges: list[int]) -> list[Value]:
     """Return the values of part(first, last) for each pair of neighbours in `edges`, computed by this thread and the pool.
 
     When the function returns or raises, no part is running and none will start, so no thread writes to results of a finished
@@ -138,16 +141,16 @@ def run_on_threads(part, edges: list[int]) -> list:
         batch.finish()
     if batch.errors:
         raise batch.errors.pop()
-    return batch.results
+    return [batch.results[k] for k in range(len(edges) - 1)]
 
 
-class _ParallelCall:
+class _ParallelCall(Generic[Value]):
     """Parts of one call; each thread takes the next part that has not started."""
 
-    def __init__(self, part, edges):
-        self.part, self.results = part, [None] * (len(edges) - 1)
+    def __init__(self, part: Callable[[int, int], Value], edges: list[int]):
+        self.part, self.results = part, dict[int, Value]()
         self.parts = enumerate(pairwise(edges))        # shared: each thread takes the next
-        self.helper_locks: list = []                          # a lock for each helper, which releases it at its end
+        self.helper_locks: list[LockType] = []                # a lock for each helper, which releases it at its end
         self.errors: list[BaseException] = []
 
     def start_helpers(self, count: int) -> None:
@@ -181,16 +184,17 @@ class _ParallelCall:
         self.discard_parts()
         for ended in self.helper_locks:
             ended.acquire()
-        self.part = None                               # a late helper keeps no memory of results alive
+        del self.part                                  # a late helper keeps no memory of results alive
 
 
 @cache
-def _pool() -> tuple[int, SimpleQueue]:
+def _pool() -> tuple[int, SimpleQueue[Callable[[], None]]]:
     """Return the number of threads that wait for jobs, and the queue of jobs.
 
     No thread can be started while Python exits or beyond the limit of the system.
     """
-    jobs, helpers = SimpleQueue(), 0
+    jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    helpers = 0
     try:
         while helpers < cores() - 1:
             start_new_thread(_run_jobs, (jobs,))
@@ -200,7 +204,7 @@ def _pool() -> tuple[int, SimpleQueue]:
     return helpers, jobs
 
 
-def _run_jobs(jobs: SimpleQueue) -> None:
+def _run_jobs(jobs: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         jobs.get()()
 
