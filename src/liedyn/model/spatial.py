@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike
+
 if TYPE_CHECKING:
     from liedyn.model.description import Link, Pose, Rotation
 
@@ -17,12 +19,12 @@ _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis
 _OPPOSITE_TOLERANCE = 1e-15
 
 
-def matvec(A, x) -> np.ndarray:
+def matvec(A: Array, x: Array) -> Array:
     """Return A x (…, n) for matrices A (…, n, m) and vectors x (…, m)."""
     return (A @ x[..., None])[..., 0]
 
 
-def skew(x) -> np.ndarray:
+def skew(x: ArrayLike) -> Array:
     """Return the matrices (…, 3, 3) of the cross product with x (K1 (5))."""
     x = np.asarray(x, dtype=float)
     half = np.zeros((*x.shape, 3))
@@ -30,25 +32,25 @@ def skew(x) -> np.ndarray:
     return half - np.swapaxes(half, -1, -2)
 
 
-def pose(origin: Pose) -> np.ndarray:
+def pose(origin: Pose) -> Array:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = np.reshape(origin.rotation, (3, 3)), origin.translation
     return T
 
 
-def rotation_by_rows(R: np.ndarray) -> Rotation:
+def rotation_by_rows(R: Array) -> Rotation:
     """Return the nine numbers of a (3, 3) rotation as in `Pose`, without negative zeros."""
     return tuple((R.ravel() + 0.0).tolist())
 
 
-def inverse(T: np.ndarray) -> np.ndarray:
+def inverse(T: Array) -> Array:
     """Return T^-1 (K1 (4))."""
     out, Rt = np.zeros(T.shape), np.swapaxes(T[..., :3, :3], -1, -2)
     out[..., :3, :3], out[..., :3, 3:], out[..., 3, 3] = Rt, -Rt @ T[..., :3, 3:], 1.0
     return out
 
 
-def adjoint(T: np.ndarray) -> np.ndarray:
+def adjoint(T: Array) -> Array:
     """Return Ad_T (K1 (7); PBP (3); PL (4), (5); AGF (3)); its transpose is the dual."""
     R, out = T[..., :3, :3], np.zeros((*T.shape[:-2], 6, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = R
@@ -56,7 +58,7 @@ def adjoint(T: np.ndarray) -> np.ndarray:
     return out
 
 
-def bracket(V: np.ndarray) -> np.ndarray:
+def bracket(V: Array) -> Array:
     """Return ad_V (K1 (27); PBP (6); PL (6), (7); AGF (4), (5)); its transpose is the dual."""
     out = np.zeros((*V.shape, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = skew(V[..., :3])
@@ -64,7 +66,7 @@ def bracket(V: np.ndarray) -> np.ndarray:
     return out
 
 
-def rotation(u) -> np.ndarray:
+def rotation(u: ArrayLike) -> Array:
     """Return the rotations (…, 3, 3) of unit quaternions x y z w."""
     x, y, z, w = np.moveaxis(np.asarray(u, dtype=float), -1, 0)
     rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -79,7 +81,7 @@ _SERIES = (*([1 / factorial(2 * k + j) for k in range(10)] for j in (1, 2, 3)),
            *([-(k + 1) / factorial(2 * k + j) for k in range(9)] for j in (4, 5)))
 
 
-def angle_functions(tt) -> list[np.ndarray]:
+def angle_functions(tt: ArrayLike) -> list[Array]:
     """Return sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3, and derivatives of the last two with respect to tt = t^2 (…)."""
     near = np.asarray(tt) < 1.0
     small, tt = np.where(near, tt, 0.0), np.where(near, 1.0, tt)
@@ -89,19 +91,19 @@ def angle_functions(tt) -> list[np.ndarray]:
     return [np.where(near, np.polynomial.polynomial.polyval(-small, one), x) for one, x in zip(_SERIES, far, strict=True)]
 
 
-def exp3(x) -> np.ndarray:
+def exp3(x: ArrayLike) -> Array:
     """Return the rotations (…, 3, 3) of rotation vectors (Rodrigues; PBP (16))."""
     hat, (a, b, *_) = skew(x), angle_functions(np.sum(np.square(x), axis=-1))
     return np.eye(3) + a[..., None, None] * hat + b[..., None, None] * hat @ hat
 
 
-def right_jacobian(x) -> np.ndarray:
+def right_jacobian(x: ArrayLike) -> Array:
     """Return the right Jacobians (…, 3, 3) of `exp3`: multiplied by dx/dt they are the angular velocity in the body frame."""
     hat, (_, b, c, *_) = skew(x), angle_functions(np.sum(np.square(x), axis=-1))
     return np.eye(3) - b[..., None, None] * hat + c[..., None, None] * hat @ hat
 
 
-def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:
+def exp_screw(screw: Array, x: float) -> Array:
     """Return exp(S x) as a (4, 4) pose (PBP (15)-(17); PL (9)-(11); AGF (9))."""
     frame, (a, b) = screw_frame(screw)
     c, s = np.cos(a * x), np.sin(a * x)
@@ -109,7 +111,7 @@ def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:
     return frame @ motion @ inverse(frame)
 
 
-def screw_frame(screw: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+def screw_frame(screw: Array) -> tuple[Array, tuple[float, float]]:
     """Return a frame X with its z axis along the screw S, and (a, b), such that S = Ad_X (0 0 a, 0 0 b)."""
     w, v = np.asarray(screw[:3], dtype=float), np.asarray(screw[3:], dtype=float)
     X, a = np.eye(4), float(np.linalg.norm(w))
@@ -122,7 +124,7 @@ def screw_frame(screw: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
     return X, (a, along if abs(along) > _ROUNDING * np.linalg.norm(v) else 0.0)
 
 
-def rotation_of_z(u) -> np.ndarray:
+def rotation_of_z(u: Array) -> Array:
     """Return the shortest rotation that takes z to the unit vector u."""
     x, y, z = u
     if z < 0:                                         # 1 + z would cancel: 1/(1 + z) = (1 - z)/(x^2 + y^2)
@@ -134,39 +136,39 @@ def rotation_of_z(u) -> np.ndarray:
     return np.array([[1 - k * c * c, -k * c * d, x], [-k * c * d, 1 - k * d * d, y], [-x, -y, z]])
 
 
-def inertia_from_link(link: Link) -> np.ndarray:
+def inertia_from_link(link: Link) -> Array:
     """Return the ten inertia parameters of a link: mass, first moment, second moment about the link's origin (K1 (22))."""
     c = np.array(link.com, dtype=float)
     second = symmetric_matrix(link.inertia) + link.mass * skew(c).T @ skew(c)
     return np.r_[link.mass, link.mass * c, second[np.triu_indices(3)]]
 
 
-def transform_inertia(T: np.ndarray, I: np.ndarray) -> np.ndarray:
+def transform_inertia(T: Array, I: Array) -> Array:
     """Return the ten inertia parameters I of a body, given in frame b, in frame a; T = T_ab (K1 (21))."""
     X = adjoint(inverse(T))
     J = X.T @ inertia_matrix(I) @ X
     return np.r_[I[0], J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
 
 
-def inertia_matrix(I: np.ndarray) -> np.ndarray:
+def inertia_matrix(I: Array) -> Array:
     """Return the generalized inertia (…, 6, 6) (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
     h = skew(I[..., 1:4])
     return np.block([[symmetric_matrix(I[..., 4:]), h], [-h, I[..., 0, None, None] * np.eye(3)]])
 
 
-def pose_to_array(T: np.ndarray) -> np.ndarray:
+def pose_to_array(T: Array) -> Array:
     """Return the twelve numbers of a (4, 4) pose in the order of the kernels: rotation by rows, translation."""
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 
-def pose_from_array(numbers: np.ndarray) -> np.ndarray:
+def pose_from_array(numbers: Array) -> Array:
     """Return the (…, 4, 4) poses of twelve numbers (…, 12): the inverse of `pose_to_array`."""
     T = np.zeros((*numbers.shape[:-1], 4, 4))
     T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = numbers[..., :9].reshape(*T.shape[:-2], 3, 3), numbers[..., 9:], 1.0
     return T
 
 
-def symmetric_matrix(A) -> np.ndarray:
+def symmetric_matrix(A: ArrayLike) -> Array:
     """Return the symmetric matrices (…, 3, 3) of xx, xy, xz, yy, yz, zz."""
     A = np.asarray(A, dtype=float)
     return A[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*A.shape[:-1], 3, 3)
