@@ -124,7 +124,7 @@ def screw_frame(screw: Array) -> tuple[Array, tuple[float, float]]:
     return X, (a, along if abs(along) > _ROUNDING * np.linalg.norm(v) else 0.0)
 
 
-def rotation_of_z(u: Array) -> Array:
+def rotation_of_z(u: Array | tuple[float, float, float]) -> Array:
     """Return the shortest rotation that takes z to the unit vector u."""
     x, y, z = u
     if z < 0:                                         # 1 + z would cancel: 1/(1 + z) = (1 - z)/(x^2 + y^2)
