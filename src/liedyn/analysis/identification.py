@@ -12,12 +12,12 @@ import numpy as np
 from liedyn.analysis.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
-    SampledMotion,
+    RecordedArrays,
     as_recorded,
     attached_warnings,
-    given_motion,
     motion_of_arrays,
     naming,
+    recorded_arrays,
     require,
     robot_of,
     unknown_warnings,
@@ -239,7 +239,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
     model, differing = as_recorded(model, source)
     source, jumps = _without_jumps(model, source, smooth)
-    motion = given_motion(model, source)
+    motion = recorded_arrays(model, source)
     motion = replace(motion, warnings=(*motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source),
                                        *jumps))
     require(source, motion.tau, "tau", "the joint forces")
@@ -258,7 +258,7 @@ def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory
     first = np.r_[True, np.diff(source.t) > 0.0]
     if first.all():
         return source, []
-    given = given_motion(model, source)
+    given = recorded_arrays(model, source)
     missing = [name for name, x in (("v", given.v), ("a", given.a)) if x is None]
     if missing:
         check_no_events(source, " and ".join(missing))
@@ -284,7 +284,7 @@ def _checked(smooth) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
+def _identify(model: Model, t, motion: RecordedArrays, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
     kinds = joint_parameter_kinds(model, motion.passive, joints)
     idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if idle:
@@ -341,7 +341,7 @@ class _RegressorRows:
 
     model: Model
     base: BaseParameters
-    motion: SampledMotion
+    motion: RecordedArrays
     samples: NoisySamples
     chosen: dict
 

@@ -17,7 +17,7 @@ from liedyn.analysis.numerical_differentiation import (
     one_sided,
     quiet_size,
 )
-from liedyn.analysis.recorded_motion import SampledMotion
+from liedyn.analysis.recorded_motion import RecordedArrays
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, rows_per_knot
 from liedyn.errors import LiedynWarning
 from liedyn.model.model import Model
@@ -123,7 +123,7 @@ class NoisySamples:
         return out
 
 
-def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
+def noisy_samples(model: Model, t: np.ndarray, motion: RecordedArrays,
                   smooth: float | str | None) -> tuple[NoisySamples, list[LiedynWarning]]:
     """Return the samples of a motion, and warnings.
 

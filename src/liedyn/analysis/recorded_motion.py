@@ -431,27 +431,36 @@ class CompletedTrajectory:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledMotion:
-    """A motion of N samples, as read from a file, or completed by dynamics.
+class RecordedArrays:
+    """Arrays of a recording of N samples, in the order of the model's coordinates.
 
-    q            (N, nq) configurations
-    v, a, tau    (N, nv) velocities, accelerations, joint forces; None if missing
-    f_ext        (N, n_links, 6) external wrenches in link frames; None without external wrenches
-    passive      whether springs, damping and friction of the joints act
+    q          (N, nq) configurations
+    v, a, tau  (N, nv) velocities, accelerations, joint forces; None if missing
+    f_ext      (N, n_links, 6) external wrenches in link frames; None without external wrenches
+    passive    whether springs, damping and friction of the joints act
+    """
+
+    q: Array
+    v: Array | None
+    a: Array | None
+    tau: Array | None
+    f_ext: Array | None
+    passive: bool
+    warnings: tuple[LiedynWarning, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SampledMotion(RecordedArrays):
+    """A motion of N samples, whose velocities are known and whose a and tau dynamics can complete.
+
     variants     the same motion with v and a derived in another way, and from positions with added noise, for error estimates;
                  empty if nothing is derived
     multipliers  (N, nc) multipliers of constraints; None before they are computed
     """
 
-    q: np.ndarray
-    v: np.ndarray | None
-    a: np.ndarray | None
-    tau: np.ndarray | None
-    f_ext: np.ndarray | None
-    passive: bool
-    warnings: tuple[LiedynWarning, ...]
+    v: Array
     variants: tuple[SampledMotion, ...] = ()
-    multipliers: np.ndarray | None = None
+    multipliers: Array | None = None
 
 
 def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
@@ -484,38 +493,38 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
 
     Raises TrajectoryError, also for events in a trajectory from which something must be derived.
     """
-    given = given_motion(model, trajectory)
-    needed = (("velocities", given.v, True), ("accelerations", given.a, derive_a))
-    missing = [name for name, x, derive in needed if x is None and derive]
-    if not missing:
-        return given
-    check_no_events(trajectory, " and ".join(missing))
-    source = "velocities" if given.v is not None else "positions"
+    arrays = recorded_arrays(model, trajectory)
+    if arrays.v is not None and (arrays.a is not None or not derive_a):
+        return SampledMotion(arrays.q, arrays.v, arrays.a, arrays.tau, arrays.f_ext, arrays.passive)
+    required = (("velocities", arrays.v, True), ("accelerations", arrays.a, derive_a))
+    missing = " and ".join(name for name, x, is_required in required if x is None and is_required)
+    check_no_events(trajectory, missing)
+    source = "velocities" if arrays.v is not None else "positions"
     warning = LiedynWarning("derived-motion",
-                            f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring "
-                            "rows")
+                            f"{missing} are derived from the {source}, by polynomials through seven neighbouring rows")
+    unwrapping: list[LiedynWarning] = []
     with naming(trajectory):
-        if given.v is None:
-            q, unwrapping = unwrapped(model, given.q)
-            given = replace(given, q=q, warnings=(*given.warnings, *unwrapping))
-        derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
-            {}, {"points": other_points(len(given.q))}, {"noisy": True}))
-    return replace(derived, warnings=(*given.warnings, warning), variants=tuple(others))
+        if arrays.v is None:
+            q, unwrapping = unwrapped(model, arrays.q)
+            arrays = replace(arrays, q=q)
+        derived = _derived_motion(model, trajectory.t, arrays, derive_a)
+        variants = (_derived_motion(model, trajectory.t, arrays, derive_a, points=other_points(len(arrays.q))),
+                    _derived_motion(model, trajectory.t, arrays, derive_a, noisy=True))
+    return replace(derived, warnings=(*unwrapping, warning), variants=variants)
 
 
-def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
+def columns_of_motion(model: Model, motion: RecordedArrays) -> list[tuple[str, str, np.ndarray]]:
     """Return the motion and the nonzero external wrenches as columns of a trajectory."""
     which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     return motion_columns(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
                           q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
-def given_motion(model: Model, trajectory) -> SampledMotion:
-    """Return the motion of a trajectory file; v, a, tau and f_ext are None where the file has no columns for them."""
+def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
+    """Return the arrays of a trajectory file; v, a, tau and f_ext are None where the file has no columns for them."""
     q = positions_of(model, trajectory)
     v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
-    passive = trajectory.passive
-    return SampledMotion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
+    return RecordedArrays(q, v, a, tau, bind_wrenches(model, trajectory), trajectory.passive)
 
 
 def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
@@ -548,19 +557,22 @@ def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passiv
     off = off_unit(model, arrays["q"])
     if off:
         raise ConfigurationError(f"the quaternion of joint {off[0]} is not of unit norm in row {off[1]}: |q| = {off[2]:.9g}")
-    return t, SampledMotion(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False, ())
+    return t, RecordedArrays(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False)
 
 
-def _derived(model: Model, t, given: SampledMotion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> SampledMotion:
-    """Return the motion with missing v and a derived by polynomials through so many rows.
+def _derived_motion(model: Model, t: Array, arrays: RecordedArrays, derive_a: bool, points: int = POINTS,
+                    noisy: bool = False) -> SampledMotion:
+    """Return the motion with missing v and a derived by polynomials through `points` rows.
 
     noisy  whether noise is added to the samples first
     """
-    if given.v is not None:
-        return replace(given, a=rates(t, with_noise(t, given.v) if noisy else given.v, points))
-    q = of_unit_norm(model, with_noise(t, continued(model, given.q))) if noisy else given.q
-    v, a = derivatives(model, t, q, points)
-    return replace(given, v=v, a=a if derive_a and given.a is None else given.a)
+    if arrays.v is not None:
+        v, a = arrays.v, rates(t, with_noise(t, arrays.v) if noisy else arrays.v, points)
+    else:
+        q = of_unit_norm(model, with_noise(t, continued(model, arrays.q))) if noisy else arrays.q
+        v, a = derivatives(model, t, q, points)
+        a = a if derive_a and arrays.a is None else arrays.a
+    return SampledMotion(arrays.q, v, a, arrays.tau, arrays.f_ext, arrays.passive)
 
 
 def positions_of(model: Model, trajectory) -> np.ndarray:

@@ -118,8 +118,8 @@ def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: 
 
 def rows_of(motion: SampledMotion, rows) -> SampledMotion:
     """Return the motion at the given rows."""
-    arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
-    return SampledMotion(*arrays, motion.passive, motion.warnings)
+    a, tau, f_ext = (None if x is None else x[rows] for x in (motion.a, motion.tau, motion.f_ext))
+    return SampledMotion(motion.q[rows], motion.v[rows], a, tau, f_ext, motion.passive, motion.warnings)
 
 
 def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
