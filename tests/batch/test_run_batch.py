@@ -22,13 +22,13 @@ ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10
 def outputs_alone(found, number):
     """By the way of `run_scenario`."""
     result = simulate_prepared(found.binding.run(number), SilentProgress())
-    return [float(np.ravel(one.value(motion_of_run(result)))[0]) for one in found.bench.outputs], result
+    return [float(np.ravel(one.value(motion_of_run(result)))[0]) for one in found.evaluator.outputs], result
 
 
 def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
     found = batch(tmp_path, SAMPLES)
-    assert found.bench.lineup.affine
-    rows = found.bench.chunk(0, 150)
+    assert found.evaluator.vectorized_sweep.is_affine
+    rows = found.evaluator.compute_chunk(0, 150)
     assert rows.status == ["complete"] * 150
     for k in (0, 63, 64, 149):
         alone, result = outputs_alone(found, k)
@@ -67,8 +67,8 @@ def test_by_number_alone_bit_for_bit(tmp_path):
     tables = []
     for size, threads in ((None, 2), (64, 1), (37, 2)):
         found = batch(tmp_path, SAMPLES, size)
-        found.bench.threads = threads
-        assert found.run(tmp_path / f"out{size}").counts == {"complete": 150}
+        found.evaluator.threads = threads
+        assert found.run(tmp_path / f"out{size}").table.counts == {"complete": 150}
         tables.append(without_seconds(tmp_path / f"out{size}"))
     assert tables[0] == tables[1] == tables[2]
     assert tables[0]["number"] == [*range(150)]
@@ -81,8 +81,8 @@ def test_by_number_alone_bit_for_bit(tmp_path):
     ("parameters: [{key: robot.links.lower.com, list: [[0, 0, -0.4], [0, 0.1, -0.5]]}]\n", False)])
 def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
     found = batch(tmp_path, text + OUTPUTS)
-    assert found.bench.lineup.affine is affine
-    rows = found.bench.chunk(0, found.count)
+    assert found.evaluator.vectorized_sweep.is_affine is affine
+    rows = found.evaluator.compute_chunk(0, found.count)
     assert rows.status == ["complete"] * found.count
     for k in range(found.count):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
@@ -93,7 +93,7 @@ def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
     "parameters: [{key: joints.shoulder.torque.pd.target.sine.amplitude, list: [0.5, 0.6]}]\n"])
 def test_what_changes_the_steps_or_the_code_goes_alone(tmp_path, text):
     found = batch(tmp_path, text + OUTPUTS.replace("0.27", "0.22"))
-    rows = found.bench.chunk(0, 2)
+    rows = found.evaluator.compute_chunk(0, 2)
     assert rows.status == ["complete"] * 2
     for k in range(2):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
@@ -103,7 +103,7 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
     text = ("parameters: [{key: joints.shoulder.torque.pd.kd, list: [1, 1.0e+5, 2]}, {key: robot.mass.lower, list: [1, -1]}]\n"
             + OUTPUTS)
     found = batch(tmp_path, text)
-    assert found.run(tmp_path / "out").counts == {"complete": 2, "diverged": 1, "failed": 3}
+    assert found.run(tmp_path / "out").table.counts == {"complete": 2, "diverged": 1, "failed": 3}
     rows = table(tmp_path / "out")
     assert rows["status"] == ["complete", "failed", "diverged", "failed", "complete", "failed"]
     assert rows["last"][2] is None and rows["last"][1] is None and rows["reason"][0] == ""
@@ -123,7 +123,7 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
 def test_outputs_of_links_where_no_run_of_a_chunk_is_vectorized(tmp_path, lists, status):
     forces = "external_forces: [{link: lower, wrench: [0, 0.2, 0, 1, 0, sin(5*t)], from: 0.1, until: 0.4}]\n"
     found = batch(tmp_path, f"{lists}\noutputs: {{high: max(z(tip)), fast: max(abs(vz(tip)))}}\n", scenario=SCENARIO + forces)
-    rows = found.bench.chunk(0, 3)
+    rows = found.evaluator.compute_chunk(0, 3)
     assert rows.status == [status] * len(rows.status)
     if status == "complete":
         for k in range(3):
@@ -167,7 +167,7 @@ def test_a_run_without_a_column_that_an_output_reads_fails_and_the_others_go_on(
     """The whole batch ended with its error."""
     scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
     text = f"{ADAPTIVE}parameters: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
-    rows = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
+    rows = batch(tmp_path, text, scenario=scenario).evaluator.compute_chunk(0, 2)
     assert rows.status == ["complete", "failed"] and rows.outputs[0, 0] == pytest.approx(2.0, abs=0.1)
     assert rows.reason[1] == "a run has no column fext.lower.fz (did you mean fext.tip.fz?)" and np.isnan(rows.outputs[1, 0])
 
@@ -193,7 +193,7 @@ outputs:
   mark: "before(event(mid-way), t) + 0*at(0.2, t)"
 """
     found = batch(tmp_path, text, scenario=f"{SCENARIO}{EVENTS}")
-    assert found.bench.lineup is None
+    assert found.evaluator.vectorized_sweep is None
     found.run(tmp_path / "out")
     rows, result = table(tmp_path / "out"), outputs_alone(found, 0)[1]
     one = next(event for event in result.events if event.name == "straight")
@@ -222,7 +222,7 @@ def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_pa
     done = found.run(tmp_path / "out", resume=True)
     assert (done.computed, done.reused) == (32, 118) and without_seconds(tmp_path / "out") == whole
     more = batch(tmp_path, SAMPLES.replace("150", "170")).run(tmp_path / "out", resume=True)          # the size of chunks stays
-    assert (more.computed, more.reused, more.counts) == (42, 128, {"complete": 170})                 # the last one was not full
+    assert (more.computed, more.reused, more.table.counts) == (42, 128, {"complete": 170})  # the last one was not full
     assert {name: x[:150] for name, x in without_seconds(tmp_path / "out").items()} == whole
     other = batch(tmp_path, SAMPLES.replace("final(q.elbow)", "initial(q.elbow)")).run(tmp_path / "out", resume=True)
     assert (other.computed, other.reused) == (150, 0)
@@ -311,9 +311,9 @@ TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*
 def test_control_laws(tmp_path, law, vary, affine):
     scenario = SCENARIO[:SCENARIO.index("joints:")].replace("shoulder: 0.4, ", "") + law
     found = batch(tmp_path, f"parameters: [{vary}]\n{OUTPUTS}", scenario=scenario)
-    rows = found.bench.chunk(0, found.count)
+    rows = found.evaluator.compute_chunk(0, found.count)
     assert rows.status == ["complete"] * found.count
-    assert affine is None or found.bench.lineup.affine is affine
+    assert affine is None or found.evaluator.vectorized_sweep.is_affine is affine
     for k in range(found.count):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-11, abs=1e-12)
 
@@ -343,11 +343,11 @@ def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path
     from liedyn.codegen import specialize
     text = f"{ADAPTIVE}parameters: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []
-    assert found.bench.lineup is None
+    assert found.evaluator.vectorized_sweep is None
     wanted = specialize.is_enabled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("liedyn.codegen.rhs.is_enabled", lambda: seen.append(wanted()) or seen[-1])
-        rows = found.bench.chunk(0, 2)
+        rows = found.evaluator.compute_chunk(0, 2)
     assert seen and False in seen and True in seen and wanted()
     for k in range(2):
         # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
@@ -362,11 +362,11 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.sweep_binding.LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.sweep_binding.N_SAMPLES", 8)
     text = "parameters: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
-    assert found.bench.lineup.affine
-    rows = found.bench.chunk(0, 200)
+    assert found.evaluator.vectorized_sweep.is_affine
+    rows = found.evaluator.compute_chunk(0, 200)
     valid = []
     for k in range(200):
         try:

@@ -52,11 +52,11 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
     executor = Breaking(times=2)
     job = run_batch.Job(found.sweep, str(tmp_path / "broken"), found.identity)
     store = run_batch.ResultStore(job.folder, False)
-    store.tell({})
-    names = [found.name(k) for k in range(found.chunks)]
-    todo = [(name, *found.span(k)) for k, name in enumerate(names)]
-    assert sum(run_batch._by(executor.open, job, todo, 3, (BrokenProcessPool,))) == 40
-    assert executor.opened == 3 and store.finish(names, False) == ({"complete": 40}, 0, (0, ""))
+    store.write_description({})
+    chunks = [found.chunk(k) for k in range(found.chunks)]
+    assert sum(run_batch._run_on_executors(executor.open, job, chunks, 3, (BrokenProcessPool,))) == 40
+    assert executor.opened == 3
+    assert store.write_table([chunk.name for chunk in chunks], False) == ({"complete": 40}, 0, (0, ""))
     assert without_seconds(tmp_path / "broken") == without_seconds(tmp_path / "alone")
 
 
@@ -70,11 +70,11 @@ def test_workers_that_end_again_and_again_are_told(tmp_path):
         yield
 
     with pytest.raises(ComputationError, match="workers have ended 5 times in a row, killed or out of memory: killed; "):
-        list(run_batch._by(broken, job, [(found.name(0), 0, 8)], 3, (BrokenProcessPool,)))
+        list(run_batch._run_on_executors(broken, job, [found.chunk(0)], 3, (BrokenProcessPool,)))
 
 
 def test_a_worker_refuses_another_scenario_than_the_client_has(tmp_path):
     found = batch(tmp_path, f"{DRAWN}samples: 8\n", 8)
     job = run_batch.Job(found.sweep, str(tmp_path / "out"), "another identity")
     with pytest.raises(run_batch.UsageError, match="differs here from where the batch was started"):
-        run_batch.work(job, "x", 0, 8)
+        run_batch.run_chunk(job, run_batch.Chunk("x", 0, 8))

@@ -6,7 +6,7 @@ import liedyn as ld
 import sweeps_along
 from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.sensitivities import DIFFERENCES, EXACT, NotDifferentiableError, sensitivities
-from liedyn.batch.trajectory_jobs import along
+from liedyn.batch.trajectory_jobs import run_trajectory_job
 from liedyn.report.plots.batch_plots import plot_batch
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, written
 
@@ -38,14 +38,14 @@ outputs:
   most: final(max(q.x, 0.5))
 """, scenario=scenario)
     x0, v0, F, m, t = 0.2, 0.5, 3.0, 2.0, 2.0
-    result = sensitivities(found.bench, [x0, v0, F, m], np.array([0.1, 0.2, 0.5, 0.5]))
+    result = sensitivities(found.evaluator, [x0, v0, F, m], np.array([0.1, 0.2, 0.5, 0.5]))
     end, v = [1, t, t**2 / (2 * m), -F * t**2 / (2 * m**2)], [0, 1, t / m, -F * t / m**2]
     times = np.linspace(0.0, t, 21)
     squares = np.sum(np.diff(times) * (times[1:]**2 + times[:-1]**2) / 2) / t          # the mean of t^2 by the trapezoidal rule
     want = [end, (v0 + F * t / m) * np.array(v), [1, t / 2, squares / (2 * m), -F * squares / (2 * m**2)],
             [0, 0, 1 / m + 2, -F / m**2], [1, 1, 1 / (2 * m), -F / (2 * m**2)], end]
-    assert result.ways == (EXACT,) * 6
-    assert np.allclose(result.slopes, want, rtol=1e-11, atol=1e-11)                    # rounding of differences of the constants
+    assert result.methods == (EXACT,) * 6
+    assert np.allclose(result.derivatives, want, rtol=1e-11, atol=1e-11)       # rounding of differences of the constants
     assert np.allclose(result.base, [x0 + v0 * t + F * t**2 / (2 * m), (v0 + F * t / m)**2 / 2 + 1, 0.7 + F * squares / (2 * m),
                                      F / m + 2 * F, 0.7 + F / (2 * m), x0 + v0 * t + F * t**2 / (2 * m)], rtol=1e-13)
 
@@ -72,8 +72,8 @@ samples: 4
 """
     found = batch(tmp_path, text)
     centre, spreads = [0.3, 20.0, 1.1, -0.5], np.array([1.0, 5.0, 0.1, 0.05])
-    result = sensitivities(found.bench, centre, spreads)
-    assert result.ways == (EXACT,) * 9
+    result = sensitivities(found.evaluator, centre, spreads)
+    assert result.methods == (EXACT,) * 9
 
     def run(values):
         from liedyn.batch.output_expressions import motion_of_run
@@ -84,9 +84,9 @@ samples: 4
         model = ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "com.lower.z": com}))
         scenario = scenario_of(tmp_path / "scenario.yaml", {"initial.q.shoulder": q, "joints.shoulder.torque.pd.kp": kp})
         motion = motion_of_run(simulate_prepared(prepare_run(scenario, model), SilentProgress()))
-        return np.array([float(np.ravel(one.value(motion))[0]) for one in found.bench.outputs])
+        return np.array([float(np.ravel(one.value(motion))[0]) for one in found.evaluator.outputs])
     want = slopes_by_runs(run, centre, spreads)
-    off = np.abs(result.slopes - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))
+    off = np.abs(result.derivatives - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))
     # the differences have 1e-14 of rounding over steps of 5e-5 to 5e-3
     assert worst("sensitivities of outputs: differences of runs", off.max()) < 1e-7
 
@@ -113,13 +113,13 @@ outputs: {a: final(q.base.qx), b: 'max(x(body, 0.1, 0.2, 0.3))', c: 'min(vy(body
 """.replace("body.xx", f"{_body()}.xx").replace("(body", f"({_body()}"), scenario=scenario)
     nominal = found.binding.nominal[1]
     centre, spreads = [(1.0, 3.0, 0.5, 0.2, -0.4, 0.1), 1.1 * nominal, 1.5], np.array([0.0, 0.1 * nominal, 0.5])
-    result = sensitivities(found.bench, centre, spreads)
-    assert result.ways == (EXACT,) * 5 and np.isnan(result.slopes[:, 0]).all()
+    result = sensitivities(found.evaluator, centre, spreads)
+    assert result.methods == (EXACT,) * 5 and np.isnan(result.derivatives[:, 0]).all()
 
     def run(values):
-        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)]).outputs[0]
+        return found.evaluator.compute_runs(0, [[centre[0]], *(np.array([x]) for x in values)]).outputs[0]
     want = slopes_by_runs(run, centre[1:], spreads[1:], 1e-2)
-    assert np.abs(want).max() > 0.1 and np.allclose(result.slopes[:, 1:], want, rtol=1e-8, atol=1e-9)
+    assert np.abs(want).max() > 0.1 and np.allclose(result.derivatives[:, 1:], want, rtol=1e-8, atol=1e-9)
 
 
 def _body() -> str:
@@ -130,15 +130,15 @@ def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     """A step that changes the number of steps; a motion with adaptive steps; and a place at which nothing can be run."""
     text = "parameters: [{key: initial.q.shoulder, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.elbow)}\n"
     found = batch(tmp_path, f"overrides: {{integrator: {{method: dopri5, rtol: 1.0e-10, atol: 1.0e-12}}}}\n{text}")
-    by_dopri5 = sensitivities(found.bench, [0.5], np.array([0.3]))
-    exact = sensitivities(batch(tmp_path, text).bench, [0.5], np.array([0.3]))
-    assert by_dopri5.ways == (DIFFERENCES,) and exact.ways == (EXACT,)
-    assert by_dopri5.slopes == pytest.approx(exact.slopes, rel=1e-5)
+    by_dopri5 = sensitivities(found.evaluator, [0.5], np.array([0.3]))
+    exact = sensitivities(batch(tmp_path, text).evaluator, [0.5], np.array([0.3]))
+    assert by_dopri5.methods == (DIFFERENCES,) and exact.methods == (EXACT,)
+    assert by_dopri5.derivatives == pytest.approx(exact.derivatives, rel=1e-5)
     mass = batch(tmp_path, "parameters: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
     with pytest.raises(NotDifferentiableError, match="the run at the medians of what varies is not complete"):
-        sensitivities(mass.bench, [-1.0], np.array([1.0]))
-    near = sensitivities(mass.bench, [1e-3], np.array([10.0]))         # masses beside it are below zero
-    assert near.base[0] == near.base[0] and near.ways == (DIFFERENCES,) and np.isnan(near.slopes).all()
+        sensitivities(mass.evaluator, [-1.0], np.array([1.0]))
+    near = sensitivities(mass.evaluator, [1e-3], np.array([10.0]))         # masses beside it are below zero
+    assert near.base[0] == near.base[0] and near.methods == (DIFFERENCES,) and np.isnan(near.derivatives).all()
 
 
 @pytest.mark.parametrize("head, text", [("job: inverse", "max(abs(tau.shoulder)) + final(z(tip))"),
@@ -147,17 +147,17 @@ def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
 def test_jobs_along_a_trajectory(tmp_path, head, text):
     found = sweeps_along.batch(tmp_path, f"{head}\n{sweeps_along.VARY}outputs: {{x: '{text}'}}\n")
     centre, spreads = [1.1, 0.2], np.array([0.1, 0.1])
-    result = sensitivities(found.bench, centre, spreads)
-    assert result.ways == (EXACT,)
+    result = sensitivities(found.evaluator, centre, spreads)
+    assert result.methods == (EXACT,)
 
     def run(values):
         from liedyn.batch.output_expressions import BatchMotion
         bound = found.binding.bind(values)
-        columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
-        state = found.bench.together_along(found.sweep.job.trajectory).setting.motion
-        return found.bench.outputs[0].value(BatchMotion(bound.model, bound.trajectory.t, columns, state.q[None],
+        columns = [(name, unit, x[None]) for name, unit, x in run_trajectory_job(found.sweep.job, bound).columns]
+        state = found.evaluator.vectorized_along(found.sweep.job.trajectory).setting.motion
+        return found.evaluator.outputs[0].value(BatchMotion(bound.model, bound.trajectory.t, columns, state.q[None],
                                                             state.v[None]))
-    assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
+    assert result.derivatives == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
 
 
 def test_the_picture(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.batch.output_expressions import _FUNCTIONS, _OF_TWO, _OPERATORS
+from liedyn.batch.output_expressions import BINARY_FUNCTIONS, OPERATORS, UNARY_FUNCTIONS
 from liedyn.batch.sensitivities import Dual, NotDifferentiableError
 
 X = np.array([[0.3, 0.7, 0.2], [0.9, 0.1, 0.6]])
@@ -10,18 +10,18 @@ DX = np.array([X**2, np.cos(X)])                           # two directions
 JAGGED = {"abs": lambda x: np.sign(x), "sign": lambda x: 0.0 * x, "floor": lambda x: 0.0 * x}
 
 
-@pytest.mark.parametrize("name", _FUNCTIONS)
+@pytest.mark.parametrize("name", UNARY_FUNCTIONS)
 def test_functions_of_one_number(name):
     if name == "step":
-        assert np.array_equal(_FUNCTIONS[name](Dual(X - 0.5, DX)), X >= 0.5)
+        assert np.array_equal(UNARY_FUNCTIONS[name](Dual(X - 0.5, DX)), X >= 0.5)
         return
-    found = _FUNCTIONS[name](Dual(X, DX))
-    slope = JAGGED[name](X) if name in JAGGED else np.imag(_FUNCTIONS[name](X + 1e-30j)) / 1e-30
+    found = UNARY_FUNCTIONS[name](Dual(X, DX))
+    slope = JAGGED[name](X) if name in JAGGED else np.imag(UNARY_FUNCTIONS[name](X + 1e-30j)) / 1e-30
     # NumPy's complex functions round to some 1e-15 of their imaginary part
-    assert np.array_equal(found.x, _FUNCTIONS[name](X)) and np.allclose(found.dx, slope * DX, rtol=1e-13, atol=0.0)
+    assert np.array_equal(found.x, UNARY_FUNCTIONS[name](X)) and np.allclose(found.dx, slope * DX, rtol=1e-13, atol=0.0)
 
 
-OF_TWO = _OF_TWO | {ufunc.__name__: ufunc for ufunc in _OPERATORS.values()}
+OF_TWO = BINARY_FUNCTIONS | {ufunc.__name__: ufunc for ufunc in OPERATORS.values()}
 
 
 @pytest.mark.parametrize("name", OF_TWO)

@@ -36,9 +36,9 @@ def sweep(folder, law: str, passive: str, parameters: str, method: str = "rk4"):
 def test_rows_of_runs_that_creep_have_a_reason(tmp_path, case, method):
     *keys, doubtful = case
     found = batch(tmp_path, **sweep(tmp_path, *keys, method))
-    assert found.bench.side_by_side is (method == "rk4")
+    assert found.evaluator.is_vectorized is (method == "rk4")
     done = found.run(tmp_path / "out")
-    assert done.counts == {"complete": 2} and done.doubtful == doubtful
+    assert done.table.counts == {"complete": 2} and done.table.n_with_warning == doubtful
     reasons = table(tmp_path / "out")["reason"]
     said = [reason.startswith("joints held by friction creep: x (0.00") for reason in reasons]
     assert said == [k < doubtful for k in range(2)], reasons

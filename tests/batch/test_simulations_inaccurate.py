@@ -19,8 +19,8 @@ def test_rows_of_inaccurate_runs_have_a_reason(tmp_path, events):
                 f"initial: {{q: {{x: 1}}}}\n{events}")
     text = "parameters: [{key: robot.stiffness.x, list: [1, 400]}]\noutputs: {last: final(q.x)}\n"
     found = batch(tmp_path, text=text, scenario=scenario)
-    assert found.bench.side_by_side is (not events)
+    assert found.evaluator.is_vectorized is (not events)
     done = found.run(tmp_path / "out")
-    assert done.doubtful == 1
+    assert done.table.n_with_warning == 1
     good, bad = table(tmp_path / "out")["reason"]
     assert not good and bad.startswith("the relative error of the energy balance is ")

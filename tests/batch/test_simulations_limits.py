@@ -29,19 +29,19 @@ def sweep(folder, limits: str, method: str = "rk4"):
 def test_rows_of_runs_beyond_limits_have_a_reason(tmp_path, kind, method):
     limits, told = CASES[kind]
     found = batch(tmp_path, **sweep(tmp_path, limits, method))
-    assert found.bench.side_by_side is (method == "rk4")
+    assert found.evaluator.is_vectorized is (method == "rk4")
     done = found.run(tmp_path / "out")
     within, beyond = table(tmp_path / "out")["reason"]
     assert beyond.startswith(f"{kind} limits are exceeded (they do not act on the motion") and told in beyond
-    assert (within == "") is (kind != "effort") and done.counts == {"complete": 2}
-    assert done.doubtful == (2 if kind == "effort" else 1)
+    assert (within == "") is (kind != "effort") and done.table.counts == {"complete": 2}
+    assert done.table.n_with_warning == (2 if kind == "effort" else 1)
 
 
 def test_runs_within_limits_and_joints_without_have_none(tmp_path):
     for k, limits in enumerate(("", "lower: -2, upper: 2, velocity: 3, effort: 4")):
         folder = tmp_path / str(k)
         folder.mkdir()
-        assert batch(folder, **sweep(folder, limits)).run(folder / "out").doubtful == 0
+        assert batch(folder, **sweep(folder, limits)).run(folder / "out").table.n_with_warning == 0
 
 
 def test_the_command_says_how_many(tmp_path):
@@ -56,8 +56,8 @@ def test_a_start_beyond_a_limit_is_a_reason(tmp_path, method):
     text = "parameters: [{key: initial.q.x, list: [0.5, 30]}]\noverrides: {initial.v.x: -1, joints.x.torque: 0}\n" \
            "outputs: {last: final(q.x)}\n"
     found = batch(tmp_path, **sweep(tmp_path, "lower: -5, upper: 10", method) | {"text": text})
-    assert found.bench.side_by_side is (method == "rk4")
-    assert found.run(tmp_path / "out").doubtful == 1
+    assert found.evaluator.is_vectorized is (method == "rk4")
+    assert found.run(tmp_path / "out").table.n_with_warning == 1
     assert table(tmp_path / "out")["reason"] == ["", "position limits are exceeded: x starts at 30 m, above its limit 10 m"]
 
 

@@ -34,7 +34,7 @@ def test_a_range_is_equally_spaced_and_ends_where_it_should(count):
 
 def test_of_a_range_of_very_many_values_only_those_are_made_that_are_asked_for():
     found = sweep(SweepParameter("r", "r", Range(0.0, 1.0, MOST_RUNS)))
-    assert found.count == MOST_RUNS and not isinstance(found.listed[0], np.ndarray)
+    assert found.count == MOST_RUNS and not isinstance(found._lists[0], np.ndarray)
     last = found.values(MOST_RUNS - 3, MOST_RUNS)[0]
     assert np.allclose(1.0 - last, [2e-8, 1e-8, 0.0], atol=1e-16)
 

@@ -6,7 +6,7 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.run_batch import PreparedSweep
-from liedyn.batch.trajectory_jobs import along
+from liedyn.batch.trajectory_jobs import run_trajectory_job
 from liedyn.errors import LiedynError
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.trajectory_csv import read_trajectory
@@ -29,7 +29,7 @@ def test_joint_forces_of_many_robots(tmp_path):
   push: final(fext.lower.fz)
 """
     found = batch(tmp_path, text)
-    assert found.bench.side_by_side and found.bench.way == "vectorized"
+    assert found.evaluator.is_vectorized and found.evaluator.mode == "vectorized"
     found.run(tmp_path / "out")
     rows, motion = table(tmp_path / "out"), read_trajectory(tmp_path / "motion.csv")
     q, v, a = (np.column_stack([motion.columns[f"{kind}.{name}"] for name in ("shoulder", "elbow")]) for kind in "qva")
@@ -60,10 +60,10 @@ def mean(t, x) -> float:
 def test_a_run_side_by_side_is_that_of_the_command(tmp_path, name):
     head, text = JOBS[name]
     found = batch(tmp_path, f"{head}\n{VARY}outputs: {{x: '{text}'}}\n")
-    assert found.bench.way == "vectorized"
-    rows = found.bench.chunk(0, 21)
+    assert found.evaluator.mode == "vectorized"
+    rows = found.evaluator.compute_chunk(0, 21)
     for k in (3, 11):
-        result = along(found.sweep.job, found.binding.run(k))
+        result = run_trajectory_job(found.sweep.job, found.binding.run(k))
         x = {name: x for name, _, x in result.columns}
         if name == "forward":
             want = mean(result.t, x["a.elbow"])
@@ -97,7 +97,7 @@ def test_by_number_alone_bit_for_bit_and_shards_and_resume(tmp_path):
 def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):
     text = "job: inverse\nparameters: [{key: robot.mass.lower, list: [1, -1, 2]}]\noutputs: {x: max(tau.elbow)}\n"
     found = batch(tmp_path, text)
-    assert found.run(tmp_path / "out").counts == {"complete": 2, "failed": 1}
+    assert found.run(tmp_path / "out").table.counts == {"complete": 2, "failed": 1}
     rows = table(tmp_path / "out")
     assert rows["status"] == ["complete", "failed", "complete"] and "mass" in rows["reason"][1] and rows["x"][1] is None
     with pytest.raises(LiedynError) as caught:
@@ -109,8 +109,8 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     """The batch of a chunk fails as a whole; its halves find the run."""
     found = batch(tmp_path,
                   "job: forward\nparameters: [{key: robot.mass.lower, range: [1, 2, 11]}]\noutputs: {x: max(a.elbow)}\n")
-    whole = found.bench.chunk(0, 11)
-    runs = found.bench.together_along(found.sweep.job.trajectory)
+    whole = found.evaluator.compute_chunk(0, 11)
+    runs = found.evaluator.vectorized_along(found.sweep.job.trajectory)
     computed, bad = runs._columns, []
 
     def columns(robots, motion):
@@ -121,7 +121,7 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
             raise ld.ComputationError("singular")
         return computed(robots, motion)
     monkeypatch.setattr(runs, "_columns", columns)
-    rows = found.bench.chunk(0, 11)
+    rows = found.evaluator.compute_chunk(0, 11)
     others = np.arange(11) != 6
     assert np.array_equal(rows.outputs[others], whole.outputs[others]) and sum(bad) == 5       # of 11, 6, 3, 2, 1
     assert rows.outputs[6] == pytest.approx(whole.outputs[6], rel=1e-12)                          # by itself it is computed here
@@ -134,17 +134,17 @@ def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_
         batch(tmp_path, f"job: inverse\n{text}")
     (tmp_path / "no.csv").write_text("t[s],q.elbow[rad]\n0,x\n")
     found = batch(tmp_path, f"job: inverse\n{text}")
-    rows = found.bench.chunk(0, 3)
+    rows = found.evaluator.compute_chunk(0, 3)
     assert rows.status == ["complete", "complete", "failed"] and "no.csv:2" in rows.reason[2]
     for k, name in enumerate(("motion.csv", "other.csv")):
-        columns = {name: x for name, _, x in along(found.sweep.job, found.binding.run(k)).columns}
+        columns = {name: x for name, _, x in run_trajectory_job(found.sweep.job, found.binding.run(k)).columns}
         assert found.binding.path([x[k] for x in rows.values]) == str(tmp_path / name)
         assert rows.outputs[k, 0] == columns["tau.elbow"].max()
     text = text.replace(", no.csv", "").replace("max(tau.elbow)", "final(d(tau.elbow, mass.lower))")
     found = batch(tmp_path, f"job: derivatives\nby: mass.lower\n{text}")
-    assert found.bench.way == "sequential"
-    rows = found.bench.chunk(0, 2)
-    assert rows.outputs[1, 0] == {name: x for name, _, x in along(found.sweep.job, found.binding.run(1)).columns}[
+    assert found.evaluator.mode == "sequential"
+    rows = found.evaluator.compute_chunk(0, 2)
+    assert rows.outputs[1, 0] == {name: x for name, _, x in run_trajectory_job(found.sweep.job, found.binding.run(1)).columns}[
         "dtau.elbow/dmass.lower"][-1]
 
 
@@ -201,6 +201,6 @@ def test_the_estimate_of_memory_counts_the_derivatives(tmp_path):
     for name, text in (("inverse", "job: inverse\noutputs:\n  x: final(tau.elbow)\n"),
                        ("derivatives", "job: derivatives\nof: forward\noutputs:\n  x: final(d(a.elbow, q.elbow))\n")):
         (tmp_path / name).mkdir()
-        bench = batch(tmp_path / name, f"{text}{VARY}").bench
-        found[name] = bench.numbers()[0] - len(bench.first.columns)
+        bench = batch(tmp_path / name, f"{text}{VARY}").evaluator
+        found[name] = bench.costs()[0] - len(bench.first.columns)
     assert found["derivatives"] - found["inverse"] == 4 * 2**2

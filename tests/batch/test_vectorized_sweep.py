@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
+from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_values
 
 VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
 
@@ -10,13 +10,13 @@ VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
 def map_of(numbers, *values):
     """Of runs with these numbers; the values of each thing that varies."""
     looked = list(values)
-    return AffineParameterMap(numbers, looked, [], numbers(origin_of(looked)), 0, 0)
+    return AffineParameterMap(numbers, looked, [], numbers(origin_values(looked)), 0, 0)
 
 
 def test_what_is_the_value_is_it_to_the_last_bit():
     """Not the first run's number and what the value has more: that rounds."""
     found = map_of(lambda x: np.array([1.0 + 2.0 * x[0], x[0], x[1], x[0]]), VALUES, VALUES[::-1].copy())
-    assert found.affine
+    assert found.is_affine
     rows, alone = found.rows([VALUES, VALUES[::-1]])
     assert not alone.any()
     assert np.array_equal(rows[:, 1:], np.transpose([VALUES, VALUES[::-1], VALUES]))
@@ -28,11 +28,11 @@ def test_slopes_come_from_values_that_are_far_apart(values):
     """Values that almost agree have differences that are rounding."""
     values = np.array(values)
     found = map_of(lambda x: np.array([3.0 + x[0] / 3.0]), values)
-    assert found.affine
+    assert found.is_affine
     np.testing.assert_allclose(found.rows([values])[0][:, 0], 3.0 + values / 3.0, rtol=1e-15)
 
 
 def test_what_bends_has_no_map():
     found = map_of(lambda x: np.array([x[0] ** 2]), VALUES)
-    assert not found.affine
+    assert not found.is_affine
     assert np.array_equal(found.rows([VALUES])[0][:, 0], VALUES**2)

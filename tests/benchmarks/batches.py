@@ -62,9 +62,9 @@ def _run(name: str, runs: int, workers: int) -> tuple[PreparedSweep, float]:
         sweep.write_text(f"scenario: scenario.yaml\nparameters: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n",
                          encoding="utf-8")
         batch = PreparedSweep(read_sweep(sweep), threads=workers)
-        batch.bench.chunk(0, 64)                               # compiles
+        batch.evaluator.compute_chunk(0, 64)                       # compiles
         done = batch.run(Path(place, "out"), jobs=workers)
-        assert done.counts == {"complete": runs}, done
+        assert done.table.counts == {"complete": runs}, done
         return batch, done.seconds
 
 
@@ -82,14 +82,14 @@ def report(line, quick: bool = False) -> None:
 
 def _engine(batch: PreparedSweep, threads: int) -> float:
     """The same runs without values, outputs, self-check and files."""
-    lineup, seconds = batch.bench.lineup, 0.0
-    assert lineup is not None and lineup.affine
-    for chunk in range(batch.chunks):
-        numbers, _ = lineup.rows(batch.binding.values(*batch.span(chunk)))
-        model, n = lineup.first.model, len(numbers.q)
-        out = BatchOutputs.allocate(n, len(lineup.times), model.nq, model.nv, 0)
-        moving, engine = BatchStates.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps)), lineup.engine_for(numbers)
+    sweep, seconds = batch.evaluator.vectorized_sweep, 0.0
+    assert sweep is not None and sweep.is_affine
+    for chunk in map(batch.chunk, range(batch.chunks)):
+        numbers, _ = sweep.rows(batch.binding.values(chunk.first, chunk.until))
+        model, n = sweep.first.model, len(numbers.q)
+        out = BatchOutputs.allocate(n, len(sweep.times), model.nq, model.nv, 0)
+        moving, engine = BatchStates.from_states(numbers.q, numbers.v, np.full(n, sweep.grid.steps)), sweep.engine_for(numbers)
         began = time.perf_counter()
-        engine.advance(moving, lineup.grid, out, numbers.values, threads=threads)
+        engine.advance(moving, sweep.grid, out, numbers.values, threads=threads)
         seconds += time.perf_counter() - began
     return seconds

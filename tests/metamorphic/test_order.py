@@ -103,7 +103,7 @@ def test_samples_of_a_sweep_do_not_depend_on_the_order_of_entries_and_outputs(tm
             entries, outputs = list(rng.permutation(entries)), list(rng.permutation(outputs))
         text = "\n".join([head, *entries, "samples: 6", "seed: 5", top, *outputs]) + "\n"
         found = PreparedSweep(read_sweep(written(tmp_path / str(k), text)))
-        values = found.bench.chunk(0, 6).outputs
+        values = found.evaluator.compute_chunk(0, 6).outputs
         rows.append({line.split(":")[0]: values[:, i] for i, line in enumerate(outputs)})
     first, other = rows
     agree(other, first)

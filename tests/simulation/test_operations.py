@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.batch.output_expressions import _FUNCTIONS, _OF_TWO
+from liedyn.batch.output_expressions import BINARY_FUNCTIONS, UNARY_FUNCTIONS
 from liedyn.batch.sensitivities import _RULES
 from liedyn.codegen.trace import traced_module
 from liedyn.codegen.trace_derivatives import VJP_RULES
@@ -114,6 +114,6 @@ def test_derivatives_of_outputs_of_sweeps(one, t):
 
 
 def test_functions_of_scenarios_sweeps_and_documents_are_the_same():
-    assert {*_FUNCTIONS, *_OF_TWO, "clip"} == set(FUNCTIONS)
+    assert {*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "clip"} == set(FUNCTIONS)
     text = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
     assert set(re.search(r"and the functions `([^`]*)`", text)[1].split()) == set(FUNCTIONS)

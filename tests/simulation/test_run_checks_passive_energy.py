@@ -147,18 +147,18 @@ def test_batches_report_the_energy_of_what_acts(feature, passive, tmp_path):
                                      f"integrator: {{method: rk4, step: 1.0e-3}}\n{feature}\n{INITIAL}\n")
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     found = PreparedSweep(read_sweep(tmp_path / "sweep.yaml"))
-    table = found.bench.chunk(0, 3)
+    table = found.evaluator.compute_chunk(0, 3)
     for i in range(3):
         run = simulate_prepared(found.binding.run(i), SilentProgress())
         assert table.outputs[i] == pytest.approx([run.potential[-1], run.potential.max(), run.work[-1]], rel=1e-9, abs=1e-9)
         assert table.energy_balance[i] < 1e-6
-    result = sensitivities(found.bench, [12.0, 1.0], np.array([1.0, 0.1]))
+    result = sensitivities(found.evaluator, [12.0, 1.0], np.array([1.0, 0.1]))
     if not feature:
-        assert result.ways == (EXACT,) * 3
+        assert result.methods == (EXACT,) * 3
         h = 1e-4
         for k, step in enumerate(np.diag([12.0, 1.0]) * h):
-            ends = [found.bench.computed(0, [[x] for x in np.array([12.0, 1.0]) + s * step]).outputs[0] for s in (1, -1)]
-            assert result.slopes[:, k] == pytest.approx((ends[0] - ends[1]) / (2 * step[k]), rel=1e-5, abs=1e-6)
+            ends = [found.evaluator.compute_runs(0, [[x] for x in np.array([12.0, 1.0]) + s * step]).outputs[0] for s in (1, -1)]
+            assert result.derivatives[:, k] == pytest.approx((ends[0] - ends[1]) / (2 * step[k]), rel=1e-5, abs=1e-6)
 
 
 def test_energy_leaves_springs_out_that_do_not_act(tmp_path):

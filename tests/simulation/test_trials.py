@@ -199,7 +199,7 @@ def test_runs_of_a_batch_try_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "try_integrators", lambda *_: pytest.fail("tried"))
     found = batch(tmp_path, "overrides: {integrator: {method: rk4, step: 0.05}}\n"
                             "parameters: [{key: joints.shoulder.torque.pd.kd, list: [1000.0, 2000.0]}]\n")
-    table = found.bench.chunk(0, 2)
+    table = found.evaluator.compute_chunk(0, 2)
     assert table.status == ["diverged"] * 2 and all("no longer finite" in one and "tried" not in one for one in table.reason)
 
 

@@ -21,7 +21,7 @@ SIZE = 8                 # runs to a chunk
 
 
 def compute(sweep: str, folder: str, scheduler: str | None) -> None:
-    run_batch._SOON = 0.0                                      # processes at once
+    run_batch._MAX_SEQUENTIAL_SECONDS = 0.0                    # processes at once
     PreparedSweep(read_sweep(sweep), SIZE).run(folder, resume=True, jobs=2, scheduler=scheduler)
 
 

@@ -6,23 +6,33 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 
-from liedyn.batch.output_expressions import BatchMotion, as_written, compile_output
-from liedyn.batch.sweep_binding import SweepBinding
+from liedyn.arrays import Array, Integers
+from liedyn.batch.output_expressions import BatchMotion, column_expression, compile_output
+from liedyn.batch.sweep_binding import Run, SweepBinding, Values
 from liedyn.errors import LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.csv_table import column_title
-from liedyn.io.sweep_file import Sweep
+from liedyn.io.sweep_file import Output, StoredTrajectories, Sweep
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import matching_names
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs in one batch; runs in it
-_WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
+_CHUNK_BYTES, _MAX_VECTORIZED_RUNS = 48e6, 4096   # bytes of rows in a chunk of vectorized runs; runs in it
+_CHUNK_WORK = 4e6                                 # steps times coordinates in a chunk of sequential runs, about a second
+
+Progress: TypeAlias = Callable[[int], None]       # called with the number of runs that were finished
+ColumnUse: TypeAlias = tuple[str, Output | StoredTrajectories]     # a column or pattern, and the entry of the sweep that uses it
+
+
+def no_progress(_runs: int) -> None:
+    """Ignore the number of finished runs."""
 
 
 @dataclass
@@ -32,63 +42,61 @@ class SampleTable:
     values   values of each varied parameter, (N,) arrays or lists
     outputs  (N, outputs)
     status   COMPLETE, FAILED or another status of each run; reason: its explanation, or a warning
-    kept     stored trajectories of some runs each: columns by title
+    stored   stored trajectories of some runs each: columns by title
     """
 
-    number: np.ndarray
-    values: list
-    outputs: np.ndarray
-    energy_balance: np.ndarray
+    number: Integers
+    values: list[Values]
+    outputs: Array
+    energy_balance: Array
     status: list[str]
     reason: list[str]
-    seconds: np.ndarray
+    seconds: Array
     hash: list[str]
-    kept: list[dict[str, np.ndarray]] = field(default_factory=list)
+    stored: list[dict[str, Array]] = field(default_factory=list)
 
     @property
-    def trajectories(self) -> dict[str, np.ndarray]:
+    def trajectories(self) -> dict[str, Array]:
         """Stored trajectories of all runs, sorted by run number. Missing columns are NaN; empty if no trajectory is stored."""
-        titles = dict.fromkeys(title for one in self.kept for title in one)
-        columns = {title: np.concatenate([one.get(title, np.full(len(one["number"]), math.nan)) for one in self.kept])
+        titles = dict.fromkeys(title for rows in self.stored for title in rows)
+        columns = {title: np.concatenate([rows.get(title, np.full(len(rows["number"]), math.nan)) for rows in self.stored])
                    for title in titles}
-        order = np.argsort(columns["number"], kind="stable") if columns else ()
+        if not columns:
+            return {}
+        order = np.argsort(columns["number"], kind="stable")
         return {title: x[order] for title, x in columns.items()}
 
 
-class SweepEvaluator:
+class SweepEvaluator(ABC, Generic[Run]):
     """Base class: computes the runs of a sweep.
 
-    threads  maximum number of threads for vectorized runs; default: all cores
-    fewest   minimum number of vectorized runs in a chunk
+    threads         maximum number of threads for vectorized runs; default: all cores
+    min_chunk_runs  minimum number of vectorized runs in a chunk
+    identity        hash of all that the runs of the batch share
     """
 
-    fewest = 64
+    min_chunk_runs = 64
+    identity = ""
 
-    identity = ""                                              # hash of all that the runs of the batch share
-
-    def __init__(self, sweep: Sweep, threads: int | None = None):
-        self.sweep, self.threads = sweep, threads
-        self.binding = self._bound()
-        self.outputs = [compile_output(one) for one in sweep.outputs]
+    def __init__(self, sweep: Sweep, binding: SweepBinding[Run], threads: int | None = None):
+        self.sweep, self.binding, self.threads = sweep, binding, threads
+        self.outputs = [compile_output(output) for output in sweep.outputs]
         self._check_columns()
 
     # overridden by subclasses -------------------------------------------------------------------------------------------
-    def _bound(self) -> SweepBinding:
-        raise NotImplementedError
-
     @property
-    def side_by_side(self) -> bool:
+    @abstractmethod
+    def is_vectorized(self) -> bool:
         """Whether runs are vectorized, rather than computed sequentially."""
-        raise NotImplementedError
 
     @property
-    def mapped(self) -> bool:
+    @abstractmethod
+    def is_affine(self) -> bool:
         """Whether vectorized runs are computed without binding each run individually."""
-        raise NotImplementedError
 
+    @abstractmethod
     def known_columns(self) -> dict[str, str]:
         """Return the columns that every run has, with their units."""
-        raise NotImplementedError
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
@@ -99,140 +107,151 @@ class SweepEvaluator:
         """Return the names of the events that can happen in the runs."""
         return []
 
-    def common(self) -> tuple:
+    @abstractmethod
+    def shared_inputs(self) -> tuple[Any, ...]:
         """Return plain values of all that the runs share, in addition to the settings of the sweep.
 
         They enter the identity of the batch.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self) -> int:
         """Return the number of rows (output times) of a run."""
-        raise NotImplementedError
 
     def steps(self) -> int | None:
         """Return the number of steps of the first run, or None if the step size is not fixed."""
         return None
 
-    def numbers(self) -> tuple[int, float]:
+    @abstractmethod
+    def costs(self) -> tuple[int, float]:
         """Return the count of numbers per row that a vectorized run keeps in memory, and the work of a sequential run.
 
         The work is the number of steps times coordinates.
         """
-        raise NotImplementedError
 
-    def _check_others(self, others) -> None:
-        """Raise ScenarioError for columns that no run has. others: (column, output or setting that uses it) pairs."""
-        raise NotImplementedError
+    @abstractmethod
+    def _check_unknown_columns(self, unknown: Iterable[ColumnUse]) -> None:
+        """Raise ScenarioError for columns that no run has. unknown: columns that not every run has."""
 
-    def _together(self, table: SampleTable, progress) -> list[int]:
+    @abstractmethod
+    def _run_vectorized(self, table: SampleTable, progress: Progress) -> list[int]:
         """Compute runs as one batch, and return the rows of `table` that must be computed individually."""
-        raise NotImplementedError
 
-    def _alone(self, table: SampleTable, i: int, run) -> None:
+    @abstractmethod
+    def _run_single(self, table: SampleTable, i: int, run: Run) -> None:
         """Compute one bound run and write row i of `table`. Raises LiedynError if the run fails."""
-        raise NotImplementedError
 
     @property
-    def way(self) -> str:
+    def mode(self) -> str:
         """Description of how the runs are computed."""
-        if not self.side_by_side:
+        if not self.is_vectorized:
             return "sequential"
-        return "vectorized" if self.mapped else "vectorized, each run bound individually"
+        return "vectorized" if self.is_affine else "vectorized, each run bound individually"
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:
-        known, links, others = self.known_columns(), self.binding.model.link_names, set()
-        events = self.events()
-        for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
-            for name in output.columns:
-                if name not in known and name.partition(".")[0] in ("q", "v", "a", "tau", "energy"):
-                    there = [*map(as_written, known)]
-                    raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, there),
-                                        expected=f"a column of the trajectory, such as {', '.join(there[:3])}")
-                others |= {(name, one)} if name not in known else set()
-            for link in output.links:
-                if link not in links:
-                    raise ScenarioError("no such link", place=one.place, found=link, expected="one of " + ", ".join(links),
-                                        hint=nearest(link, links))
-            for event in output.events:
-                if event not in events:
-                    raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
-                                        expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
-        kept = self.sweep.trajectories
-        others |= {(pattern, kept) for pattern in kept.columns if not matching_names(pattern, known)} if kept else set()
-        if others:
-            self._check_others(others)
+        known = self.known_columns()
+        unknown: set[ColumnUse] = set()
+        for compiled, output in zip(self.outputs, self.sweep.outputs, strict=True):
+            for name in compiled.columns:
+                if name in known:
+                    continue
+                if name.partition(".")[0] in ("q", "v", "a", "tau", "energy"):
+                    columns = [*map(column_expression, known)]
+                    raise ScenarioError("no such column", place=output.place, found=name, hint=nearest(name, columns),
+                                        expected=f"a column of the trajectory, such as {', '.join(columns[:3])}")
+                unknown.add((name, output))
+            self._check_links(compiled.links, output)
+            self._check_events(compiled.events, output)
+        stored = self.sweep.trajectories
+        if stored is not None:
+            unknown |= {(pattern, stored) for pattern in stored.columns if not matching_names(pattern, [*known])}
+        if unknown:
+            self._check_unknown_columns(unknown)
 
-    def kept_names(self, names) -> list[str]:
-        """Return those of the column names whose trajectories are stored."""
-        kept = {name for pattern in self.sweep.trajectories.columns for name in matching_names(pattern, names)}
-        return [name for name in names if name in kept]
+    def _check_links(self, links: Iterable[str], output: Output) -> None:
+        known = self.binding.model.link_names
+        for link in links:
+            if link not in known:
+                raise ScenarioError("no such link", place=output.place, found=link, expected="one of " + ", ".join(known),
+                                    hint=nearest(link, known))
+
+    def _check_events(self, events: Iterable[str], output: Output) -> None:
+        known = self.events()
+        for event in events:
+            if event not in known:
+                raise ScenarioError("no such event", place=output.place, found=event, hint=nearest(event, known),
+                                    expected=f"one of {', '.join(known)}" if known else "no event: these runs have none")
+
+    def stored_names(self, names: Collection[str]) -> list[str]:
+        """Return those of the column names whose trajectories are stored; none if the sweep stores no trajectories."""
+        patterns = self.sweep.trajectories.columns if self.sweep.trajectories else ()
+        stored = {name for pattern in patterns for name in matching_names(pattern, [*names])}
+        return [name for name in names if name in stored]
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def chunk_size(self, count: int) -> int:
         """Return the number of runs per chunk for a sweep of `count` runs."""
-        numbers, work = self.numbers()
-        if self.side_by_side:
-            return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
-        return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
+        numbers_per_row, work = self.costs()
+        if self.is_vectorized:
+            runs = _power_of_two(_CHUNK_BYTES / (8 * numbers_per_row * self.rows()))
+            return int(np.clip(runs, self.min_chunk_runs, _MAX_VECTORIZED_RUNS))
+        return int(np.clip(_power_of_two(min(_CHUNK_WORK / work, count / 8)), 1, 256))
 
-    def chunk(self, first: int, until: int, progress=lambda runs: None) -> SampleTable:
+    def compute_chunk(self, first: int, until: int, progress: Progress = no_progress) -> SampleTable:
         """Compute the runs first … until - 1."""
-        return self.computed(first, self.binding.values(first, until), progress)
+        return self.compute_runs(first, self.binding.values(first, until), progress)
 
-    def computed(self, first: int, values: list, progress=lambda runs: None) -> SampleTable:
+    def compute_runs(self, first: int, values: list[Values], progress: Progress = no_progress) -> SampleTable:
         """Compute the runs with these values of each varied parameter; their numbers start at `first`."""
         n = len(values[0])
         table = SampleTable(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan),
-                            [""] * n,
-                      [""] * n, np.zeros(n), hashes(self.identity, first, values))
-        todo = self._together(table, progress) if self.side_by_side else range(n)
-        for i in todo:
-            began = time.perf_counter()
+                            [""] * n, [""] * n, np.zeros(n), hashes(self.identity, first, values))
+        for i in self._run_vectorized(table, progress) if self.is_vectorized else range(n):
+            start = time.perf_counter()
             try:
-                self._alone(table, i, self.binding.bind([x[i] for x in values]))
+                self._run_single(table, i, self.binding.bind([x[i] for x in values]))
             except LiedynError as error:
                 table.status[i], table.reason[i] = FAILED, str(error)
-            table.seconds[i] = time.perf_counter() - began
+            table.seconds[i] = time.perf_counter() - start
             progress(1)
         return table
 
-    def _fill(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
+    def _fill(self, table: SampleTable, rows: Integers, motion: BatchMotion) -> None:
         """Write the outputs of complete runs to `rows` of the table."""
         for k, x in enumerate([output.value(motion) for output in self.outputs]):
             table.outputs[rows, k] = x
         for i in rows:
             table.status[i] = COMPLETE
-        self._keep(table, rows, motion)
+        self._store_trajectories(table, rows, motion)
 
-    def _keep(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
+    def _store_trajectories(self, table: SampleTable, rows: Integers, motion: BatchMotion) -> None:
         """Append the trajectories of the runs to the table if the sweep stores trajectories."""
         if self.sweep.trajectories:
             shape = len(rows), len(motion.t)
-            which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
-            number, t = np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows))
-            table.kept.append({"number": number, "t[s]": t} | {
-                column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
-                for name in self.kept_names(motion.columns)})
+            times = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
+            number, t = np.repeat(table.number[rows], len(times)), np.tile(motion.t[times], len(rows))
+            table.stored.append({"number": number, "t[s]": t} | {
+                column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, times].ravel()
+                for name in self.stored_names(motion.columns)})
 
 
 def _power_of_two(x: float) -> int:
     return 1 << max(int(np.log2(max(x, 1.0))), 0)
 
 
-def hashes(identity: str, first: int, values: list) -> list[str]:
+def hashes(identity: str, first: int, values: Sequence[Values]) -> list[str]:
     """Return a hash of each run: of the identity of the batch, the number of the run and its values."""
-    start, found = hashlib.sha256(identity.encode()), []
+    digests, common = [], hashlib.sha256(identity.encode())
     numbers = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
-    others = [x for x in values if not isinstance(x, np.ndarray)]
+    lists = [x for x in values if not isinstance(x, np.ndarray)]
     for i in range(len(values[0])):
-        one = start.copy()
-        one.update(b"%d " % (first + i) + (numbers[i].tobytes() if len(numbers) else b""))
-        if others:
-            one.update(json.dumps([x[i] for x in others]).encode())
-        found.append(one.hexdigest()[:16])
-    return found
+        run = common.copy()
+        run.update(b"%d " % (first + i) + (numbers[i].tobytes() if len(numbers) else b""))
+        if lists:
+            run.update(json.dumps([x[i] for x in lists]).encode())
+        digests.append(run.hexdigest()[:16])
+    return digests
 
 
 @contextmanager
@@ -241,13 +260,13 @@ def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
 
     Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
     """
-    before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
-    if wanted:
+    previous, differs = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
+    if differs:
         os.environ["LIEDYN_CODE"] = "generic"
     try:
         yield
     finally:
-        if wanted:
+        if differs:
             os.environ.pop("LIEDYN_CODE")
-            if before is not None:
-                os.environ["LIEDYN_CODE"] = before
+            if previous is not None:
+                os.environ["LIEDYN_CODE"] = previous

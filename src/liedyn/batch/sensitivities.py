@@ -1,13 +1,14 @@
 """Derivatives of the outputs of a sweep with respect to the varied parameters, at one point.
 
-For vectorized simulations they are the exact derivatives of the computed steps (`rates_of_simulation`). For jobs along a
+For vectorized simulations they are the exact derivatives of the computed steps (`simulation_derivatives`). For jobs along a
 trajectory they use the derivatives of the dynamics with respect to parameters. Outputs are differentiated while they are
 evaluated (`Dual`). Otherwise central differences are used.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -16,11 +17,13 @@ from liedyn.analysis.recorded_motion import columns_of_motion
 from liedyn.analysis.trajectory_derivatives import DerivativeRequest
 from liedyn.analysis.trajectory_derivatives import jacobian as derivatives
 from liedyn.analysis.trajectory_dynamics import setting_of
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.batch.evaluator import SweepEvaluator
-from liedyn.batch.output_expressions import BatchMotion
+from liedyn.batch.output_expressions import BatchMotion, Values
 from liedyn.batch.simulations import SimulationEvaluator
+from liedyn.batch.sweep_binding import Value
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
-from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
+from liedyn.batch.vectorized_sweep import parameter_row, signature, split_rows
 from liedyn.codegen.batch_step import compile_batch_step
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_velocity
@@ -30,10 +33,9 @@ from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE
 from liedyn.simulation.preparation import output_times
 from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
 
-# rates ------------------------------------------------------------------------------------------------------------------
+# Numbers with their derivatives along K directions, for the functions that outputs use ----------------------------------
 
-# Numbers with their derivatives along K directions, for the functions that outputs use (forward accumulation:
-# Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
+# Forward accumulation: Griewank and Walther, Evaluating Derivatives, 2008, ch. 3.
 
 class NotDifferentiableError(ComputationError):
     """Raised where no exact derivative is available; the text names the reason."""
@@ -42,60 +44,62 @@ class NotDifferentiableError(ComputationError):
 class Dual(NDArrayOperatorsMixin):
     """Values x of any shape and their derivatives dx (K, *shape). NumPy functions return Duals; comparisons use x."""
 
-    def __init__(self, x, dx):
+    def __init__(self, x: ArrayLike, dx: ArrayLike):
         self.x, self.dx = np.asarray(x, dtype=float), np.asarray(dx, dtype=float)
 
-    def __array_ufunc__(self, ufunc, method, *operands, **options):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Values, **options: Any) -> Values:
         if method != "__call__" or options:
             return NotImplemented
-        values = [one.x if isinstance(one, Dual) else np.asarray(one, dtype=float) for one in operands]
-        found = ufunc(*values)
-        if found.dtype == bool:
-            return found
+        values = [operand.x if isinstance(operand, Dual) else np.asarray(operand, dtype=float) for operand in operands]
+        result = ufunc(*values)
+        if result.dtype == bool:
+            return result
         if ufunc not in _RULES:
             raise NotDifferentiableError(f"{ufunc.__name__}(…)")
-        dx = 0.0
+        dx: Any = 0.0
         with np.errstate(all="ignore"):
-            slopes = [(one.dx, slope) for one, slope in zip(operands, _RULES[ufunc](*values), strict=True)
-                      if isinstance(one, Dual)]
-            for rate, slope in slopes:
-                dx = dx + np.where(rate == 0.0, 0.0, slope * rate)          # a constant needs no slope: sqrt has none at 0
-        return Dual(found, np.broadcast_to(dx, (len(dx), *np.shape(found))))
+            for operand, derivative in zip(operands, _RULES[ufunc](*values), strict=True):
+                if isinstance(operand, Dual):                  # a constant needs no derivative: sqrt has none at 0
+                    dx = dx + np.where(operand.dx == 0.0, 0.0, derivative * operand.dx)
+        return Dual(result, np.broadcast_to(dx, (len(dx), *np.shape(result))))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Dual:
         return Dual(self.x[key], self.dx[(slice(None), *(key if isinstance(key, tuple) else (key,)))])
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.dx.any():
             raise NotDifferentiableError("at(…) of a time that varies")
         return self.x
 
-    def min(self, axis: int):
-        return self._picked(self.x.argmin(axis), axis)
+    def min(self, axis: int) -> Dual:
+        """Return the minimum along an axis."""
+        return self._select(self.x.argmin(axis), axis)
 
-    def max(self, axis: int):
-        return self._picked(self.x.argmax(axis), axis)
+    def max(self, axis: int) -> Dual:
+        """Return the maximum along an axis."""
+        return self._select(self.x.argmax(axis), axis)
 
-    def sum(self, axis: int):
+    def sum(self, axis: int) -> Dual:
+        """Return the sum along an axis."""
         return Dual(self.x.sum(axis), self.dx.sum(axis + 1))
 
-    def _picked(self, k: np.ndarray, axis: int):
-        k = np.expand_dims(k, axis)
-        return Dual(np.take_along_axis(self.x, k, axis).squeeze(axis),
-                         np.take_along_axis(self.dx, np.broadcast_to(k, (len(self.dx), *k.shape)), axis + 1).squeeze(axis + 1))
+    def _select(self, indices: Integers, axis: int) -> Dual:
+        k = np.expand_dims(indices, axis)
+        dx = np.take_along_axis(self.dx, np.broadcast_to(k, (len(self.dx), *k.shape)), axis + 1)
+        return Dual(np.take_along_axis(self.x, k, axis).squeeze(axis), dx.squeeze(axis + 1))
 
 
-def _of_power(a, b):
+def _power_derivatives(a: Array, b: Array) -> tuple[Array, Array]:
     return b * a**(b - 1.0), np.where(a > 0.0, a**b * np.log(np.where(a > 0.0, a, 1.0)), np.nan)
 
 
 # the derivatives of a function with respect to its operands
-_RULES = {
+_RULES: dict[np.ufunc, Callable[..., tuple[Any, ...]]] = {
     np.add: lambda a, b: (1.0, 1.0), np.subtract: lambda a, b: (1.0, -1.0), np.multiply: lambda a, b: (b, a),
-    np.true_divide: lambda a, b: (1.0 / b, -a / b**2), np.power: _of_power, np.negative: lambda a: (-1.0,),
+    np.true_divide: lambda a, b: (1.0 / b, -a / b**2), np.power: _power_derivatives, np.negative: lambda a: (-1.0,),
     np.sin: lambda a: (np.cos(a),), np.cos: lambda a: (-np.sin(a),), np.tan: lambda a: (1.0 + np.tan(a)**2,),
     np.sinh: lambda a: (np.cosh(a),), np.cosh: lambda a: (np.sinh(a),), np.tanh: lambda a: (1.0 - np.tanh(a)**2,),
     np.exp: lambda a: (np.exp(a),), np.log: lambda a: (1.0 / a,), np.sqrt: lambda a: (0.5 / np.sqrt(a),),
@@ -106,199 +110,214 @@ _RULES = {
 }
 
 
+Evaluate: TypeAlias = Callable[[list[list[Value]]], Array]     # results (rows, n) of rows of values of the varied parameters
+
 # Exact derivatives of the computed steps of a simulation with respect to the varied parameters --------------------------
 
 # The generated step also computes the derivatives of its results along a direction (`trace_step_tangent` of `codegen.steps`).
 # Each varied parameter is one direction, and all directions are computed in one batch.
 
-def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: Callable) -> tuple[BatchMotion, BatchMotion]:
+def simulation_derivatives(evaluator: SimulationEvaluator, point: list[Value],
+                           differentiate: Callable[[Evaluate], Array]) -> tuple[BatchMotion, BatchMotion]:
     """Return the run with these values, and its derivatives with respect to each varied parameter as runs of one batch.
 
     The derivatives of q are those of its nq entries.
 
-    differences  function: (K, n) differences of numbers(rows of values) with respect to the varied parameters
+    differentiate  function: (K, n) derivatives of a function with respect to the varied parameters
 
     Raises NotDifferentiableError.
     """
-    if not bench.side_by_side:
+    if not evaluator.is_vectorized:
         raise NotDifferentiableError("runs that are computed sequentially")
-    run = bench.binding.bind(centre)
-    kind, problem, model = signature(run), run.problem, run.model
-    if kind is None or (problem.schedule.level != TORQUE).any():
+    run = evaluator.binding.bind(point)
+    shared, problem, model = signature(run), run.problem, run.model
+    if shared is None or (problem.schedule.level != TORQUE).any():
         raise NotDifferentiableError("events, samples, loops or prescribed motions")
 
-    def numbers(rows) -> np.ndarray:
-        bound = [bench.binding.bind(row) for row in rows]
-        if any(signature(one) != kind for one in bound):
+    def parameter_rows(values: list[list[Value]]) -> Array:
+        runs = [evaluator.binding.bind(row) for row in values]
+        if any(signature(run) != shared for run in runs):
             raise NotDifferentiableError("what changes more than numbers")
-        return np.array([numbers_of(one) for one in bound])
+        return np.array([parameter_row(run) for run in runs])
 
-    rates = parted(model, differences(numbers))
-    base, nq, nv = parted(model, numbers([centre])), model.nq, model.nv
-    places = np.flatnonzero(rates.constants.any(axis=0))
-    line = compile_batch_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
-    if line is None:
+    d = split_rows(model, differentiate(parameter_rows))
+    base, nq, nv = split_rows(model, parameter_rows([point])), model.nq, model.nv
+    indices = np.flatnonzero(d.constants.any(axis=0))
+    step = compile_batch_step(problem.tables(), "rk4", tuple(map(int, indices)), rates=True)
+    if step is None:
         raise NotDifferentiableError("a step with too many operations")
-
-    def behind(x, dx) -> np.ndarray:
-        return np.ascontiguousarray(np.hstack([np.repeat(x, len(dx), axis=0), dx]))
-
-    engine = BatchIntegrator(problem, line, behind(base.constants[:, places], rates.constants[:, places]), 4 * nv + 2)
-    count, times = len(rates.q), output_times(run.scenario)
+    engine = BatchIntegrator(problem, step, _with_derivatives(base.constants[:, indices], d.constants[:, indices]), 4 * nv + 2)
+    count, times = len(d.q), output_times(run.scenario)
     grid = make_grid(problem.schedule, times, run.scenario.integrator.step)
-    moving = BatchStates.from_states(behind(base.q, np.column_stack([rates.q, np.zeros(count)])), behind(base.v, rates.v),
-                              np.full(count, grid.steps))
-    read = {name for output in bench.outputs for name in output.columns}
-    more = any(name.startswith(("a.", "tau.", "energy.")) for name in read)
-    out = BatchOutputs.allocate(count, len(times), 2 * nq + 1, 2 * nv, engine.n_forces if more else 0)
-    engine.advance(moving, grid, out, behind(base.values, rates.values), threads=1)
-    if (moving.ended >= 0).any() or not np.isfinite(out.q).all():
+    states = BatchStates.from_states(_with_derivatives(base.q, np.column_stack([d.q, np.zeros(count)])),
+                                     _with_derivatives(base.v, d.v), np.full(count, grid.steps))
+    columns = {name for output in evaluator.outputs for name in output.columns}
+    has_forces = any(name.startswith(("a.", "tau.", "energy.")) for name in columns)
+    out = BatchOutputs.allocate(count, len(times), 2 * nq + 1, 2 * nv, engine.n_forces if has_forces else 0)
+    engine.advance(states, grid, out, _with_derivatives(base.values, d.values), threads=1)
+    if (states.ended >= 0).any() or not np.isfinite(out.q).all():
         raise NotDifferentiableError("a run that diverges")
     q, dq, dwork = np.split(out.q, [nq, 2 * nq], axis=2)
     v, dv = np.split(out.v, 2, axis=2)
-    columns, by = motion_columns(model, q=q[:1], v=v[:1]), motion_columns(model, q=dq, v=dv)
-    if more:
-        a, da, tau, dtau, of_energies = np.split(out.forces, np.arange(1, 5) * nv, axis=2)
+    values, derivatives = motion_columns(model, q=q[:1], v=v[:1]), motion_columns(model, q=dq, v=dv)
+    if has_forces:
+        a, da, tau, dtau, denergy = np.split(out.forces, np.arange(1, 5) * nv, axis=2)
         kinetic, potential = energy(model, q[:1], v[:1], passive=problem.passive)
-        columns += motion_columns(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.supplied_energy[:1])
-        by += motion_columns(model, a=da, tau=dtau) + energy_columns(of_energies[..., 0], of_energies[..., 1], dwork[..., 0])
-    return BatchMotion(model, times, columns, q[:1], v[:1]), BatchMotion(model, times, by, dq, dv)
+        values += motion_columns(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.supplied_energy[:1])
+        derivatives += motion_columns(model, a=da, tau=dtau) + energy_columns(denergy[..., 0], denergy[..., 1], dwork[..., 0])
+    return BatchMotion(model, times, values, q[:1], v[:1]), BatchMotion(model, times, derivatives, dq, dv)
+
+
+def _with_derivatives(x: Array, dx: Array) -> Array:
+    """Return rows (K, n + m): x (1, n), the same in each, and dx (K, m)."""
+    return np.ascontiguousarray(np.hstack([np.repeat(x, len(dx), axis=0), dx]))
 
 
 # sensitivities ----------------------------------------------------------------------------------------------------------
 
-RUNS = 4                         # per varied parameter, for central differences
+RUNS_PER_PARAMETER = 4           # for central differences
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
-_FINE, _STEP = 1e-3, 0.02        # of the spread: steps of differences of input numbers, and of runs
-_MOVING = ("origin", "screw", "pitch")          # parameters that displace links
+_INPUT_STEP, _RUN_STEP = 1e-3, 0.02             # of the range: steps of differences of input numbers, and of runs
+_PLACEMENTS = ("origin", "screw", "pitch")      # parameters that displace links
 
 
 @dataclass(frozen=True)
 class Sensitivities:
     """Derivatives of outputs at a point.
 
-    base    (outputs,) outputs at the point
-    slopes  (outputs, m) derivatives with respect to the varied parameters; NaN where a parameter is no number, or a run fails
-    ways    EXACT or DIFFERENCES of each output
+    base         (outputs,) outputs at the point
+    derivatives  (outputs, m) derivatives with respect to the varied parameters; NaN where a parameter is no number or a run fails
+    methods      EXACT or DIFFERENCES of each output
     """
 
-    base: np.ndarray
-    slopes: np.ndarray
-    ways: tuple[str, ...]
+    base: Array
+    derivatives: Array
+    methods: tuple[str, ...]
 
 
-def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> Sensitivities:
+def sensitivities(evaluator: SweepEvaluator[Any], point: list[Value], ranges: Array) -> Sensitivities:
     """Return the derivatives of the outputs at a point.
 
-    centre   values of the varied parameters
-    spreads  (m,) range of variation of each, 0 if it is no number or does not vary
+    point   values of the varied parameters
+    ranges  (m,) range of variation of each, 0 if it is no number or does not vary
 
-    Raises ComputationError if the run at the centre is not complete.
+    Raises ComputationError if the run at the point is not complete.
     """
-    which = np.flatnonzero(spreads > 0.0)
-    n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
+    varied = np.flatnonzero(ranges > 0.0)
+    n, base = len(evaluator.outputs), _outputs_at(evaluator, [point])[0]
     if np.isnan(base).all() and n:
         raise NotDifferentiableError("the run at the medians of what varies is not complete")
-    slopes, ways = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n
+    derivatives, methods = np.full((n, len(ranges)), np.nan), [DIFFERENCES] * n
     try:
-        motion = _motion(bench, centre, spreads, which)
-    # NotDifferentiableError, or runs next to the centre cannot be run
-    except LiedynError:
+        motion = _motion_with_derivatives(evaluator, point, ranges, varied)
+    except LiedynError:                  # NotDifferentiableError, or the runs next to the point cannot be run
         motion = None
-    for k, output in enumerate(bench.outputs if motion is not None else ()):
+    for k, output in enumerate(evaluator.outputs):
+        if motion is None:
+            break
         try:
             with np.errstate(all="ignore"):
-                found = output.value(motion)
+                result = output.value(motion)
         except NotDifferentiableError:
             continue
-        slopes[k, which], ways[k] = found.dx[:, 0] if isinstance(found, Dual) else 0.0, EXACT
-    rest = [k for k in range(n) if ways[k] == DIFFERENCES]
-    if rest:
-        slopes[np.ix_(rest, which)] = differences(lambda rows: _outputs_at(bench, rows)[:, rest], centre, spreads, which, _STEP).T
-    return Sensitivities(base, slopes, tuple(ways))
+        derivatives[k, varied], methods[k] = result.dx[:, 0] if isinstance(result, Dual) else 0.0, EXACT
+    remaining = np.array([k for k in range(n) if methods[k] == DIFFERENCES], dtype=int)
+    if len(remaining):
+        derivatives[np.ix_(remaining, varied)] = differences(lambda rows: _outputs_at(evaluator, rows)[:, remaining], point,
+                                                             ranges, varied, _RUN_STEP).T
+    return Sensitivities(base, derivatives, tuple(methods))
 
 
-def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
-    """Return (which, results) central differences of evaluate(rows of values), extrapolated to order 4.
+def differences(evaluate: Evaluate, point: list[Value], ranges: Array, varied: Integers, fraction: float) -> Array:
+    """Return (varied, results) central differences of evaluate(rows of values), extrapolated to order 4.
 
-    The steps are a share of the spread and half of it.
+    The steps are a fraction of the range and half of it.
     """
-    return np.array([numerical_derivative(
-        lambda steps, k=k: evaluate([[*centre[:k], centre[k] + float(step), *centre[k + 1:]] for step in steps]),
-        share * spreads[k], levels=2) for k in which])
+    def derivative(k: int) -> Array:
+        return numerical_derivative(
+            lambda steps: evaluate([[*point[:k], point[k] + float(step), *point[k + 1:]] for step in steps]),
+            fraction * ranges[k], levels=2)
+    return np.array([derivative(int(k)) for k in varied])
 
 
-def _outputs_at(bench: SweepEvaluator, rows: list[list]) -> np.ndarray:
+def _outputs_at(evaluator: SweepEvaluator[Any], rows: list[list[Value]]) -> Array:
     """Return the (rows, outputs) outputs of runs with these values, NaN where runs are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
-    return bench.computed(0, columns).outputs
+    return evaluator.compute_runs(0, columns).outputs
 
 
-def _motion(bench: SweepEvaluator, centre: list, spreads, which) -> _DualMotion:
-    if not isinstance(bench, SimulationEvaluator):
-        return _along(bench, centre, which)
-    of_robot = [name for one, name in zip(bench.sweep.parameters, bench.binding.parameters, strict=True) if one.of_robot]
-    still = all(name and name.partition(".")[0] not in _MOVING for name in of_robot)
-    return _DualMotion(*rates_of_simulation(bench, centre, lambda numbers: differences(numbers, centre, spreads, which, _FINE)),
-                        still)
+def _motion_with_derivatives(evaluator: SweepEvaluator[Any], point: list[Value], ranges: Array, varied: Integers) -> _DualMotion:
+    """Return the run at a point with its exact derivatives. Raises NotDifferentiableError where there are none."""
+    if isinstance(evaluator, TrajectoryEvaluator):
+        return _trajectory_job_derivatives(evaluator, point, varied)
+    if not isinstance(evaluator, SimulationEvaluator):
+        raise NotDifferentiableError("this job")
+    of_robot = [name for parameter, name in zip(evaluator.sweep.parameters, evaluator.binding.parameters, strict=True)
+                if parameter.of_robot]
+    fixed_links = all(name and name.partition(".")[0] not in _PLACEMENTS for name in of_robot)
+    return _DualMotion(*simulation_derivatives(evaluator, point, lambda evaluate: differences(evaluate, point, ranges, varied,
+                                                                                              _INPUT_STEP)), fixed_links)
 
 
 class _DualMotion:
     """A run, and the derivatives of the columns and points that outputs read.
 
-    rates  one run per varied parameter, whose values are derivatives; q holds those of the nq entries of q
-    still  whether the poses of links on their bodies do not depend on the varied parameters
+    derivatives  one run per varied parameter, whose values are derivatives; q holds those of the nq entries of q
+    fixed_links  whether the poses of links on their bodies do not depend on the varied parameters
     """
 
-    def __init__(self, base: BatchMotion, rates: BatchMotion, still: bool):
-        self.base, self.t, self.rates, self.still = base, base.t, rates, still
+    def __init__(self, base: BatchMotion, derivatives: BatchMotion, fixed_links: bool):
+        self.base, self.t, self.derivatives, self.fixed_links = base, base.t, derivatives, fixed_links
 
-    def column(self, name: str):
-        if name in self.rates.columns:
-            return Dual(self.base.column(name), self.rates.column(name)[:, None])
+    def column(self, name: str) -> Values:
+        """Return a column (1, R) with its derivatives."""
+        if name in self.derivatives.columns:
+            return Dual(self.base.column(name), self.derivatives.column(name)[:, None])
         if name.startswith("fext."):
             return self.base.column(name)
         raise NotDifferentiableError(name)
 
-    def times_of(self, event: str):
-        raise NotDifferentiableError("events")
+    def event_times(self, event: str) -> list[float]:
+        """Raise NotDifferentiableError: times of events have no exact derivatives."""
+        raise NotDifferentiableError(f"events such as {event}")
 
-    def point(self, kind: str, link: str, at) -> Dual:
-        """Return a point of a link: p = p_link + R at. With the twist V in world axes, dV = J dv + (dJ along dq) v."""
-        if not self.still:
+    def point(self, kind: str, link: str, offset: Sequence[float]) -> Dual:
+        """Return a point of a link: p = p_link + R offset. With the twist V in world axes, dV = J dv + (dJ along dq) v."""
+        if not self.fixed_links:
             raise NotDifferentiableError(f"{kind}({link})")
-        model, (q, v), found = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v)), []
-        arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
-        J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
-        for dq, dv in zip(self.rates.q, self.rates.v, strict=True):
+        model, (q, v) = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v))
+        arm = link_pose(model, q, link)[..., :3, :3] @ np.array(offset)
+        J = jacobian(model, q, link, frame="local_world_aligned")
+        V = link_twist(model, q, v, link, frame="local_world_aligned")
+        components = []
+        for dq, dv in zip(self.derivatives.q, self.derivatives.v, strict=True):
             x = np.ascontiguousarray(tangent_velocity(model, q, dq))
-            moved = (J @ x[..., None])[..., 0]
-            turned = np.cross(moved[..., :3], arm)
+            displacement = (J @ x[..., None])[..., 0]                          # rotation vector and translation of the link
+            darm = np.cross(displacement[..., :3], arm)
             dV = (J @ dv[..., None])[..., 0] + (jacobian_derivative(model, q, x, link, frame="local_world_aligned")
                                                 @ v[..., None])[..., 0]
-            of_point = dV[..., 3:] + np.cross(dV[..., :3], arm) + np.cross(V[..., :3], turned)
-            found.append(np.concatenate([moved[..., 3:] + turned, of_point, dV[..., :3]], axis=-1))
-        return Dual(self.base.point(kind, link, at), np.array(found)[:, None, :, COMPONENTS.index(kind)])
+            d_velocity = dV[..., 3:] + np.cross(dV[..., :3], arm) + np.cross(V[..., :3], darm)
+            components.append(np.concatenate([displacement[..., 3:] + darm, d_velocity, dV[..., :3]], axis=-1))
+        return Dual(self.base.point(kind, link, offset), np.array(components)[:, None, :, COMPONENTS.index(kind)])
 
 
 # along a trajectory -----------------------------------------------------------------------------------------------------
 
-def _along(bench: TrajectoryEvaluator, centre: list, which) -> _DualMotion:
-    """Return a job along a trajectory with the derivatives of its results with respect to parameters. The motion is given."""
-    job, binding = bench.sweep.job, bench.binding
-    names = [binding.parameters[k] for k in which]
-    if not bench.side_by_side or job.kind == "derivatives" or not all(names):
+def _trajectory_job_derivatives(evaluator: TrajectoryEvaluator, point: list[Value], varied: Integers) -> _DualMotion:
+    """Return a job along a trajectory with the derivatives of its results. The motion itself does not depend on parameters."""
+    job, binding = evaluator.job, evaluator.binding
+    names = [name for k in varied if (name := binding.parameters[k])]
+    if not evaluator.is_vectorized or job.kind == "derivatives" or len(names) < len(varied):
         raise NotDifferentiableError("this job")
-    if any(name.partition(".")[0] in _MOVING for name in names):
+    if any(name.partition(".")[0] in _PLACEMENTS for name in names):
         raise NotDifferentiableError("placements")
-    run = binding.bind(centre)
-    setting = setting_of(run.model, run.trajectory, job.kind, job.prescribed)
-    motion, given = setting.motion, setting.prescribed
-    found = derivatives(run.model, DerivativeRequest(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
-    found = np.moveaxis(found, -1, 0)
-    still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
-    rates = motion_columns(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
-    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(run.model, motion))]
-    t = run.trajectory.t
-    return _DualMotion(BatchMotion(run.model, t, base, motion.q[None], motion.v[None]),
-                        BatchMotion(run.model, t, rates, **still), True)
+    run = binding.bind(point)
+    model, t = run.model, run.trajectory.t
+    setting = setting_of(model, run.trajectory, job.kind, job.prescribed)
+    motion, prescribed = setting.motion, setting.prescribed
+    request = DerivativeRequest(job.kind, prescribed, np.arange(model.nv), tuple(names))
+    d = np.moveaxis(derivatives(model, request, motion), -1, 0)
+    dq, dv = (np.zeros((len(names), *x.shape)) for x in (motion.q, motion.v))
+    columns = motion_columns(model, q=dq, v=dv, tau=np.where(prescribed, d, 0.0), a=np.where(prescribed, 0.0, d))
+    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(model, setting.compute(model, motion))]
+    return _DualMotion(BatchMotion(model, t, base, motion.q[None], motion.v[None]), BatchMotion(model, t, columns, dq, dv), True)

@@ -7,29 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, columns_of_motion, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import column_names, derivatives_along, jacobian, kind_of, question, rows_of
 from liedyn.analysis.trajectory_dynamics import completed, dynamics_along, setting_of
-from liedyn.batch.evaluator import SampleTable, SweepEvaluator, generic_kernels_of
-from liedyn.batch.output_expressions import BatchMotion, as_written, robots_of_rows
-from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun
-from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
+from liedyn.arrays import Array
+from liedyn.batch.evaluator import ColumnUse, Progress, SampleTable, SweepEvaluator, generic_kernels_of
+from liedyn.batch.output_expressions import BatchMotion, column_expression, robots_of_rows
+from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun, Value, Values
+from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_values
 from liedyn.dynamics.batching.threads import limit_threads
 from liedyn.dynamics.variants import Variants, merged_index
 from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest
-from liedyn.io.sweep_file import TrajectoryJob
+from liedyn.io.sweep_file import Sweep, TrajectoryJob
 from liedyn.model.model import Model
 
-_KEPT = 16                                   # trajectories with cached vectorized runs
+_CACHED_VECTORIZED = 16                      # trajectories with cached vectorized runs
 
 
-def along(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
+def run_trajectory_job(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
     """Run a job along the trajectory of `run`, as the command of the same name does."""
     model, trajectory = run.model, run.trajectory
     if job.kind == "derivatives":
@@ -38,27 +41,29 @@ def along(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
                           order=job.order, smooth=job.smooth, wrenches=job.wrenches)
 
 
-class TrajectoryEvaluator(SweepEvaluator):
+class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
     """Evaluator of jobs along a trajectory.
 
-    first           result of the job without variation
-    together_along  function of a path: returns the vectorized runs along this trajectory
+    vectorized_along  function of a path: returns the vectorized runs along this trajectory
     """
 
-    fewest = 1
+    binding: TrajectoryBinding
+    min_chunk_runs = 1
 
-    def _bound(self) -> TrajectoryBinding:
-        binding = TrajectoryBinding(self.sweep)
-        self.together_along = lru_cache(_KEPT)(partial(VectorizedTrajectory, binding))
-        return binding
+    def __init__(self, sweep: Sweep, job: TrajectoryJob, threads: int | None = None):
+        self.job, binding = job, TrajectoryBinding(sweep, job)
+        self.vectorized_along = lru_cache(_CACHED_VECTORIZED)(partial(VectorizedTrajectory, binding))
+        super().__init__(sweep, binding, threads)
 
     @cached_property
     def first(self) -> CompletedTrajectory:
-        return along(self.sweep.job, TrajectoryRun(self.binding.model, self.binding.trajectory(self.sweep.job.trajectory)))
+        """Result of the job without variation."""
+        return run_trajectory_job(self.job, TrajectoryRun(self.binding.model, self.binding.trajectory(self.job.trajectory)))
 
     @cached_property
-    def side_by_side(self) -> bool:
-        job = self.sweep.job
+    def is_vectorized(self) -> bool:
+        """Whether runs are vectorized, rather than computed sequentially."""
+        job = self.job
         if self.binding.model.nc or job.order or job.smooth is not None or job.wrenches:
             return False
         if job.kind != "derivatives":
@@ -67,109 +72,121 @@ class TrajectoryEvaluator(SweepEvaluator):
                                                                       job.joints).by)
 
     @property
-    def mapped(self) -> bool:
-        return self.together_along(self.sweep.job.trajectory).numbers.affine
+    def is_affine(self) -> bool:
+        """Whether vectorized runs are computed without binding each run individually."""
+        return self.vectorized_along(self.job.trajectory).parameter_map.is_affine
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
+        """Warnings about the robot of the trajectory, and of the job without variation."""
         return (*self.binding.warnings, *self.first.warnings)
 
     def known_columns(self) -> dict[str, str]:
+        """Return the columns that every run has, with their units."""
         return {name: unit for name, unit, _ in self.first.columns}
 
-    def common(self) -> tuple:
-        job, model = self.sweep.job, self.binding.model
-        varied = [path for one in self.sweep.parameters if one.key == "trajectory" for path in one.values]
-        files = [_hash_of(path) for path in (job.trajectory, *varied, *([model.source] if model.source else []))]
+    def shared_inputs(self) -> tuple[Any, ...]:
+        """Return the options of the job, hashes of its files and of the robot, and the names of coordinates and links."""
+        job, model = self.job, self.binding.model
+        paths = [job.trajectory, *(path for parameter in self.sweep.parameters for path in parameter.trajectories)]
+        files = [_file_hash(path) for path in (*paths, *([model.source] if model.source else []))]
         options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in ("trajectory", "robot")}
-        numbers = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
-        return options, files, numbers, model.q_names, model.link_names
+        constants = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
+        return options, files, constants, model.q_names, model.link_names
 
     def rows(self) -> int:
+        """Return the number of rows of the trajectory."""
         return len(self.first.t)
 
-    def numbers(self) -> tuple[int, float]:
-        model, job = self.binding.model, self.sweep.job
-        each = 2 * (model.nq + 3 * model.nv) + 6 * len(model.link_names) + len(self.first.columns) + 40
-        each += 4 * model.nv**2 if job.kind == "derivatives" else 0
-        return each, 10.0 * len(self.first.t) * len(self.first.columns) * (1 + job.order)
+    def costs(self) -> tuple[int, float]:
+        """Return the approximate count of numbers per row of a vectorized run, and the work of a sequential run."""
+        model, job = self.binding.model, self.job
+        per_row = 2 * (model.nq + 3 * model.nv) + 6 * len(model.link_names) + len(self.first.columns) + 40
+        per_row += 4 * model.nv**2 if job.kind == "derivatives" else 0
+        return per_row, 10.0 * len(self.first.t) * len(self.first.columns) * (1 + job.order)
 
-    def _check_others(self, others) -> None:
-        for name, one in others:
-            shown = [*self.known_columns()] if one is self.sweep.trajectories else [*map(as_written, self.known_columns())]
-            name = name if one is self.sweep.trajectories else as_written(name)
-            raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, shown),
-                                expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
+    def _check_unknown_columns(self, unknown: Iterable[ColumnUse]) -> None:
+        names = [*self.known_columns()]
+        for name, entry in unknown:
+            written, shown = name, names
+            if entry is not self.sweep.trajectories:
+                written, shown = column_expression(name), [*map(column_expression, names)]
+            raise ScenarioError("no such column", place=entry.place, found=written, hint=nearest(written, shown),
+                                expected=f"a column that liedyn {self.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: SampleTable, progress) -> list[int]:
-        paths: dict[str, list[int]] = {}
+    def _run_vectorized(self, table: SampleTable, progress: Progress) -> list[int]:
+        rows_of_paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):
-            paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
-        left, todo = [], []
-        for path, rows in paths.items():
+            rows_of_paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
+        remaining, batches = [], []
+        for path, indices in rows_of_paths.items():
+            rows = np.array(indices)
             try:
-                runs = self.together_along(path)
+                runs = self.vectorized_along(path)
             except LiedynError:                                # of the trajectory: reported by each of its runs
-                left += rows
+                remaining += indices
                 continue
-            constants, alone = runs.numbers.rows([x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows]
-                                                  for x in table.values])
-            left += np.array(rows)[alone].tolist()
-            if not alone.all():
-                todo.append((runs, constants[~alone], np.array(rows)[~alone]))
-        while todo:
-            runs, constants, rows = todo.pop()
-            began, half = time.perf_counter(), len(rows) // 2
+            constants, excluded = runs.parameter_map.rows([x[rows] if isinstance(x, np.ndarray) else [x[i] for i in indices]
+                                                           for x in table.values])
+            remaining += rows[excluded].tolist()
+            if not excluded.all():
+                batches.append((runs, constants[~excluded], rows[~excluded]))
+        while batches:
+            runs, constants, rows = batches.pop()
+            start, half = time.perf_counter(), len(rows) // 2
             try:
                 with limit_threads(self.threads):
                     motion = runs.motion(constants)
             except LiedynError:                                # of some run: bisect until it is the only one
-                left += rows.tolist() if half == 0 else []
-                todo += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
+                remaining += rows.tolist() if half == 0 else []
+                batches += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
                 continue
             self._fill(table, rows, motion)
-            table.seconds[rows] = (time.perf_counter() - began) / len(rows)
+            table.seconds[rows] = (time.perf_counter() - start) / len(rows)
             progress(len(rows))
-        return sorted(left)
+        return sorted(remaining)
 
-    def _alone(self, table: SampleTable, i: int, run: TrajectoryRun) -> None:
+    def _run_single(self, table: SampleTable, i: int, run: TrajectoryRun) -> None:
         with generic_kernels_of(run.model, self.binding.model):
-            columns, q, v = [(name, unit, x[None]) for name, unit, x in along(self.sweep.job, run).columns], None, None
+            columns = [(name, unit, x[None]) for name, unit, x in run_trajectory_job(self.job, run).columns]
+            motion = BatchMotion(run.model, run.trajectory.t, columns)
             if any(output.links for output in self.outputs):
                 state = motion_of_trajectory(run.model, run.trajectory, derive_a=False)
-                q, v = state.q[None], state.v[None]
-            self._fill(table, np.array([i]), BatchMotion(run.model, run.trajectory.t, columns, q, v))
+                motion = BatchMotion(run.model, run.trajectory.t, columns, state.q[None], state.v[None])
+            self._fill(table, np.array([i]), motion)
 
 
 class VectorizedTrajectory:
     """Runs of a job along one trajectory, whose robots differ only in constants.
 
-    numbers  map from the values of the sweep to the constants of the robots
-    setting  settings of the computation along the trajectory
-    asked    quantities of the requested derivatives; None if the job computes no derivatives
+    parameter_map  map from the values of the sweep to the constants of the robots
+    setting        settings of the computation along the trajectory
+    request        quantities of the requested derivatives; None if the job computes no derivatives
     """
 
     def __init__(self, binding: TrajectoryBinding, path: str):
         self.binding, self.parameters = binding, binding.sweep.parameters
         self.trajectory, self._path = binding.trajectory(path), path
-        looked = self._here(binding.looked_at)
-        some = [[x[0] for x in self._here([[x] for x in values])] for values in binding.some]
-        self.model: Model = binding.bind(origin_of(looked)).model
+        samples = self._with_this_trajectory(binding.samples)
+        checked_values = [[x[0] for x in self._with_this_trajectory([[x] for x in values])] for values in binding.checked_values]
+        self.model: Model = binding.bind(origin_values(samples)).model
         constants = self.model.constants
-        self.numbers = AffineParameterMap(self._constants_of, looked, some, constants, len(constants), self.model.nv)
-        self.places = self.numbers.places
-        job, self.asked = binding.job, None
+        self.parameter_map = AffineParameterMap(self._constants_of, samples, checked_values, constants, len(constants),
+                                                self.model.nv)
+        self.varying_indices = self.parameter_map.varying_indices
+        job, self.request = binding.job, None
         if job.kind == "derivatives":
-            self.asked = question(self.model, job.of, job.prescribed, job.by, job.joints)
+            self.request = question(self.model, job.of, job.prescribed, job.by, job.joints)
         kind = job.of if job.kind == "derivatives" else job.kind
         self.setting = setting_of(self.model, self.trajectory, kind, job.prescribed)
 
-    def _here(self, values: list) -> list:
+    def _with_this_trajectory(self, values: Sequence[Values]) -> list[Values]:
         """Return the values with this trajectory in place of varied trajectories."""
-        return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.parameters, values, strict=True)]
+        return [[self._path] * len(x) if parameter.key == "trajectory" else x
+                for parameter, x in zip(self.parameters, values, strict=True)]
 
-    def _constants_of(self, values) -> np.ndarray | None:
+    def _constants_of(self, values: Sequence[Value]) -> Array | None:
         """Return the constants of the robot of a run; None if it cannot be vectorized with the others."""
         try:
             model = self.binding.bind(values).model
@@ -178,28 +195,28 @@ class VectorizedTrajectory:
         index = merged_index(self.model, model)
         return model.constants if index is not None and np.array_equal(index, self.model.index) else None
 
-    def motion(self, constants: np.ndarray) -> BatchMotion:
-        """Compute the motion of robots with these constants; one motion for all if the constants are equal."""
+    def motion(self, constants: Array) -> BatchMotion:
+        """Compute the motion of robots with these constants (N, m); one motion for all if the constants are equal."""
         state, t, variants = self.setting.motion, self.trajectory.t, None
-        n, rows = len(constants) if len(self.places) else 1, len(t)
-        if len(self.places):
-            variants = Variants.of_numbers(self.model, self.places, constants[:, self.places])
+        n, rows = len(constants) if len(self.varying_indices) else 1, len(t)
+        if len(self.varying_indices):
+            variants = Variants.of_numbers(self.model, self.varying_indices.tolist(), constants[:, self.varying_indices])
         with robots_of_rows(self.model, variants, rows) as robots:
             columns = self._columns(robots, rows_of(state, np.tile(np.arange(rows), n)))
         q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
         return BatchMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
-    def _columns(self, robots: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
+    def _columns(self, robots: Model, motion: SampledMotion) -> list[tuple[str, str, Array]]:
         """Return the columns of the motion of the trajectory, or of its rows repeated for each robot."""
-        if self.asked is None:
+        if self.request is None:
             return columns_of_motion(robots, completed(replace(self.setting, model=robots), motion))
-        table = jacobian(robots, self.asked, motion)
+        table = jacobian(robots, self.request, motion)
         if not np.isfinite(table).all():
             raise ConfigurationError("the derivatives are not finite")
-        return list(zip(*column_names(self.model, self.asked), table.reshape(len(table), -1).T, strict=True))
+        return list(zip(*column_names(self.model, self.request), table.reshape(len(table), -1).T, strict=True))
 
 
-def _hash_of(path: str) -> str:
+def _file_hash(path: str) -> str:
     """Return a hash of the content of a file, or "" if it cannot be read: the error is reported by its runs."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -5,12 +5,13 @@ the robot (`codegen.batch_step`). Where these are not affine in the values of th
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.batch.sweep_binding import SweepBinding
+from liedyn.arrays import Array, Integers, Mask
+from liedyn.batch.sweep_binding import ScenarioBinding, Value, Values
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, integrate_batch, make_grid
@@ -23,220 +24,236 @@ from liedyn.simulation.preparation import PreparedRun, output_times
 # runs that are bound completely. If they differ, the map is not used.
 
 _ROUNDING = 1e-13        # relative tolerance of the affine map
-_OF_FLOORS = 0.5         # the same for the minimum pivots, of which only the order of magnitude matters
+_PIVOT_ROUNDING = 0.5    # the same for the minimum pivots, of which only the order of magnitude matters
+
+Bind: TypeAlias = Callable[[Sequence[Value]], Array | None]
 
 
 class _Column(NamedTuple):
-    """Numbers that depend on one value: indices of numbers equal to it; indices of others, and their slopes."""
+    """Numbers that depend on one value: indices of numbers equal to it; indices of others, and their derivatives."""
 
-    same: np.ndarray
-    moved: np.ndarray
-    slope: np.ndarray
-
-
-_NOTHING = _Column(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+    copied: Integers
+    linear: Integers
+    derivative: Array
 
 
-def origin_of(looked: list) -> list:
+_NO_DEPENDENCE = _Column(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+
+
+def origin_values(samples: Sequence[Values]) -> list[Value]:
     """Return the values of a run: the first nonzero value of each parameter. Generated code can omit terms that are zero."""
-    return [x[np.flatnonzero(x)[0]] if isinstance(x, np.ndarray) and x.any() else x[0] for x in looked]
+    return [x[np.flatnonzero(x)[0]] if isinstance(x, np.ndarray) and x.any() else x[0] for x in samples]
 
 
 class AffineParameterMap:
     """Map from the values of a sweep to the numbers of its runs.
 
-    bound      bound(values) returns the numbers of a run; None if it cannot be vectorized with the others
-    looked     values of the first runs, parameter by parameter
-    some       values of runs from all parts of the sweep, run by run
-    base       numbers of the run with the values `origin_of(looked)`
-    constants  how many of the last numbers are constants of the robot
-    floors     how many of the last constants are minimum pivots
-    affine     whether the map holds: numbers = base + sum of slope (value - value at the origin)
-    places     indices of the constants of the robots that differ
+    bind             bind(values) returns the numbers of a run; None if it cannot be vectorized with the others
+    samples          values of the first runs, parameter by parameter
+    checked_values   values of runs from all parts of the sweep, run by run
+    base             numbers of the run with the values `origin_values(samples)`
+    n_constants      how many of the last numbers are constants of the robot
+    n_min_pivots     how many of the last constants are minimum pivots
+    is_affine        whether the map holds: numbers = base + sum of derivative (value - value at the origin)
+    varying_indices  indices of the constants of the robots that differ
     """
 
-    def __init__(self, bound: Callable[[list], np.ndarray | None], looked: list, some: list[list], base: np.ndarray,
-                 constants: int, floors: int):
-        self._bound, self.base, self._constants, self._seen = bound, base, constants, []
-        self._origin, self._tolerance = origin_of(looked), np.full(len(base), _ROUNDING)
-        self._tolerance[len(base) - floors:] = _OF_FLOORS
-        self._spans = [(x.min(), x.max()) if isinstance(x, np.ndarray) else None for x in looked]
-        self._columns = [self._column(k, values) for k, values in enumerate(looked)]
-        corners = [[pick(x) if isinstance(x, np.ndarray) else x[0] for x in looked] for pick in (np.min, np.max)]
-        rows = [(values, self._bound_and_seen(values)) for values in (*some, *corners)]
-        self.affine = None not in self._columns and all(self._agrees(*one) for one in rows)
-        self.places = np.flatnonzero(np.any([self._constants_differ(row) for row in self._seen] or [False], axis=0))
+    def __init__(self, bind: Bind, samples: Sequence[Values], checked_values: Sequence[Sequence[Value]], base: Array,
+                 n_constants: int, n_min_pivots: int):
+        self._bind, self.base, self._n_constants = bind, base, n_constants
+        self._bound_rows: list[Array] = []
+        self._origin, self._tolerance = origin_values(samples), np.full(len(base), _ROUNDING)
+        self._tolerance[len(base) - n_min_pivots:] = _PIVOT_ROUNDING
+        self._ranges = [(x.min(), x.max()) if isinstance(x, np.ndarray) else None for x in samples]
+        columns = [self._fit_column(k, values) for k, values in enumerate(samples)]
+        self._columns = [column or _NO_DEPENDENCE for column in columns]
+        corners = [[pick(x) if isinstance(x, np.ndarray) else x[0] for x in samples] for pick in (np.min, np.max)]
+        rows = [(values, self._bind_row(values)) for values in (*checked_values, *corners)]
+        self.is_affine = None not in columns and all(self._agrees(values, row) for values, row in rows)
+        differ = np.zeros(n_constants, dtype=bool)
+        for row in self._bound_rows:
+            differ |= self._constants_differ(row)
+        self.varying_indices = np.flatnonzero(differ)
 
-    def rows(self, values: list) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, values: Sequence[Values]) -> tuple[Array, Mask]:
         """Return the (N, n) numbers of runs with these values, and a mask (N,) of those that cannot be vectorized."""
-        alone = np.zeros(len(values[0]), dtype=bool)
-        if self.affine:
-            for i in self._beyond(values):
-                alone[i] = self._bound([x[i] for x in values]) is None
-            return self._mapped(values), alone
-        rows, known = np.tile(self.base, (len(alone), 1)), set(self.places)
-        for i in range(len(alone)):
-            row = self._bound([x[i] for x in values])
-            alone[i] = row is None or not set(np.flatnonzero(self._constants_differ(row))) <= known
-            if not alone[i]:
+        excluded = np.zeros(len(values[0]), dtype=bool)
+        if self.is_affine:
+            for i in self._outside_samples(values):
+                excluded[i] = self._bind([x[i] for x in values]) is None
+            return self._mapped(values), excluded
+        rows, varying = np.tile(self.base, (len(excluded), 1)), set(self.varying_indices)
+        for i in range(len(excluded)):
+            row = self._bind([x[i] for x in values])
+            if row is None or not set(np.flatnonzero(self._constants_differ(row))) <= varying:
+                excluded[i] = True
+            else:
                 rows[i] = row
-        return rows, alone
+        return rows, excluded
 
-    def _mapped(self, values: list) -> np.ndarray:
+    def _mapped(self, values: Sequence[Values]) -> Array:
         rows = np.tile(self.base, (len(values[0]), 1))
-        for x, x0, column in zip(values, self._origin, self._columns, strict=True):
-            x = np.asarray(x)
-            if len(column.moved):
-                rows[:, column.moved] += (x - x0)[:, None] * column.slope
-            if len(column.same):
-                rows[:, column.same] = x[:, None]
+        for column_values, origin, column in zip(values, self._origin, self._columns, strict=True):
+            x = np.asarray(column_values)
+            if len(column.linear):
+                rows[:, column.linear] += (x - origin)[:, None] * column.derivative
+            if len(column.copied):
+                rows[:, column.copied] = x[:, None]
         return rows
 
-    def _beyond(self, values: list) -> np.ndarray:
+    def _outside_samples(self, values: Sequence[Values]) -> Integers:
         """Return the runs with a value outside the range from which the map was determined: they can be invalid."""
-        far = np.zeros(len(values[0]), dtype=bool)
-        for x, span in zip(values, self._spans, strict=True):
-            if span is not None:
-                far |= (x < span[0]) | (x > span[1])
-        return np.flatnonzero(far)
+        outside = np.zeros(len(values[0]), dtype=bool)
+        for x, sampled_range in zip(values, self._ranges, strict=True):
+            if sampled_range is not None:
+                outside |= (x < sampled_range[0]) | (x > sampled_range[1])
+        return np.flatnonzero(outside)
 
-    def _constants_differ(self, row: np.ndarray) -> np.ndarray:
-        return (row != self.base)[len(row) - self._constants:]
+    def _constants_differ(self, row: Array) -> Mask:
+        differ: Mask = row != self.base
+        return differ[len(row) - self._n_constants:]
 
     # determination of the map -------------------------------------------------------------------------------------------
-    def _bound_and_seen(self, values: list) -> np.ndarray | None:
-        row = self._bound(values)
+    def _bind_row(self, values: Sequence[Value]) -> Array | None:
+        row = self._bind(values)
         if row is not None:
-            self._seen.append(row)
+            self._bound_rows.append(row)
         return row
 
-    def _column(self, k: int, values) -> _Column | None:
+    def _fit_column(self, k: int, values: Values) -> _Column | None:
         """Return the numbers that depend on the k-th value; None if the dependence is not affine."""
         if not isinstance(values, np.ndarray):
-            return _NOTHING if all(x == values[0] for x in values) else None
+            return _NO_DEPENDENCE if all(x == values[0] for x in values) else None
         origin, base, x0 = self._origin, self.base, self._origin[k]
-        others = np.unique(values[values != x0])
-        if not len(others):
-            return _NOTHING
-        probes = np.unique([others[0], others[-1], others[len(others) // 2]])
-        rows = [self._bound_and_seen([*origin[:k], x, *origin[k + 1:]]) for x in probes]
-        found = [(x, row) for x, row in zip(probes, rows, strict=True) if row is not None]
-        if not found or any(row is None and x != 0.0 for x, row in zip(probes, rows, strict=True)):
+        different = np.unique(values[values != x0])
+        if not len(different):
+            return _NO_DEPENDENCE
+        probes = np.unique([different[0], different[-1], different[len(different) // 2]])
+        rows = [self._bind_row([*origin[:k], x, *origin[k + 1:]]) for x in probes]
+        bound = [(x, row) for x, row in zip(probes, rows, strict=True) if row is not None]
+        if not bound or any(row is None and x != 0.0 for x, row in zip(probes, rows, strict=True)):
             return None                                        # generated code can omit terms that are zero
-        moved = np.flatnonzero(np.any([row != base for _, row in found], axis=0))
-        is_value = (base[moved] == x0) & np.all([row[moved] == x for x, row in found], axis=0)
-        same, rest = moved[is_value], moved[~is_value]
-        far_x, far = max(found, key=lambda one: abs(one[0] - x0))
-        slope, scale = (far[rest] - base[rest]) / (far_x - x0), np.abs(base[rest]) + np.abs(far[rest])
-        off = [np.abs(base[rest] + slope * (x - x0) - row[rest]) > self._tolerance[rest] * scale for x, row in found]
-        return None if np.any(off) else _Column(same, rest, slope)
+        dependent = np.flatnonzero(np.any([row != base for _, row in bound], axis=0))
+        is_value = (base[dependent] == x0) & np.all([row[dependent] == x for x, row in bound], axis=0)
+        copied, linear = dependent[is_value], dependent[~is_value]
+        far_x, far_row = max(bound, key=lambda pair: abs(pair[0] - x0))
+        derivative = (far_row[linear] - base[linear]) / (far_x - x0)
+        scale = np.abs(base[linear]) + np.abs(far_row[linear])
+        for x, row in bound:
+            if (np.abs(base[linear] + derivative * (x - x0) - row[linear]) > self._tolerance[linear] * scale).any():
+                return None
+        return _Column(copied, linear, derivative)
 
-    def _agrees(self, values: list, row: np.ndarray | None) -> bool:
+    def _agrees(self, values: Sequence[Value], row: Array | None) -> bool:
         """Return whether the map agrees with a bound run.
 
         If row is None, the zeros among its values are replaced and the run is bound.
         """
         if row is None:
             values = [x0 if isinstance(x, float) and x == 0.0 else x for x, x0 in zip(values, self._origin, strict=True)]
-            row = self._bound_and_seen(values)
+            row = self._bind_row(values)
         if row is None:
             return False
         mapped = self._mapped([[x] for x in values])[0]
         return not (np.abs(mapped - row) > 4.0 * self._tolerance * (np.abs(row) + np.abs(self.base))).any()
 
 
-# lineup -----------------------------------------------------------------------------------------------------------------
+# vectorized runs --------------------------------------------------------------------------------------------------------
 
 class RunParameters(NamedTuple):
     """Numbers of runs: states q (N, nq), v (N, nv), values of the scenario (N, k), constants of the robots (N, m)."""
 
-    q: np.ndarray
-    v: np.ndarray
-    values: np.ndarray
-    constants: np.ndarray
+    q: Array
+    v: Array
+    values: Array
+    constants: Array
 
 
-def parted(model: Model, rows: np.ndarray) -> RunParameters:
-    """Split rows that contain the numbers of `numbers_of`."""
+def split_rows(model: Model, rows: Array) -> RunParameters:
+    """Split rows (N, n) of numbers as `parameter_row` returns them."""
     ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
-    *parts, constants = np.split(rows, ends, axis=1)
-    return RunParameters(*map(np.ascontiguousarray, parts), constants)
+    q, v, values, constants = np.split(rows, ends, axis=1)
+    return RunParameters(np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(values), constants)
 
 
 class VectorizedSweep:
     """Runs of a sweep that are computed as one batch.
 
-    first   a run, whose problem and output times are shared by all
-    grid    steps of the runs
-    times   output times [s]
-    engine  integrator of the batch
-    places  indices of the constants of the robots that differ
-    affine  whether the numbers of runs are computed without binding each run
+    first            a run, whose problem and output times are shared by all
+    grid             steps of the runs
+    times            output times [s]
+    engine           integrator of the batch
+    varying_indices  indices of the constants of the robots that differ
+    is_affine        whether the numbers of runs are computed without binding each run
     """
 
-    def __init__(self, first: PreparedRun, numbers: AffineParameterMap, engine: BatchIntegrator):
-        self.first, self._numbers, self.engine = first, numbers, engine
-        self.affine, self.places = numbers.affine, numbers.places
+    def __init__(self, first: PreparedRun, parameter_map: AffineParameterMap, engine: BatchIntegrator):
+        self.first, self._parameter_map, self.engine = first, parameter_map, engine
+        self.is_affine, self.varying_indices = parameter_map.is_affine, parameter_map.varying_indices
         self.times = output_times(first.scenario)
         self.grid: Grid = make_grid(first.problem.schedule, self.times, first.scenario.integrator.step)
 
-    def rows(self, values: list) -> tuple[RunParameters, np.ndarray]:
-        """Return the numbers of runs with these values, and a mask of those that cannot be vectorized."""
-        rows, alone = self._numbers.rows(values)
-        return parted(self.first.model, rows), alone
+    def rows(self, values: Sequence[Values]) -> tuple[RunParameters, Mask]:
+        """Return the numbers of runs with these values, and a mask (N,) of those that cannot be vectorized."""
+        rows, excluded = self._parameter_map.rows(values)
+        return split_rows(self.first.model, rows), excluded
 
-    def engine_for(self, numbers: RunParameters) -> BatchIntegrator:
+    def engine_for(self, parameters: RunParameters) -> BatchIntegrator:
+        """Return the integrator of runs with these robots."""
         return BatchIntegrator(self.engine.problem, self.engine.batch_step,
-                               np.ascontiguousarray(numbers.constants[:, self.places]))
+                               np.ascontiguousarray(parameters.constants[:, self.varying_indices]))
 
-    def variants(self, numbers: RunParameters, rows=slice(None)) -> Variants | None:
+    def variants(self, parameters: RunParameters, rows: Mask | slice = slice(None)) -> Variants | None:
         """Return the robots of these runs; None if all have the same robot."""
-        places = self.places
-        return Variants.of_numbers(self.first.model, places, numbers.constants[:, places][rows]) if len(places) else None
+        indices = self.varying_indices
+        if not len(indices):
+            return None
+        return Variants.of_numbers(self.first.model, indices.tolist(), parameters.constants[:, indices][rows])
 
 
-def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
+def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     """Return the vectorized runs of a sweep; None if they are not supported.
 
     Not supported are integrators other than rk4, events, sampled controllers, loops, switches of the state, and robots and
     control laws without generated code.
     """
-    looked = binding.looked_at
+    samples = binding.samples
     try:
-        first = binding.bind(origin_of(looked))
+        first = binding.bind(origin_values(samples))
     except LiedynError:
         return None
-    problem, kind = first.problem, signature(first)
-    if kind is None or first.scenario.integrator.method != "rk4" or problem.model.nv == 0:
+    problem, shared = first.problem, signature(first)
+    if shared is None or first.scenario.integrator.method != "rk4" or problem.model.nv == 0:
         return None
 
-    def bound(values) -> np.ndarray | None:
+    def bind(values: Sequence[Value]) -> Array | None:
         try:
             run = binding.bind(values)
         except LiedynError:
             return None
-        return numbers_of(run) if signature(run) == kind else None
+        return parameter_row(run) if signature(run) == shared else None
 
-    floors = first.model.nv                                    # the last constants of a robot
-    numbers = AffineParameterMap(bound, looked, binding.some, numbers_of(first), len(first.model.constants), floors)
-    engine = integrate_batch(problem, "rk4", tuple(map(int, numbers.places)))
-    return engine and VectorizedSweep(first, numbers, engine)
+    n_min_pivots = first.model.nv                              # the last constants of a robot
+    parameter_map = AffineParameterMap(bind, samples, binding.checked_values, parameter_row(first), len(first.model.constants),
+                                       n_min_pivots)
+    engine = integrate_batch(problem, "rk4", tuple(map(int, parameter_map.varying_indices)))
+    return None if engine is None else VectorizedSweep(first, parameter_map, engine)
 
 
-def signature(run: PreparedRun) -> tuple | None:
+def signature(run: PreparedRun) -> tuple[Any, ...] | None:
     """Return the properties that vectorized runs must share; None for a run that cannot be vectorized."""
     problem, scenario = run.problem, run.scenario
     if run.hybrid_simulation is not None or problem.constraints is not None or problem.sampled is not None:
         return None
     tables = problem.tables()
-    index, _, *rest = tables.content
+    index, _, *settings = tables.content
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves
-    return (index, tuple(rest), integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
+    return (index, tuple(settings), integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
             problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(),
             signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
 
 
-def numbers_of(run: PreparedRun) -> np.ndarray:
+def parameter_row(run: PreparedRun) -> Array:
     """Return the concatenated numbers of a run: q, v, values of the scenario, constants of the robot."""
     problem = run.problem
     return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])

@@ -77,7 +77,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     done = _run(found, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
     if as_json:
         console.result_json({"runs": done.count, "computed": done.computed, "reused": done.reused, "chunks_missing": done.missing,
-                             "seconds": done.seconds, "status": done.counts, "folder": str(folder)})
+                             "seconds": done.seconds, "status": done.table.counts, "folder": str(folder)})
     _tell(done, folder, console)
 
 
@@ -102,20 +102,21 @@ def _run(found, folder, console, *, shard, **options):
 def _tell(done, folder: Path, console) -> None:
     """Print a summary of a batch. Raise ComputationError if runs are not complete."""
     reused = f", {done.reused} were there already" if done.reused else ""
-    told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
+    told = ", ".join(f"{n} {status}" for status, n in sorted(done.table.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
         console.warn(LiedynWarning("missing-chunks",
                                    f"{done.missing} chunks of other shards are missing: the table is written when the last of "
                                    "them is done"))
         return
-    if done.doubtful:
+    if done.table.n_with_warning:
         console.warn(LiedynWarning("doubtful-runs",
-                                   f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason"))
+                                   f"{done.table.n_with_warning} of {done.count} runs are complete but doubtful: see the column "
+                                   "reason"))
     console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
-    many, reason = done.failure
+    many, reason = done.table.failure
     if many:
-        lost = done.count - done.counts.get("complete", 0)
+        lost = done.count - done.table.counts.get("complete", 0)
         which = "the first" if lost <= many else f"{many} of them"
         raise ComputationError(f"{max(lost, many)} of {done.count} runs are not complete, {which} because: {reason} "
                                "(column reason)")
@@ -157,14 +158,14 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
 def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, console) -> None:
     """Run a job along a trajectory again and write its CSV."""
     from liedyn.analysis.recorded_motion import comments_for
-    from liedyn.batch.trajectory_jobs import along
+    from liedyn.batch.trajectory_jobs import run_trajectory_job
     from liedyn.io.atomic_output import check_output
     from liedyn.io.trajectory_csv import write_trajectory
 
     target = str(path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv"))
     check_output(target, force=force)
     run = found.binding.run(number)
-    result = along(found.sweep.job, run)
+    result = run_trajectory_job(found.sweep.job, run)
     write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
     console.warn(*_values(found, number), *result.warnings)
     if as_json:

@@ -90,6 +90,11 @@ class SweepParameter:
         return self.values is None or isinstance(self.values, Range) or all(isinstance(x, float) for x in self.values)
 
     @property
+    def trajectories(self) -> tuple[str, ...]:
+        """Paths of the trajectories if these vary, otherwise empty."""
+        return self.values if self.key == "trajectory" and isinstance(self.values, tuple) else ()
+
+    @property
     def of_robot(self) -> str | None:
         """Parameter or key of the robot; None for a key of the scenario."""
         return self.key.removeprefix("robot.") if self.key.startswith("robot.") else None

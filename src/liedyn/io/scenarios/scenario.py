@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from liedyn.arrays import Base
 from liedyn.errors import LiedynWarning, Place
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ class Scenario:
     robot: str                   # path as it can be opened from the current folder
     duration: float
     output_step: float
-    base: str | None = None      # None: as the robot file says
+    base: Base | None = None     # None: as the robot file says
     gravity: tuple[float, float, float] | None = None
     integrator: Integrator = Integrator(named=False)
     passive: bool = True

@@ -204,7 +204,7 @@ def plot_batch(source: str | os.PathLike[str], folder: Path,
 
     Raises UsageError if the batch has no table yet.
     """
-    source, about = Path(source), ResultStore(source).about() or {}
+    source, about = Path(source), ResultStore(source).description() or {}
     runs, warnings = _complete_runs(source, about)
     count = len(runs["number"])
     varied = {parameter["name"]: runs[parameter["name"]] for parameter in about.get("parameters", [])}
@@ -253,10 +253,9 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
             outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[LiedynWarning, ...]]:
     """Return the sensitivities for a tornado plot, from derivatives that are computed now; and warnings if they cannot be."""
     from liedyn.batch.run_batch import PreparedSweep
-    from liedyn.batch.sensitivities import RUNS as EACH
-    from liedyn.batch.sensitivities import sensitivities
+    from liedyn.batch.sensitivities import RUNS_PER_PARAMETER, sensitivities
     from liedyn.io.sweep_file import read_sweep
-    seconds = (EACH * len(varied) + 1) * float(np.mean(runs["seconds"]))
+    seconds = (RUNS_PER_PARAMETER * len(varied) + 1) * float(np.mean(runs["seconds"]))
     if seconds > _LONGEST:
         return [], (LiedynWarning("not-drawn", f"no tornado: the runs next to the medians would take {seconds:.0f} s"),)
     try:
@@ -270,11 +269,12 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
         for k, one in enumerate(batch.sweep.parameters):
             if one.name in varied:
                 centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
-        result = sensitivities(batch.bench, centre, spreads)
+        result = sensitivities(batch.evaluator, centre, spreads)
     except LiedynError as error:
         return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
     is_varied, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
-    return [OutputSensitivity(name, float(result.base[k]), result.slopes[k, is_varied] * spreads[is_varied], result.ways[k])
+    changes = result.derivatives[:, is_varied] * spreads[is_varied]
+    return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])
             for k, name in enumerate(names) if name in outputs], ()
 
 

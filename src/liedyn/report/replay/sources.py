@@ -107,11 +107,11 @@ def shown_batch(folder: str, choices: Sequence[str],
                 progress: Callable[[float], None] = lambda fraction: None) -> list[ReplayRun]:
     """Return runs of a batch, simulated again. Raise UsageError for invalid names.
 
-    choices: as for `batch.run_batch.chosen_runs`.
+    choices: as for `batch.run_batch.select_runs`.
     """
-    from liedyn.batch.run_batch import chosen_runs, rerun
+    from liedyn.batch.run_batch import rerun, select_runs
 
-    numbers = chosen_runs(folder, choices)
+    numbers = select_runs(folder, choices)
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
     return [replace(shown_result(result.result, f"run {result.number}"), varied=result.varied)
