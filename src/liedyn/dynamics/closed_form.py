@@ -11,6 +11,7 @@ ancestor of l", and a joint of several coordinates has several columns in its bl
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -69,7 +70,7 @@ class ProductOfExponentials(Immutable):
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
         """Return the blocks from the ground to block i, which is the last."""
-        path = []
+        path: list[int] = []
         while i >= 0:
             path.insert(0, i)
             i = int(self.parent[i])
@@ -101,7 +102,8 @@ class ProductOfExponentials(Immutable):
 
     def body_screws(self, i: int) -> Array:
         """Return (6, nv) B_k = Ad_{M_i^-1} A_k: screws at home, in body i; zero for joints that do not move it (PBP (14))."""
-        return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
+        moves: Mask = self.above[self.block_of, i]
+        return adjoint(inverse(self.home[i])) @ self.space_screws * moves
 
     @read_only_property
     def exponentials(self) -> Array:
@@ -116,7 +118,8 @@ class ProductOfExponentials(Immutable):
     def pose_by_body_screws(self, i: int) -> Array:
         """Return (4, 4) the pose of body i as M_i e^{B_1 x_1} … e^{B_i x_i} (PBP (14))."""
         M = self.home[i]
-        return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
+        motions = (inverse(M) @ self.exponentials[j] @ M for j in self.path(i))
+        return product([M, *motions])
 
     @read_only_property
     def space_jacobians(self) -> Array:
@@ -164,7 +167,7 @@ class ProductOfExponentials(Immutable):
         if not (self.above[i, K] and self.above[K, j]):
             return np.zeros((6, 6))
         after = self.below(j, K)
-        moved_after = self.Ad_derivative(j, after, m) if j != K else np.zeros((6, 6))
+        moved_after = np.zeros((6, 6)) if after is None else self.Ad_derivative(j, after, m)
         return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
 
 
@@ -176,7 +179,7 @@ def child_links(model: Model) -> Integers:
     return found
 
 
-def _blocks(model: Model, joint: ModelJoint, q: Array):
+def _blocks(model: Model, joint: ModelJoint, q: Array) -> Iterator[tuple[str, Array, Array, Array]]:
     """Return link, screws, offset and motion of each block of a joint, in frames of the child link."""
     home, x = _parent_frame(model, joint) @ joint.home, q[joint.q]
     if joint.screws is None:
@@ -196,13 +199,11 @@ def _parent_frame(model: Model, joint: ModelJoint) -> Array:
     if joint.parent not in model.link_names:
         return np.eye(4)
     k = model.link_index(joint.parent)
-    block = int(model.link_body[k]) - 1
-    if block < 0:
-        return model.link_pose[k]
-    return inverse(model.link_pose[child_links(model)[block]]) @ model.link_pose[k]
+    block, place = int(model.link_body[k]) - 1, model.link_pose[k]
+    return np.array(place) if block < 0 else inverse(model.link_pose[child_links(model)[block]]) @ place
 
 
-def product(poses) -> np.ndarray:
+def product(poses: Iterable[Array]) -> Array:
     """Return the product of poses (4, 4)."""
     out = np.eye(4)
     for T in poses:
@@ -401,12 +402,13 @@ class ClosedForm(ProductOfExponentials):
     @property
     def gravity_force(self) -> Array:
         """(nv,) S^T G^T J G P0 dV_0 with dV_0 = [0; -g] (PL (26), (38))."""
-        return self.S.T @ self.G.T @ self.J @ self.G @ self.P0 @ np.r_[0, 0, 0, -self.gravity]
+        dV0: Array = np.r_[0, 0, 0, -self.gravity]
+        return self.S.T @ self.G.T @ self.J @ self.G @ self.P0 @ dV0
 
     @property
     def gravity_force_from_home(self) -> Array:
         """(nv,) sum_i <m_i g, f_i M_i^-1 Ad_i^{k+1}(A_k) M_i r>, PBP's g being minus gravity's acceleration (PBP (58), (59))."""
-        phi = np.zeros(len(self.armature))
+        phi: Array = np.zeros(len(self.armature))
         for i, (m, *h) in enumerate(self.rigid[:, :4]):
             to_world, r = self.poses[i] @ inverse(self.home[i]), self.home[i] @ np.r_[h, m]            # m r
             for k in np.flatnonzero(self.above[self.block_of, i]):
@@ -414,33 +416,33 @@ class ClosedForm(ProductOfExponentials):
                 phi[k] -= self.gravity @ to_world[:3, :3] @ (np.cross(A[:3], r[:3]) + r[3] * A[3:])
         return phi
 
-    def _block_columns(self, blocks) -> Array:
+    def _block_columns(self, blocks: Iterable[Array]) -> Array:
         out = np.zeros((6 * len(self.parent), len(self.armature)))
         for i, (screws, columns) in enumerate(zip(blocks, self.columns, strict=True)):
             out[block(i), columns] = screws
         return out
 
-    def _velocity(self, v) -> Array:
+    def _velocity(self, v: ArrayLike) -> Array:
         return as_single_state("v", v, *self.armature.shape)
 
 
-def as_single_state(name: str, x, *shape: int) -> Array:
+def as_single_state(name: str, x: ArrayLike, *shape: int) -> Array:
     """Return x as an array of this shape; raise ShapeError or ConfigurationError."""
-    x = as_array(x, name, shape)
-    if x.shape != shape:
-        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected {shape}")
-    check_finite(name, x, n_axes=len(shape))
-    return x
+    found = as_array(x, name, shape)
+    if found.shape != shape:
+        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {found.shape}, expected {shape}")
+    check_finite(name, found, n_axes=len(shape))
+    return found
 
 
-def skew_form(I, V) -> Array:
+def skew_form(I: Array, V: Array) -> Array:
     """(…, 6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of bodies I (…, 10) at twists V (…, 6) (PL (30)-(34), Proposition 1)."""
     J = inertia_matrix(I)
     w, A, h = skew(V[..., :3]), J[..., :3, :3], J[..., :3, 3:]
     return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[..., 0, None, None] * w]])
 
 
-def skew_forms(rigid, twists, screws) -> Array:
+def skew_forms(rigid: Array, twists: Array, screws: Iterable[Array]) -> Array:
     """(6N, 6N) block-diagonal C~ of blocks, each written about the axis of its last screw."""
     frames = [screw_frame(S[:, 0])[0] if S.shape[1] == 1 else np.eye(4) for S in screws]
     out = []
@@ -450,10 +452,12 @@ def skew_forms(rigid, twists, screws) -> Array:
     return block_diagonal(out)
 
 
-def block(i) -> slice: return slice(6 * i, 6 * i + 6)
+def block(i: int) -> slice:
+    """Return the rows or columns of block i."""
+    return slice(6 * i, 6 * i + 6)
 
 
-def block_diagonal(blocks) -> np.ndarray:
+def block_diagonal(blocks: Sequence[Array] | Array) -> Array:
     """Return (6N, 6N) with N blocks (6, 6) on the diagonal."""
     out = np.zeros((6 * len(blocks),) * 2)
     for i, x in enumerate(blocks):

@@ -2,7 +2,7 @@
 
 Plain NumPy, one state, 6x6 matrices, to read next to the paper and as a reference: Tables 6 and 7 propagate derivatives of
 articulated inertias, the kernels propagate vectors instead. Names are the paper's; pX is dX/dp. A joint has S(q) (6, k) and
-its rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
+its rate dS, and all of its coordinates are prescribed or none. Beyond the paper, rotors add to S^T I S and passive forces to tau.
 
 Source: K1 (64), Tables 2-7.
 """
@@ -23,10 +23,10 @@ from liedyn.model.spatial import bracket as ad
 
 def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None = None, dv: ArrayLike | None = None,
                f_ext: ArrayLike | None = None, df_ext: ArrayLike | None = None) -> KimTables:
-    """The tables of one state of a robot, which depends on p by dq, dv (nv,) and df_ext (zero where not given).
+    """Return the tables of one state of a robot, which depends on p by dq, dv (nv,) and df_ext; their defaults are zero.
 
     q (nq,), v (nv,), f_ext (n_links, 6): as in `inverse_dynamics_directional`. Passive forces are zero; they, and derivatives
-    of the robot's parameters by p, can be set in the result and its bodies.
+    of the robot's parameters with respect to p, can be set in the result and its bodies.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
 class Body:
     """A body and the joint that moves it, as input of the tables.
 
-    parent          index of the parent among the bodies, which come after their parents; -1: the ground
+    parent          index of the parent among the bodies, which precedes the index of the body; -1: the ground
     at              slice of v: the joint's coordinates
     T               (4, 4) pose in the parent; h = T^-1 dT/dp (6,)
     S, dS           (6, k) the joint's screws in the body, and their rate; pS, pdS
@@ -84,13 +84,13 @@ class KimTables:
     pv: Array
     rotor: Array
     pdV0: Array = field(default_factory=lambda: np.zeros(6))
-    p_rotor: ArrayLike = 0.0
-    passive: ArrayLike = 0.0
-    p_passive: ArrayLike = 0.0
+    p_rotor: Array = field(default_factory=lambda: np.zeros(1))
+    passive: Array = field(default_factory=lambda: np.zeros(1))
+    p_passive: Array = field(default_factory=lambda: np.zeros(1))
 
     def __post_init__(self) -> None:
         zero = np.zeros(len(self.v))
-        self.p_rotor, self.passive, self.p_passive = (x + zero for x in (self.p_rotor, self.passive, self.p_passive))
+        self.p_rotor, self.passive, self.p_passive = self.p_rotor + zero, self.passive + zero, self.p_passive + zero
 
     # values -----------------------------------------------------------------------------------------------------------
     def table_2(self, a: ArrayLike) -> Array:
@@ -135,14 +135,14 @@ class KimTables:
         The rows for joints that are not prescribed are those of Table 6, and the values are those of Table 4.
         """
         a, tau, pa, p_tau = (np.array(x, dtype=float) for x in (a, tau, pa, p_tau))
-        given, links = np.asarray(prescribed, dtype=bool), self._velocity_pass()
+        mask, links = np.asarray(prescribed, dtype=bool), self._velocity_pass()
         for b in links:
-            b.given = given[b.at].all()                                                 # a fixed joint, too
-            if given[b.at].any() and not b.given:
-                raise ShapeError("a joint is prescribed as a whole or not at all; found a part of its coordinates prescribed")
+            b.prescribed = bool(mask[b.at].all())                                                 # a fixed joint, too
+            if mask[b.at].any() and not b.prescribed:
+                raise ShapeError("all coordinates of a joint must be prescribed, or none; found a part of them prescribed")
             b.AI, b.pAI, b.AB, b.pAB = b.I, b.pI, b.B, b.pB
         for b in links[::-1]:                                                                           # backward
-            if b.given:
+            if b.prescribed:
                 _eliminate_prescribed(b, a[b.at], pa[b.at])
             else:
                 _eliminate_free(b, (tau + self.passive)[b.at], (p_tau + self.p_passive)[b.at], np.diag(self.rotor[b.at]),
@@ -155,14 +155,14 @@ class KimTables:
         for b in links:                                                                                 # forward again
             dVp = b.Ad @ b.parent_body.dV + b.eta
             pdVp = b.Ad @ b.parent_body.pdV - ad(b.h) @ b.Ad @ b.parent_body.dV + b.p_eta
-            if not b.given:
+            if not b.prescribed:
                 rest = b.tau - b.S.T @ (b.AI @ dVp + b.AB)
                 p_rest = b.p_tau - b.pS.T @ (b.AI @ dVp + b.AB) - b.S.T @ (b.pAI @ dVp + b.AI @ pdVp + b.pAB)
                 a[b.at], pa[b.at] = b.Psi @ rest, b.pPsi @ rest + b.Psi @ p_rest
             b.dV, b.pdV = dVp + b.S @ a[b.at], pdVp + b.pS @ a[b.at] + b.S @ pa[b.at]
             b.F, b.pF = b.AI @ b.dV + b.AB, b.pAI @ b.dV + b.AI @ b.pdV + b.pAB
         motors, p_motors = self._motor_forces(a, pa)
-        for b in (b for b in links if b.given):
+        for b in (b for b in links if b.prescribed):
             tau[b.at] = b.S.T @ b.F + motors[b.at]
             p_tau[b.at] = b.pS.T @ b.F + b.S.T @ b.pF + p_motors[b.at]
         return a, tau, pa, p_tau
@@ -170,7 +170,8 @@ class KimTables:
     def _velocity_pass(self) -> list[_BodyState]:
         """Return the first recursion of each table: V, eta = ad_V S v + dS v, B = -ad*_V I V - F_ext, and their derivatives."""
         links: list[_BodyState] = []
-        ground = _BodyState(None, None, self.dV0, self.pdV0)
+        ground = _BodyState(_ground())
+        ground.dV, ground.pdV = self.dV0, self.pdV0
         for body in self.bodies:
             b = _BodyState(body, links[body.parent] if body.parent >= 0 else ground)
             v, pv, Vp = self.v[b.at], self.pv[b.at], b.Ad @ b.parent_body.V
@@ -188,17 +189,17 @@ class KimTables:
 
 
 def _eliminate_prescribed(b: _BodyState, x: Array, px: Array) -> None:
-    """Write Pi and beta of a joint with given acceleration x."""
+    """Write Pi and beta of a joint with the prescribed acceleration x."""
     b.Pi, b.pPi = b.AI, b.pAI
     b.beta = b.AB + b.AI @ (b.eta + b.S @ x)
     b.p_beta = b.pAB + b.pAI @ (b.eta + b.S @ x) + b.AI @ (b.p_eta + b.pS @ x + b.S @ px)
 
 
 def _eliminate_free(b: _BodyState, tau: Array, p_tau: Array, rotor: Array, p_rotor: Array) -> None:
-    """Write Psi, Pi and beta of a joint with given force tau."""
+    """Write Psi, Pi and beta of a joint with the force tau."""
     b.tau, b.p_tau = tau, p_tau
     U = b.AI @ b.S
-    b.Psi = np.linalg.inv(b.S.T @ U + rotor)
+    b.Psi = np.asarray(np.linalg.inv(b.S.T @ U + rotor), dtype=np.float64)
     once = b.pS.T @ U
     b.pPsi = -b.Psi @ (b.S.T @ b.pAI @ b.S + once + once.T + p_rotor) @ b.Psi
     b.Pi = b.AI - U @ b.Psi @ U.T
@@ -211,21 +212,29 @@ def _eliminate_free(b: _BodyState, tau: Array, p_tau: Array, rotor: Array, p_rot
                 + b.AI @ (b.p_eta + (b.pS @ b.Psi + b.S @ b.pPsi) @ rest + b.S @ b.Psi @ p_rest))
 
 
-class _BodyState:
-    """A body and its quantities in a table, by the paper's names. The ground is at rest and without inertia."""
+class _BodyState(Body):
+    """A body and its quantities in a table, by the paper's names. The ground is its own parent."""
 
-    def __init__(self, body: Body | None, parent_body: _BodyState | None, dV=None, pdV=None):
-        if body is not None:
-            vars(self).update(vars(body))
-            self.Ad = adjoint(inverse(body.T))                       # Ad_{T^-1}
-        self.parent_body, self.V, self.pV, self.dV, self.pdV = parent_body, np.zeros(6), np.zeros(6), dV, pdV
-        self.F = self.pF = self.AB = self.pAB = np.zeros(6)
-        self.AI = self.pAI = np.zeros((6, 6))
+    def __init__(self, body: Body, parent_body: _BodyState | None = None):
+        vars(self).update(vars(body))
+        self.parent_body, self.prescribed = parent_body or self, False
+        self.Ad = adjoint(inverse(body.T))                       # Ad_{T^-1}
+        self.V = self.pV = self.dV = self.pdV = self.eta = self.p_eta = np.zeros(6)
+        self.F = self.pF = self.B = self.pB = self.AB = self.pAB = self.beta = self.p_beta = np.zeros(6)
+        self.AI = self.pAI = self.Pi = self.pPi = np.zeros((6, 6))
+        self.tau = self.p_tau = np.zeros(len(body.S[0]))
+        self.Psi = self.pPsi = np.zeros((len(self.tau), len(self.tau)))
+
+
+def _ground() -> Body:
+    """Return the ground: a body without joint and inertia."""
+    twist, screws = np.zeros(6), np.zeros((6, 0))
+    return Body(-1, slice(0), np.eye(4), twist, screws, screws, screws, screws, np.zeros((6, 6)), twist)
 
 
 # from a model -----------------------------------------------------------------------------------------------------------
-def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
-    """Return the body of a joint: its child link and links fixed to that, in the child's frame."""
+def _body(model: Model, joint: ModelJoint, q: Array, v: Array, dq: Array, dv: Array, F: Array, dF: Array) -> Body:
+    """Return the body of a joint: its child link and the links fixed to it, in the child's frame."""
     pose, S, dS = joint_motion(model, joint.name, q, v)
     pS, pdS = np.zeros((6, len(v))), np.zeros((6, len(v)))
     if joint.screws is not None:
@@ -237,8 +246,9 @@ def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
     frame = inverse(model.link_pose[model.link_index(joint.child)])
     links = {k: frame @ model.link_pose[k] for k in np.flatnonzero(model.link_body == joint.body)}
     robot = {link.name: link for link in model.description.links}
-    I = sum(inertia_matrix(transform_inertia(X, inertia_from_link(robot[model.link_names[k]]))) for k, X in links.items())
-    wrench, p_wrench = (sum(adjoint(inverse(X)).T @ f[k] for k, X in links.items()) for f in (F, dF))
+    inertias = (inertia_matrix(transform_inertia(X, inertia_from_link(robot[model.link_names[k]]))) for k, X in links.items())
+    I = sum(inertias, np.zeros((6, 6)))
+    wrench, p_wrench = (sum((adjoint(inverse(X)).T @ f[k] for k, X in links.items()), np.zeros(6)) for f in (F, dF))
     parent, place = _parent(model, joint)
     return Body(parent, joint.v, place @ pose, S @ dq, S, pS, dS, pdS, I, wrench, pF_ext=p_wrench)
 

@@ -20,7 +20,7 @@ from liedyn.kernels.kinematics import (
 )
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import BALL, FREE, ONE_DOF
-from liedyn.model.model import Model
+from liedyn.model.model import Model, ModelJoint
 from liedyn.model.model import joint_motion as _screw_motion
 from liedyn.model.spatial import matvec, pose_from_array, rotation
 
@@ -89,7 +89,7 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     """
     if on_error != "raise":
         return handle_failed_states(link_poses, locals())
-    return pose_from_array(_motions(model, POSES, {"q": q}, 12)[0])
+    return pose_from_array(_motions(model, POSES, {"q": q})[0])
 
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -128,7 +128,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
     if on_error != "raise":
         return handle_failed_states(link_twist, locals())
     check_frame(frame)
-    k, (T, V) = model.link_index(link), _motions(model, TWISTS, {"q": q, "v": v}, 12, 6)
+    k, (T, V) = model.link_index(link), _motions(model, TWISTS, {"q": q, "v": v})
     return twists_in_frame(frame, pose_from_array(T[..., k, :]), V[..., k, :])
 
 
@@ -170,28 +170,30 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     if on_error != "raise":
         return handle_failed_states(link_acceleration, locals())
     check_frame(frame)
-    k, motions = model.link_index(link), _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
+    k, motions = model.link_index(link), _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a})
     T, V, dV = (x[..., k, :] for x in motions)
     if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
     return twists_in_frame(frame, pose_from_array(T), dV)
 
 
-def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def all_link_motions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
     """Return poses (N, n_links, 4, 4), twists and accelerations (N, n_links, 6), both "local", of all links.
 
     q (N, nq), v, a (N, nv). Raises ShapeError, ConfigurationError.
     """
-    T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
+    T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a})
     return pose_from_array(T), V, dV
 
 
-def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:
+def _motions(model: Model, level: int, inputs: dict[str, ArrayLike]) -> tuple[Array, ...]:
     """Return poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
-    unused = (NONE,) * (3 - len(given))
-    found = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, given,
-                     *((len(model.link_names), size) for size in sizes), static_arguments=(level,), options=unused, after=unused)
-    return found if len(sizes) > 1 else (found,)
+    unused = (NONE,) * (3 - len(inputs))
+    n = len(model.link_names)
+    shapes = [(n, 12), (n, 6), (n, 6)][:len(inputs)]
+    found = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, inputs, *shapes,
+                     static_arguments=(level,), options=unused, after=unused)
+    return found if isinstance(found, tuple) else (found,)
 
 
 def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
@@ -391,7 +393,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     return centre
 
 
-def _totals(model, q, v, passive: bool = True) -> np.ndarray:
+def _totals(model: Model, q: ArrayLike, v: ArrayLike, passive: bool = True) -> Array:
     return evaluate(model, ("totals", passive), totals, energy_workspace_size, {"q": q, "v": v}, (11,), options=(passive,))
 
 
@@ -485,20 +487,20 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     >>> ld.random_configuration(model, np.random.default_rng(0), 1000).shape
     (1000, 7)
     """
-    size = (size,) if np.isscalar(size) else tuple(size)
-    q = np.empty((*size, model.nq))
+    lead = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    q = np.empty((*lead, model.nq))
     for joint in model.joints:
         if joint.kind == ONE_DOF:
             span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
             low, high = model.lower[joint.v], model.upper[joint.v]
             low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2 * span, -span))
             high = np.where(np.isfinite(high), high, low + 2 * span)
-            q[..., joint.q] = rng.uniform(low, high, (*size, len(span)))
+            q[..., joint.q] = rng.uniform(low, high, (*lead, len(span)))
             continue
-        u = rng.standard_normal((*size, 4))
+        u = rng.standard_normal((*lead, 4))
         q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
         if joint.kind == FREE:
-            q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*size, 3))
+            q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*lead, 3))
     return q
 
 
@@ -555,7 +557,7 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
 
 # Derivatives with respect to the numbers of a configuration (with quaternions) and to tangent coordinates x of q (+) x.
 
-def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+def coordinate_gradient(model: Model, q: Array, w: Array) -> Array:
     """Return (…, nq) derivatives with respect to the numbers of q for tangent ones w (…, nv); zero across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
@@ -564,7 +566,7 @@ def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
     return out
 
 
-def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
+def tangent_gradient(model: Model, q: Array, g: Array) -> Array:
     """Return (…, nv) tangent derivatives for derivatives (…, nq) with respect to the numbers of q."""
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
@@ -572,7 +574,7 @@ def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     return out
 
 
-def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+def tangent_velocity(model: Model, q: Array, dq: Array) -> Array:
     """Return (…, nv) tangent rates of q for the rates dq (…, nq) of its numbers."""
     out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
     for joint in model.joints:
@@ -580,7 +582,7 @@ def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
     return out
 
 
-def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
+def _coordinate_jacobian(joint: ModelJoint, q: Array, turns: float = 1.0) -> Array:
     """Return (…, nq, nv) d(q (+) x)/dx at x = 0 of a joint, with the rows of its quaternion times `turns`.
 
     With turns = 4 the rows of a quaternion are the transpose of their pseudoinverse.
@@ -601,7 +603,7 @@ def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray
 
 # Orientations over time for files -----------------------------------------------------------------------------------------
 
-def continuous_quaternions(R: np.ndarray) -> np.ndarray:
+def continuous_quaternions(R: Array) -> Array:
     """Return (N, ..., 4) unit quaternions x y z w of rotations (N, ..., 3, 3).
 
     Their signs do not jump between rows; w >= 0 in the first.
@@ -613,4 +615,5 @@ def continuous_quaternions(R: np.ndarray) -> np.ndarray:
     Q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat().reshape(*R.shape[:-2], 4)
     signs = np.where(np.einsum("n...i,n...i->n...", Q[1:], Q[:-1]) < 0.0, -1.0, 1.0)
     first = np.copysign(1.0, Q[:1, ..., 3])
-    return Q * np.concatenate([first, signs]).cumprod(axis=0)[..., None]
+    continuous: Array = Q * np.concatenate([first, signs]).cumprod(axis=0)[..., None]
+    return continuous

@@ -15,12 +15,14 @@
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import NameLookupError, nearest
-from liedyn.model.description import JOINT_TYPES, ONE_DOF
+from liedyn.model.description import JOINT_TYPES, ONE_DOF, Joint, Link
 from liedyn.model.model import Model, ModelJoint, joint_screws
 from liedyn.model.model_cache import ModelValue
 from liedyn.model.spatial import (
@@ -44,8 +46,8 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 class ParameterTangents:
     """Changes of the arrays by a unit rate of one parameter: indices `at` and `values` in [tangent | twists of link frames]."""
 
-    at: np.ndarray
-    values: np.ndarray
+    at: Integers
+    values: Array
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
@@ -113,29 +115,29 @@ class _TangentTable:
             if joint.type == "fixed" and joint.parent in self.link:
                 self.welded.setdefault(joint.parent, []).append(joint.child)
 
-    def all(self):
+    def all(self) -> Iterator[tuple[str, Array]]:
         """Yield the changes of each parameter."""
         for link in self.model.description.links:
             yield from self._inertial(link)
         for joint in self.model.joints:
             for c, letter in enumerate(_TWIST):
                 yield f"origin.{joint.name}.{letter}", self._shift_joint(joint, np.eye(6)[c])
-            if joint.kind == ONE_DOF:
-                yield from self._screws(joint)
-        for joint in self.model.description.joints:
-            if joint.type == "fixed":
+            if joint.screws is not None:
+                yield from self._screws(joint, joint.screws)
+        for fixed in self.model.description.joints:
+            if fixed.type == "fixed":
                 for c, letter in enumerate(_TWIST):
-                    yield f"origin.{joint.name}.{letter}", self._shift_links(joint, np.eye(6)[c])
+                    yield f"origin.{fixed.name}.{letter}", self._shift_links(fixed, np.eye(6)[c])
         yield from self._coordinates()
         for c, letter in enumerate("xyz"):
             yield f"gravity.{letter}", self._at(3 + c, -1.0)
 
-    def _at(self, at: int, values) -> np.ndarray:
+    def _at(self, at: int, values: ArrayLike) -> Array:
         dense = np.zeros(self.total)
         dense[at:at + np.size(values)] = values
         return dense
 
-    def _inertial(self, link):
+    def _inertial(self, link: Link) -> Iterator[tuple[str, Array]]:
         """Yield changes of mass, first and second moment m, m c, I + m [c]^T [c], by the product rule."""
         c, m = np.array(link.com, dtype=float), link.mass
         yield f"mass.{link.name}", self._rigid(link.name, 1.0, c, skew(c).T @ skew(c))
@@ -144,15 +146,15 @@ class _TangentTable:
         for e, letters in zip(np.eye(6), _UPPER, strict=True):
             yield f"inertia.{link.name}.{letters}", self._rigid(link.name, 0.0, np.zeros(3), symmetric_matrix(e))
 
-    def _rigid(self, name: str, m: float, h: np.ndarray, A: np.ndarray) -> np.ndarray:
+    def _rigid(self, name: str, m: float, h: Array, A: Array) -> Array:
         k = self.link[name]
         moments = transform_inertia(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
         return self._at(self.I + 10 * self.model.link_body[k], moments)
 
-    def _screws(self, joint: ModelJoint):
+    def _screws(self, joint: ModelJoint, screws: Array) -> Iterator[tuple[str, Array]]:
         """Yield changes of screws. The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
-        several, first = len(joint.screws) > 1, self.S + 6 * joint.first_body
-        to_body = [adjoint(inverse(screw_frame(screw)[0])) for screw in joint.screws]
+        several, first = len(screws) > 1, self.S + 6 * joint.first_body
+        to_body = [adjoint(inverse(screw_frame(screw)[0])) for screw in screws]
         for k, X in enumerate(to_body):
             for c, letter in enumerate(_TWIST):
                 yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(first + 6 * k, X[:, c])
@@ -161,14 +163,13 @@ class _TangentTable:
             rates = joint_screws(replace(described, pitch=1.0)) - joint_screws(replace(described, pitch=0.0))
             yield f"pitch.{joint.name}", self._at(first, np.concatenate([X @ dS for X, dS in zip(to_body, rates, strict=True)]))
 
-    def _shift_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
+    def _shift_joint(self, joint: ModelJoint, xi: Array) -> Array:
         """Return the change if the joint's frame moves by the twist xi in its frame: T0 of its first body is … home Z."""
         Z = np.eye(4) if joint.screws is None else screw_frame(joint.screws[0])[0]
         return self._at(self.T0 + 6 * joint.first_body, adjoint(inverse(Z)) @ xi)
 
-    def _shift_links(self, joint, xi: np.ndarray) -> np.ndarray:
-        """Return the change if the child of a fixed joint, with everything fixed or jointed to it, moves by the twist xi in its
-        frame."""
+    def _shift_links(self, joint: Joint, xi: Array) -> Array:
+        """Return the change if the child of a fixed joint moves by the twist xi in its frame, with everything attached to it."""
         model, dense = self.model, np.zeros(self.total)
         X_child, waiting, moved = model.link_pose[self.link[joint.child]], [joint.child], {}
         while waiting:
@@ -182,7 +183,7 @@ class _TangentTable:
                 dense += self._shift_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])
         return dense
 
-    def _shift_link(self, name: str, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def _shift_link(self, name: str, X: Array, x: Array) -> Array:
         """d(Ad*_{X^-1} I Ad_{X^-1}) = -Ad*_{X^-1} (ad_x^T I + I ad_x) Ad_{X^-1}; the second moment and the like of it."""
         k = self.link[name]
         link = self.model.description.links[k]
@@ -191,7 +192,7 @@ class _TangentTable:
         moments = np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
         return self._at(self.I + 10 * self.model.link_body[k], moments) + self._at(self.links + 6 * k, x)
 
-    def _coordinates(self):
+    def _coordinates(self) -> Iterator[tuple[str, Array]]:
         model, nv = self.model, self.model.nv
         springs = np.zeros(nv, dtype=bool)
         for joint in model.joints:

@@ -1,7 +1,6 @@
-"""The equations of motion and their first time derivative in closed form, in spatial coordinates, by Ali, Gabellieri and
-Franchi.
+"""The equations of motion and their first time derivative in closed form, in spatial coordinates.
 
-Source: AGF (10)-(19), (31)-(40), Proposition 1, Lemma 1, Table 2.
+Source: Ali, Gabellieri and Franchi, AGF (10)-(19), (31)-(40), Proposition 1, Lemma 1, Table 2.
 
 Plain NumPy for one state with dense block matrices, as a readable reference like `closed_form` for the body form of Park, Bobrow
 and Ploen. All twists, screws, inertias and wrenches are in world axes about the world's origin, so that the matrix of sums along
@@ -55,7 +54,7 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
     if base_frame == WORLD and model.base != "floating":
         raise ShapeError('base_frame="world" is for a robot with a floating base; this one\'s is fixed')
     body = closed_form(model, q)
-    poses = []
+    poses: list[Array] = []
     for p, offset, motion in zip(body.parent, body.offset, body.motion, strict=True):
         poses.append((poses[p] if p >= 0 else np.eye(4)) @ offset @ motion)
     screws = [adjoint(T) @ S for T, S in zip(poses, body.screws, strict=True)]
@@ -108,7 +107,7 @@ class SpatialClosedForm(Immutable):
         tree = np.zeros((N, N))
         moved = self.parent >= 0
         tree[np.flatnonzero(moved), self.parent[moved]] = 1
-        return np.kron(tree, np.eye(6))
+        return np.asarray(np.kron(tree, np.eye(6)), dtype=np.float64)
 
     @read_only_property
     def L(self) -> Array:
@@ -172,7 +171,7 @@ class SpatialClosedForm(Immutable):
 
     def twist_rates(self, v: ArrayLike, a: ArrayLike) -> Array:
         """(6N,) dV/dt = J a + dJ v (AGF (34), (35))."""
-        return self.J @ self._rates("a", a) + self.J_rate(v) @ v
+        return self.J @ self._rates("a", a) + self.J_rate(v) @ self._rates("v", v)
 
     def A_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
         """(6N, 6N) dA/dt: ad of dV/dt."""
@@ -245,8 +244,10 @@ class SpatialClosedForm(Immutable):
 
     def inverse_dynamics_rate(self, v: ArrayLike, a: ArrayLike, jerk: ArrayLike, wrenches: ArrayLike | None = None,
                               wrench_rates: ArrayLike | None = None) -> Array:
-        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14), (38)-(40)). Without wrench_rates,
-        wrenches are constant in the world."""
+        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14), (38)-(40)).
+
+        Without wrench_rates, wrenches are constant in the world.
+        """
         v, a, jerk = self._rates("v", v), self._rates("a", a), self._rates("jerk", jerk)
         dtau = (self.mass_matrix @ jerk + (self.mass_matrix_rate(v) + self.coriolis_matrix(v)) @ a
                 + self.coriolis_matrix_rate(v, a) @ v + self.gravity_force_rate(v))
@@ -256,20 +257,21 @@ class SpatialClosedForm(Immutable):
         return dtau - self.external_force_rate(v, none if wrenches is None else wrenches,
                                                none if wrench_rates is None else wrench_rates)
 
-    def _H(self, v) -> Array:
+    def _H(self, v: ArrayLike) -> Array:
         """(6N, nv) B dJ - A^T B J."""
         return self.B @ self.J_rate(v) - self.A(v).T @ self.B @ self.J
 
-    def _on_bodies(self, name, wrenches) -> Array:
+    def _on_bodies(self, name: str, wrenches: ArrayLike) -> Array:
         """(6N,) W: those of the links that each body carries, summed."""
-        wrenches = as_single_state(name, wrenches, len(self.link_block), 6)
+        on_links = as_single_state(name, wrenches, len(self.link_block), 6)
         out = np.zeros((len(self.parent), 6))
         on = self.link_block >= 0
-        np.add.at(out, self.link_block[on], wrenches[on])
+        np.add.at(out, self.link_block[on], on_links[on])
         return out.ravel()
 
-    def _rates(self, name, x) -> Array:
+    def _rates(self, name: str, x: ArrayLike) -> Array:
         return as_single_state(name, x, *self.armature.shape)
 
 
-def _brackets(twists) -> Array: return block_diagonal(bracket(twists.reshape(-1, 6)))
+def _brackets(twists: Array) -> Array:
+    return block_diagonal(bracket(twists.reshape(-1, 6)))
