@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Coriolis, OnError
 from liedyn.dynamics.batching.arrays import as_array, broadcast_states
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
-from liedyn.dynamics.closed_form import closed_form
+from liedyn.dynamics.closed_form import ClosedForm, closed_form
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.coriolis import (
     DERIVATIVE,
@@ -141,7 +141,7 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
 
 def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Derivatives of the mass matrix by q, tangent, O(n depth^2).
+    """Derivatives of the mass matrix with respect to q (tangent), O(n depth^2).
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
     return _christoffels(model, q, DERIVATIVE)
 
 
-def _christoffels(model, q, what):
+def _christoffels(model: Model, q: ArrayLike, what: int) -> Array:
     return evaluate(model, ("christoffel_symbols", what), christoffel_batch, christoffel_workspace_size, {"q": q},
                     (model.nv,) * 3, static_arguments=(what,))
 
@@ -223,7 +223,7 @@ def curvature_tensor(model: Model, q: ArrayLike) -> Array:
     return _curvature(closed_form(model, q))
 
 
-def _curvature(f):
+def _curvature(f: ClosedForm) -> Array:
     c, M = field_brackets(f), f.mass_matrix
     size = np.sqrt(M.diagonal())
     if len(M) and not np.linalg.cond(M / np.outer(size, size)) < 1e13:
@@ -233,7 +233,8 @@ def _curvature(f):
     raised = np.linalg.solve(M, Gamma.reshape(len(M) ** 2, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
     squares = np.einsum("ljr,kir->ijkl", raised, Gamma)
     half = np.einsum("ljik->ijkl", christoffel_derivative(f)) - squares
-    return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
+    R: Array = half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
+    return R
 
 
 def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> float:
@@ -303,7 +304,7 @@ def scalar_curvature(model: Model, q: ArrayLike) -> float:
     return float(np.einsum("ijkl,ik,jl", R, W, W))
 
 
-def christoffel_derivative(f):
+def christoffel_derivative(f: ClosedForm) -> Array:
     """Return (nv, nv, nv, nv) [i, j, k, m] = dGamma_ijk/dq_m of a `ClosedForm`, without rotors.
 
     Gamma_ijk is a sum over bodies of t(S_i, S_j, S_k), trilinear in the screws in the frame of the body, for i above j. A screw
@@ -325,14 +326,14 @@ def christoffel_derivative(f):
     return np.where(ordered, out, out.swapaxes(0, 1))
 
 
-def trilinear(I):
-    """(6, 6, 6) t(a, b, c) = (<[a, b], c> + <[c, a], b> + <[c, b], a>)/2 with the inertia I (6, 6): Koszul's formula on SE(3)."""
+def trilinear(I: Array) -> Array:
+    """Return (6, 6, 6) t(a, b, c) = (<[a, b], c> + <[c, a], b> + <[c, b], a>)/2 for the inertia I (6, 6): Koszul on SE(3)."""
     brackets = np.array([bracket(e) for e in np.eye(6)]).swapaxes(1, 2)              # [a, b, :] = [a, b]
     lowered = brackets @ I                                                           # <[a, b], c>
     return 0.5 * (lowered + lowered.transpose(1, 2, 0) + lowered.transpose(2, 1, 0))
 
 
-def field_brackets(f):
+def field_brackets(f: ClosedForm) -> Array:
     """Return (nv, nv, nv) c with [Xi, Xj] = sum_m c_ijm Xm.
 
     The brackets are nonzero only within a ball or free joint, whose screws are unit twists.

@@ -1,13 +1,14 @@
 """Derivatives of inverse, forward and hybrid dynamics with respect to q, v and the inputs."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
-from liedyn.dynamics.batching.calls import call_generated, evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.dynamics import no_prescribed_mask, raise_for_constraints
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
@@ -18,11 +19,11 @@ from liedyn.model.model import Model
 # Results ------------------------------------------------------------------------------------------------
 
 class InverseDerivatives(NamedTuple):
-    """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] with respect to coordinate k.
 
-    dtau_dq    tangent derivative by q [N m or N, by rad or m]
-    dtau_dv    by v
-    M          by a: the mass matrix, armature included
+    dtau_dq    with respect to q, tangent [N m or N, per rad or m]
+    dtau_dv    with respect to v
+    M          with respect to a: the mass matrix with armature
 
     Examples
     --------
@@ -38,15 +39,15 @@ class InverseDerivatives(NamedTuple):
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
-        return -np.asarray(J).swapaxes(-1, -2)
+        return -np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
 
 
 class ForwardDerivatives(NamedTuple):
-    """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] with respect to coordinate k.
 
-    da_dq      tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
-    da_dv      by v
-    M_inverse  by tau
+    da_dq      with respect to q, tangent [rad/s^2 or m/s^2, per rad or m]
+    da_dv      with respect to v
+    M_inverse  with respect to tau
 
     Examples
     --------
@@ -62,16 +63,17 @@ class ForwardDerivatives(NamedTuple):
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
-        return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
+        return self.M_inverse @ np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
 
 
 class HybridDerivatives(NamedTuple):
-    """Derivatives of the result of hybrid dynamics, y[k] = tau[k] where prescribed[k], else a[k], by q, v and the inputs,
-    u[k] = a[k] where prescribed[k], else tau[k]; each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of the results y of hybrid dynamics with respect to q, v and the inputs u; each (..., nv, nv).
 
-    dy_dq       tangent derivative by q
-    dy_dv       by v
-    dy_du       by u
+    y[k] = tau[k] and u[k] = a[k] if coordinate k is prescribed, else y[k] = a[k] and u[k] = tau[k].
+
+    dy_dq       [i, k] with respect to coordinate k of q, tangent
+    dy_dv       of v
+    dy_du       of u
     prescribed  (nv,) the mask; read-only
 
     Examples
@@ -89,25 +91,26 @@ class HybridDerivatives(NamedTuple):
     prescribed: Mask
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
-        """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: a wrench
-        acts as the forces J^T f_ext."""
-        Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
-        return self.dy_du[..., ~given] @ Jt[..., ~given, :] - np.where(given[:, None], Jt, 0.0)
+        """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`.
+
+        The wrench acts as the forces J^T f_ext.
+        """
+        Jt, prescribed = np.asarray(J, dtype=np.float64).swapaxes(-1, -2), self.prescribed
+        return self.dy_du[..., ~prescribed] @ Jt[..., ~prescribed, :] - np.where(prescribed[:, None], Jt, 0.0)
 
     def split(self) -> SplitDerivatives:
-        """The same by a and tau: six matrices, with the rows of the inputs filled in."""
-        prescribed, unit = self.prescribed[:, None], np.eye(self.prescribed.size)
-        y = self.dy_dq, self.dy_dv, self.dy_du
-        inputs = 0.0, 0.0, unit
+        """Return the derivatives of a and tau separately: six matrices, with the rows of the inputs filled in."""
+        prescribed, zero, unit = self.prescribed[:, None], np.zeros(1), np.eye(self.prescribed.size)
+        y, inputs = (self.dy_dq, self.dy_dv, self.dy_du), (zero, zero, unit)
         return SplitDerivatives(*[np.where(prescribed, u, x) for u, x in zip(inputs, y, strict=True)],
                                 *[np.where(prescribed, x, u) for u, x in zip(inputs, y, strict=True)])
 
 
 class SplitDerivatives(NamedTuple):
-    """Derivatives of a and tau by q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
+    """Derivatives of a and tau with respect to q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
 
-    Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
-    the one in d*_du.
+    Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero except for
+    a one in d*_du.
 
     Examples
     --------
@@ -131,7 +134,7 @@ class SplitDerivatives(NamedTuple):
 def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
                                  passive: bool = True, on_error: OnError = "raise",
                                  out: Matrices | None = None) -> InverseDerivatives:
-    """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
+    """Derivatives of `inverse_dynamics` with respect to q, v and a: O(n depth).
 
     Parameters
     ----------
@@ -179,7 +182,7 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
                                  passive: bool = True, on_error: OnError = "raise",
                                  out: Matrices | None = None) -> ForwardDerivatives:
-    """Derivatives of `forward_dynamics` by q, v and tau.
+    """Derivatives of `forward_dynamics` with respect to q, v and tau.
 
     Parameters
     ----------
@@ -220,15 +223,15 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     key = "forward_dynamics_derivatives", bool(passive)
     matrices = call_generated(model, key, out, q, v, tau) if f_ext is None else None
     if matrices is None:
-        given = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
-        matrices = _hybrid_derivatives(model, key, given, no_prescribed_mask(model), passive, out)
+        inputs = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
+        matrices = _hybrid_derivatives(model, key, inputs, no_prescribed_mask(model), passive, out)
     return ForwardDerivatives(*matrices)
 
 
 def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
                                 f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
                                 out: Matrices | None = None) -> HybridDerivatives:
-    """Derivatives of `hybrid_dynamics` by q, v and the inputs.
+    """Derivatives of `hybrid_dynamics` with respect to q, v and the inputs.
 
     Parameters
     ----------
@@ -271,25 +274,27 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     if matrices is None:
         matrices = _hybrid_derivatives(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
     mask.flags.writeable = False
-    return HybridDerivatives(*matrices, mask)
+    dy_dq, dy_dv, dy_du = matrices
+    return HybridDerivatives(dy_dq, dy_dv, dy_du, mask)
 
 
-def _hybrid_derivatives(model, key, given, prescribed, passive, out):
-    return evaluate(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size, given, *_shapes(model),
+def _hybrid_derivatives(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mask, passive: bool,
+                        out: Matrices | None) -> tuple[Array, ...]:
+    return evaluate(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size, inputs, *_shapes(model),
                     prescribed=prescribed, options=(bool(passive),), out=out)
 
 
-def _shapes(model) -> tuple[tuple[int, int], ...]:
-    return ((model.nv, model.nv),) * 3
+def _shapes(model: Model) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    shape = model.nv, model.nv
+    return shape, shape, shape
 
 
 # Second derivatives of inverse dynamics ---------------------------------------------------------------------------------
 
 class SecondDerivatives(NamedTuple):
-    """Tensors (..., nv, nv, nv) of tau: [i, j, k] is the derivative of dtau_i by the first, coordinate j, by the second,
-    coordinate k.
+    """Second derivatives (..., nv, nv, nv) of tau: [i, j, k] belongs to tau_i, coordinate j of the first and k of the second.
 
-    dqdq   d/dq_k of dtau_dq[i, j], tangent both times: for ball and free joints not symmetric in j and k
+    dqdq   d/dq_k of dtau_dq[i, j], both tangent: for ball and free joints not symmetric in j and k
     dqdv   d/dv_k of dtau_dq[i, j]
     dvdv   d/dv_k of dtau_dv[i, j]
     dqda   d/da_k of dtau_dq[i, j], which is dM_ik/dq_j
@@ -310,7 +315,7 @@ class SecondDerivatives(NamedTuple):
 
 def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,
                                         on_error: OnError = "raise") -> SecondDerivatives:
-    """Second derivatives of `inverse_dynamics` by q, v and a; by v a and a a they are zero.
+    """Second derivatives of `inverse_dynamics` with respect to q, v and a; those for v a and a a are zero.
 
     Parameters
     ----------
@@ -325,8 +330,8 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
 
     Notes
     -----
-    The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `derivatives.second_derivatives`;
-    what Singh, Russell and Wensing 2023 give.
+    The formulas of `inverse_dynamics_derivatives` differentiated again, O(n depth^2): see `kernels.second_derivatives`. The
+    results are those of Singh, Russell and Wensing 2023.
 
     Examples
     --------
@@ -348,7 +353,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
 # Derivatives of `integrate` and `difference` ----------------------------------------------------------------------------
 
 def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Derivatives of ``integrate(model, q0, dv)`` by q0 and by dv.
+    """Derivatives of ``integrate(model, q0, dv)`` with respect to q0 and dv.
 
     Parameters
     ----------
@@ -385,7 +390,7 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
 
 
 def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Derivatives of ``difference(model, q0, q1)`` by q0 and by q1.
+    """Derivatives of ``difference(model, q0, q1)`` with respect to q0 and q1.
 
     Parameters
     ----------
@@ -421,5 +426,7 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
     return _manifold_derivatives(model, "d_difference", differences_derivatives, {"q0": q0, "q1": q1})
 
 
-def _manifold_derivatives(model, key, entry, given):
-    return evaluate(model, key, entry, manifold_derivatives_workspace_size, given, *((model.nv, model.nv),) * 2)
+def _manifold_derivatives(model: Model, key: str, entry: EntryPoint, inputs: dict[str, Any]) -> tuple[Array, Array]:
+    shape = model.nv, model.nv
+    first, second = evaluate(model, key, entry, manifold_derivatives_workspace_size, inputs, shape, shape)
+    return first, second

@@ -1,12 +1,12 @@
 """Inverse, forward and hybrid dynamics, forces of gravity, bias and constraints, mass matrix."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Frame, OnError, Wrenches
+from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import (
     LOCAL,
     NONE,
@@ -31,7 +31,7 @@ from liedyn.model.spatial import adjoint, symmetric_matrix
 
 # Robots with loops and couplings, which functions of the open tree would ignore -----------------------------------------
 
-def raise_for_constraints(model, function: str, instead: str | None = None) -> None:
+def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
     """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
     names = [one.name for one in model.constraints]
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
@@ -91,12 +91,14 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     array([5.786, 0.724])
     """
     if f_ext is None and on_error == "raise":
-        try:                                  # arrays as they should be, of which the line checks all
+        try:                                  # the generated function checks the arrays
             line = model.single_calls[_INVERSE_CALLS[passive]]
-            if out is not None and not line(q, v, a, out):
+            if out is None:
+                tau: Array | None = line(q, v, a)
+                if tau is not None:
+                    return tau
+            elif not line(q, v, a, out):
                 return out
-            if out is None and (tau := line(q, v, a)) is not None:
-                return tau
         except (KeyError, TypeError):
             pass
     if model.nc:
@@ -236,7 +238,8 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     return local if frame == LOCAL else wrenches_in_frame(frame, link_poses(model, q)[..., children, :, :], local)
 
 
-def _add_reactions(model, q, F, multipliers, constraint_motion):
+def _add_reactions(model: Model, q: ArrayLike, F: Array | None, multipliers: ArrayLike | None,
+                   constraint_motion: Mapping[str, Any] | None) -> Array:
     if multipliers is None:
         raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
@@ -301,21 +304,23 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     array([-7.735, 16.433])
     """
     if f_ext is None and on_error == "raise":
-        try:                                  # arrays as they should be, of which the line checks all
+        try:                                  # the generated function checks the arrays
             line = model.single_calls[_FORWARD_CALLS[passive]]
-            if out is not None and not line(q, v, out, tau):
+            if out is None:
+                a: Array | None = line(q, v, tau)
+                if a is not None:
+                    return a
+            elif not line(q, v, out, tau):
                 return out
-            if out is None and (a := line(q, v, tau)) is not None:
-                return a
         except (KeyError, TypeError):
             pass
     if model.nc:
         raise_for_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if on_error != "raise":
         return handle_failed_states(forward_dynamics, locals())
-    found = _evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, no_prescribed_mask(model), f_ext, passive,
-                             out)
-    return copy_to_out(found[0], out)
+    inputs = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
+    return copy_to_out(_evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], inputs, no_prescribed_mask(model), passive, out)[0],
+                       out)
 
 
 def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -367,28 +372,29 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
         raise_for_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
     if on_error != "raise":
         return handle_failed_states(hybrid_dynamics, locals())
-    if f_ext is None:
+    if f_ext is None and isinstance(a, np.ndarray) and isinstance(tau, np.ndarray) and isinstance(prescribed, np.ndarray):
         try:
             all_a, all_tau = a.copy(), tau.copy()
             if not model.single_calls["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
                 return copy_to_out((all_a, all_tau), out)
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError):
             pass
-    prescribed = as_mask(prescribed, model.nv)
-    key = "hybrid_dynamics", bool(passive), prescribed.tobytes()
-    return copy_to_out(_evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive), out)
+    mask = as_mask(prescribed, model.nv)
+    key = "hybrid_dynamics", bool(passive), mask.tobytes()
+    inputs = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+    return copy_to_out(_evaluate_hybrid(model, key, inputs, mask, passive), out)
 
 
-def no_prescribed_mask(model) -> np.ndarray:
+def no_prescribed_mask(model: Model) -> Mask:
     """Return the mask without prescribed coordinates."""
     return model.cached(_NO_PRESCRIBED_MASK, lambda: np.zeros(model.nv, dtype=bool))
 
 
-def _evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
-    """Return a and tau. a: NONE if nothing is prescribed; then out is for the accelerations."""
-    given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
-    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_workspace_size, given, (model.nv,), prescribed, (prescribed,),
-                     (bool(passive),), out)
+def _evaluate_hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mask, passive: bool,
+                     out: Array | None = None) -> tuple[Array, Array]:
+    """Return a and tau. If nothing is prescribed, the input a is NONE, and `out` is for the accelerations."""
+    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_workspace_size, inputs, (model.nv,), prescribed, (prescribed,),
+                           (bool(passive),), out)
 
 
 # The mass matrix and its inverse ----------------------------------------------------------------------------------------
@@ -465,10 +471,10 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
 # Newton's and Euler's equations of each link, in plain NumPy ------------------------------------------------------------
 
-# Kernels merge links that are welded together. Here links are separate, so that the wrench in a weld, the rate of the momentum
-# and the zero-moment point follow by sums.
+# Kernels merge links that are fixed to each other. Here links are separate, so that the wrench in a fixed joint, the rate of the
+# momentum and the zero-moment point follow by sums.
 
-def newton_euler_residual(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
+def newton_euler_residual(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, gravity: bool = True) -> Array:
     """Return the wrench (N, n_links, 6) [m; f] [N m | N] that must act on each link in addition to its weight.
 
     World axes, about the world's origin. With r the centre of mass: f = mass (ddr - g), m = d/dt (I w) + r x f. Without
@@ -490,6 +496,6 @@ def newton_euler_residual(model: Model, q, v, a, *, gravity: bool = True) -> np.
     return wrenches_in_frame(WORLD, T, np.concatenate([m, f], axis=-1))
 
 
-def moving_links(model: Model) -> np.ndarray:
-    """Return (n_links,) bool: links that are not welded to the ground."""
+def moving_links(model: Model) -> Mask:
+    """Return (n_links,) bool: links that are not fixed to the ground."""
     return np.asarray(model.link_body) > 0

@@ -1,7 +1,7 @@
 """Dynamics linear in the inertial parameters: the parameters themselves, and the regressors of torque, energy, momentum."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class InertialParameters(NamedTuple):
     units: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """A line a parameter, of the first twenty."""
+        """Return one line for each of the first twenty parameters."""
         lines = [f"<InertialParameters: {len(self.names)}>"]
         lines += [f"  {x:12.6g} {unit}  {name}" for x, name, unit in list(zip(*self, strict=True))[:20]]
         return "\n".join([*lines, *(["  …"] if len(self.names) > 20 else [])])
@@ -81,7 +81,9 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
     >>> len(names), names[:4]
     (20, ('mass.upper', 'hx.upper', 'hy.upper', 'hz.upper'))
     """
-    values, names, units = [], [], []
+    values: list[float] = []
+    names: list[str] = []
+    units: list[str] = []
     for k in _links(model):
         link = model.description.links[k]
         values += list(inertia_from_link(link))
@@ -168,10 +170,9 @@ def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool 
 
 def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
                        on_error: OnError = "raise") -> Array:
-    """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear] about the world's origin,
-    world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
+    """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear], world axes and origin.
 
-    For on_error see `inverse_dynamics`.
+    Arguments and errors as in `regressor`; joint parameters have columns of zeros. For on_error see `inverse_dynamics`.
 
     Examples
     --------
@@ -184,27 +185,31 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
     return np.ascontiguousarray(_energy_momentum_rows(model, q, v, passive, joints)[..., 2:, :])
 
 
-def _energy_momentum_rows(model, q, v, passive, joints) -> np.ndarray:
+def _energy_momentum_rows(model: Model, q: ArrayLike, v: ArrayLike, passive: bool, joints: Sequence[str] | None) -> Array:
     """Return rows (…, 8, P) of kinetic energy, potential energy and momentum."""
     columns, plan = _column_plan(model, passive, joints)
     return evaluate(model, ("sums", *_cache_key(passive, joints)), energy_momentum_regressors, _memory(8 * columns),
                     {"q": q, "v": v}, (8, columns), static_arguments=(plan,))
 
 
-def _memory(results: int):
-    return lambda n, nq, nv, nl: regressor_workspace_size(n, nq, nv, results)
+def _memory(results: int) -> Callable[[int, int, int, int], int]:
+    return lambda n, nq, nv, nl: int(regressor_workspace_size(n, nq, nv, results))
 
 
 # which parameters -------------------------------------------------------------------------------------------------
-def _links(model) -> list[int]:
-    """Return the links with columns: all that move, except frames that are welded to others."""
+def _links(model: Model) -> list[int]:
+    """Return the links with columns: all that move, except frames that are fixed to others."""
     children = {joint.child for joint in model.joints}
     return [k for k, link in enumerate(model.description.links) if model.link_body[k] > 0
             and (link.name in children or link.mass or any(link.inertia))]
 
 
-def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
-    """Return the kinds of joint parameters, in our order."""
+def joint_parameter_kinds(model: Model, passive: bool, joints: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the kinds of joint parameters with columns, in the order of `JOINT_PARAMETERS`.
+
+    joints: these kinds; None: armature, and with `passive` all, as far as the model has values that are not zero. Raises
+    NameLookupError for an unknown kind.
+    """
     if joints is not None:
         for what in joints:
             if what not in JOINT_PARAMETERS:
@@ -214,14 +219,14 @@ def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
     return tuple(what for what in (JOINT_PARAMETERS if passive else JOINT_PARAMETERS[:1]) if parameters[what].any())
 
 
-def _joint_parameter_values(model) -> dict[str, np.ndarray]:
+def _joint_parameter_values(model: Model) -> dict[str, Array]:
     """Return the values of each velocity coordinate, by kind."""
     tree = tree_views.py_func(model.index, model.constants)
     return {what: getattr(tree, what) for what in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
                                                                       "offset": np.zeros(model.nv)}
 
 
-def _joint_parameters(model, kinds):
+def _joint_parameters(model: Model, kinds: Sequence[str]) -> Iterator[tuple[str, int, float]]:
     """Return (kind, coordinate, value) of each joint parameter, column by column. Springs and offsets need 1-DoF coordinates."""
     parameters = _joint_parameter_values(model)
     straight = [k for joint in model.joints if joint.kind == ONE_DOF for k in range(joint.v.start, joint.v.stop)]
@@ -231,19 +236,19 @@ def _joint_parameters(model, kinds):
                 yield name, k, parameters[name][k]
 
 
-def _cache_key(passive, joints) -> tuple:
+def _cache_key(passive: bool, joints: Sequence[str] | None) -> tuple[bool, tuple[str, ...] | None]:
     return bool(passive), None if joints is None else tuple(joints)
 
 
 @dataclass(frozen=True)
 class ColumnPlanKey:
-    """Arguments of the regressor: whether passive parameters have columns, and joint parameters that have."""
+    """Arguments of the regressor: whether passive parameters have columns, and the kinds of joint parameters with columns."""
 
     passive: bool
     joints: tuple[str, ...] | None
 
 
-def _column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
+def _column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> tuple[int, Integers]:
     """Return the number of columns P and the layout of `kernels.regressor`.
 
     Cached: making it takes ten times as long as using it.
@@ -251,7 +256,7 @@ def _column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
     return model.cached(ColumnPlanKey(*_cache_key(passive, joints)), lambda: _make_column_plan(model, passive, joints))
 
 
-def _make_column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
+def _make_column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> tuple[int, Integers]:
     links, own = _links(model), list(_joint_parameters(model, joint_parameter_kinds(model, passive, joints)))
     columns, rows = 10 * len(links) + len(own), np.full((len(_COORDINATE_PARAMETERS), model.nv), -1)
     for column, (what, k, _) in enumerate(own, 10 * len(links)):
@@ -278,17 +283,17 @@ _SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", 
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters(Immutable):
-    """Independent parameters, each standing for itself and for what is regrouped with it.
+    """Independent parameters, each of which stands for itself and for the parameters that are regrouped with it.
 
-    names, units      (b,) of the parameters kept
-    columns           (b,) where they stand among all parameters
+    names, units      (b,) of the base parameters
+    columns           (b,) their indices among all parameters
     values            (b,) matrix @ parameters.values: those of the model
     matrix            (b, P): base parameters from all parameters; `Y pi` is `Y[..., columns] (matrix pi)`
-    condition         of the normalized columns kept, over the states that they were found from
+    condition         condition number of their normalized columns over the states from which they were found
     unidentifiable    names of the parameters on which no force depends
     weak              names of parameters that act through almost right angles only (less than 1e-4 of the strongest)
     parameters        all parameters (`InertialParameters`)
-    sizes             (P,) of all parameters: what one of their characteristic units is
+    sizes             (P,) characteristic units of all parameters
     """
 
     names: tuple[str, ...]
@@ -306,7 +311,7 @@ class BaseParameters(Immutable):
         return len(self.names)
 
     def __repr__(self) -> str:
-        """A line a parameter, of the first twenty."""
+        """Return one line for each of the first twenty parameters."""
         lines = [f"<BaseParameters: {len(self)} of {len(self.parameters.names)}, condition {self.condition:.3g}>"]
         lines += [f"  {x:12.6g} {unit}  {self.regrouping(k)}"
                   for k, (x, unit) in enumerate(zip(self.values[:20], self.units[:20], strict=True))]
@@ -315,8 +320,8 @@ class BaseParameters(Immutable):
     def regrouping(self, k: int) -> str:
         """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.
 
-        Terms that are there only because an angle of the robot file is not quite a right one (1e-5 and less) are left out;
-        they are in `matrix`."""
+        Terms of at most 1e-5 are omitted; they are in `matrix`. They exist if a right angle of the robot file is not exact.
+        """
         terms = [self.names[k]]
         in_sizes = np.abs(self.matrix) / self.sizes[self.columns][:, None]
         for j in np.flatnonzero(in_sizes[k] > _DISPLAY_THRESHOLD * in_sizes.max(axis=0)):
@@ -382,7 +387,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
     forces = units.force_scales(model.v_units)
-    R = np.linalg.qr((Y * sizes / forces[:, None]).reshape(-1, len(pi.names)), mode="r")
+    equations = (Y * sizes / forces[:, None]).reshape(-1, len(pi.names))
+    R: Array = np.linalg.qr(equations, mode="r")  # type: ignore[assignment]     # NumPy declares a pair for every mode
     norms = np.linalg.norm(R, axis=0)
     strongest = norms.max(initial=0.0)
     live = np.flatnonzero(norms > tolerance * strongest)
@@ -404,7 +410,7 @@ def _friction_coordinates(names: Sequence[str]) -> set[str]:
     return {owner for number, _, owner in (name.partition(".") for name in names) if number == "friction"}
 
 
-def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: set[str]) -> tuple[np.ndarray, ...]:
+def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoothed: set[str]) -> tuple[Array, Array, Array]:
     """Return states that give three times as many equations as parameters.
 
     Angles are between -pi and pi, displacements within one characteristic length.
@@ -426,8 +432,8 @@ def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: s
     return q, v, a
 
 
-def _rank(X: np.ndarray, tolerance: float) -> int:
-    """Rank of normalized columns: the largest gap between the pivots of QR; those below `tolerance` are nothing."""
+def _rank(X: Array, tolerance: float) -> int:
+    """Return the rank of normalized columns: the largest gap between the pivots of QR; those below `tolerance` do not count."""
     from scipy.linalg import qr
     pivots = np.abs(np.diag(qr(X, mode="r", pivoting=True)[0]))
     pivots = np.maximum(np.r_[pivots, np.zeros(X.shape[1] - len(pivots) + 1)], max(_ROUNDING, tolerance))
@@ -451,22 +457,24 @@ def _order(names: Sequence[str]) -> list[int]:
     return sorted(range(len(names)), key=rank)
 
 
-def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
+def _independent(X: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return the indices of `rank` independent columns, the first ones of the order except ill-conditioned ones."""
-    left, kept, waiting = X.copy(), [], []
+    left = X.copy()
+    kept: list[int] = []
+    waiting: list[int] = []
     for j in order:
         if len(kept) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
             _project_out(left, j, kept)
         else:
             waiting.append(j)
     while len(kept) < rank:
-        j = max(waiting, key=lambda j: np.linalg.norm(left[:, j]))
+        j = max(waiting, key=lambda j: float(np.linalg.norm(left[:, j])))
         waiting.remove(j)
         _project_out(left, j, kept)
     return kept
 
 
-def _project_out(left: np.ndarray, j: int, kept: list[int]) -> None:
+def _project_out(left: Array, j: int, kept: list[int]) -> None:
     """Remove the direction of column j from all columns, twice because of rounding."""
     x = left[:, j] / np.linalg.norm(left[:, j])
     for _ in range(2):
@@ -474,7 +482,7 @@ def _project_out(left: np.ndarray, j: int, kept: list[int]) -> None:
     kept.append(j)
 
 
-def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float, sizes: np.ndarray) -> np.ndarray:
+def _regrouping(X: Array, kept: Integers, norms: Array, strongest: float, sizes: Array) -> Array:
     """Return (b, columns): every column of Y as a combination of the chosen ones, without rounding."""
     C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
     C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # scaling a weak column also scaled its rounding
