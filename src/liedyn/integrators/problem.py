@@ -192,7 +192,7 @@ class InitialValueProblem:
             return None
         rests = self.prescribed & (level == TORQUE)
         masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
-        made = constraint_workspace_for(m, *masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
+        made = constraint_workspace_for(m, masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
         made.workspace.statistics[[TOLERANCE, RANK, TIME_1, TIME_2]] = constraints.tolerance, -1.0, np.inf, -np.inf
         return ConstrainedSystem(made.buffer, constraints.signals, self._axis_rotations, made.workspace.constraint_motion,
                                  made.workspace.multipliers, made.workspace.statistics)

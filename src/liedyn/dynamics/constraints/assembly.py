@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, short
+from liedyn.arrays import Array, ArrayLike, Integers, Mask, short
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import (
@@ -23,6 +23,7 @@ from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
+from liedyn.model.constraint_arrays import ModelConstraint
 from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
 from liedyn.model.model import Model
 
@@ -58,7 +59,7 @@ _MAX_RESIDUAL = 10.0            # tilts: largest scaled residual that they expla
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    q: np.ndarray
+    q: Array
     size: float              # of the scaled residual
     max_residual: float             # largest residual [rad | m]
     closed: bool
@@ -68,7 +69,8 @@ class _Solution:
 class BranchSearch:
     """Closed configurations of a model. Movement is measured in radians, and in characteristic lengths of the robot."""
 
-    def __init__(self, model, fixed=None, constraint_motion=None, *, tolerance: float = 1e-12, limits: bool = True):
+    def __init__(self, model: Model, fixed: Mask | None = None, constraint_motion: Mapping[str, Any] | None = None, *,
+                 tolerance: float = 1e-12, limits: bool = True):
         self.model, self.constraint_motion, self.tolerance = model, constraint_motion, tolerance
         self.unit, self.weight = coordinate_scales(model), equation_weights(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
@@ -76,48 +78,52 @@ class BranchSearch:
         self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
         self.free = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
         screws = [joint for joint in model.joints if joint.kind == ONE_DOF]
-        v, place = (np.array([k for joint in screws for k in range(part(joint).start, part(joint).stop)], dtype=int)
-                    for part in (lambda joint: joint.v, lambda joint: joint.q))
+        v, place = (np.array([k for part in parts for k in range(part.start, part.stop)], dtype=np.int64)
+                    for parts in ([joint.v for joint in screws], [joint.q for joint in screws]))
         mine = self.free[v]
         self.screws, self.place = v[mine], place[mine]          # coordinates that may have limits: in v and in q
         self.lower, self.upper = (x[self.screws] if limits else np.full(mine.sum(), end)
                                   for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
 
-    def residual(self, q) -> np.ndarray:
+    def residual(self, q: Array) -> Array:
+        """Return the residual (m,) of the constraint equations [rad | m]."""
         return constraint_residual(self.model, q, constraint_motion=self.constraint_motion)
 
-    def at(self, q, steps: int = 0) -> _Solution:
+    def at(self, q: Array, steps: int = 0) -> _Solution:
+        """Return the configuration q with its residual, and whether it is closed. steps: that led to it."""
         r = self.residual(q)
         scaled = self.weight * r
         closed = bool((np.abs(scaled) <= np.maximum(self.tolerance, self.weight * self._rounding(q))).all())
         return _Solution(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
 
-    def _rounding(self, q) -> np.ndarray:
+    def _rounding(self, q: Array) -> Array:
         """Return the residual (m,) that rounding of the positions in q causes [m]; 0 for angles."""
         far = np.abs(q[self.positions]).max(initial=0.0)
         return np.where(self.distances, _ROUNDING * far, 0.0)
 
-    def within(self, q) -> np.ndarray:
+    def within(self, q: Array) -> Array:
         """Return q with its coordinates clipped to their limits."""
         q = q.copy()
         q[self.place] = np.clip(q[self.place], self.lower, self.upper)
         return q
 
-    def distance(self, q, other) -> float:
+    def distance(self, q: Array, other: Array) -> float:
+        """Return the norm of the displacement from q to `other`, in the units of movement."""
         return float(np.linalg.norm(difference(self.model, q, other) / self.unit))
 
-    def at_limits(self, q) -> tuple[str, ...]:
+    def at_limits(self, q: Array) -> tuple[str, ...]:
+        """Return the names of the coordinates that are at a limit."""
         low, high = self._limit_masks(q)
         return tuple(self.model.v_names[k] for k in np.flatnonzero(low | high))
 
-    def _limit_masks(self, q) -> tuple[np.ndarray, np.ndarray]:
+    def _limit_masks(self, q: Array) -> tuple[Mask, Mask]:
         """Return masks (nv,) of the coordinates at their lower and at their upper limit, up to the tolerance of the closure."""
         low, high = np.zeros((2, self.model.nv), dtype=bool)
         slack = _MIN_SLIDE * self.unit[self.screws]
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
-    def find(self, guess, seed: int = 0) -> tuple[_Solution, int, int]:
+    def find(self, guess: Array, seed: int = 0) -> tuple[_Solution, int, int]:
         """Return the closed configuration nearest to the guess, and the numbers of steps and further starts until the first one.
 
         Raises ComputationError if none is found.
@@ -140,20 +146,20 @@ class BranchSearch:
                 best = found
         return best, steps, starts
 
-    def _random_near(self, q, spread: float, rng) -> np.ndarray:
+    def _random_near(self, q: Array, spread: float, rng: np.random.Generator) -> Array:
         x = spread * self.unit * rng.standard_normal(self.model.nv)
         return self.within(integrate(self.model, q, np.where(self.free, x, 0.0)))
 
     # steps --------------------------------------------------------------------------------------------------------
 
-    def units(self, size: float) -> np.ndarray:
+    def units(self, size: float) -> Array:
         """Return the units of movement (nv,) for a scaled residual of this size.
 
         A residual that exceeds the length of the loop is closed by lengths, which are not bounded as angles are.
         """
         return self.unit * np.where(self.lengths, max(1.0, size), 1.0)
 
-    def residual_jacobian(self, q, unit) -> np.ndarray:
+    def residual_jacobian(self, q: Array, unit: Array) -> Array:
         """Return the derivative (m, nv) of the residual by central differences, scaled with `unit` (from `units`).
 
         A is this derivative only where the residual vanishes, and includes the equations of rolling without slip, which have no
@@ -165,7 +171,7 @@ class BranchSearch:
         J[:, self.free] = self.weight[:, None] * rates.T
         return J
 
-    def close(self, q) -> _Solution:
+    def close(self, q: Array) -> _Solution:
         """Take damped steps from q while the residual decreases, down to rounding if it vanishes."""
         now, weight, steps = self.at(q), _DAMPING, 0
         while steps < _MAX_ITERATIONS and now.size > 0:
@@ -184,10 +190,11 @@ class BranchSearch:
             now, weight = after, 0.1 * weight
         return _Solution(now.q, now.size, now.max_residual, now.closed, steps)
 
-    def apply_step(self, q, x, unit) -> np.ndarray:
+    def apply_step(self, q: Array, x: Array, unit: Array) -> Array:
+        """Return q after the scaled step x (nv,), clipped to the limits. unit: from `units`."""
         return self.within(integrate(self.model, q, unit * x))
 
-    def step(self, q, J, r, damping: float, unit) -> np.ndarray:
+    def step(self, q: Array, J: Array, r: Array, damping: float, unit: Array) -> Array:
         """Return the scaled step that minimizes J x + r within the limits.
 
         Coordinates that would exceed a limit stop there, and the others compensate.
@@ -207,7 +214,7 @@ class BranchSearch:
         longest = np.abs(x).max(initial=0.0)
         return x * min(1.0, _MAX_STEP / longest) if longest else x
 
-    def unwind(self, now: _Solution, guess) -> _Solution:
+    def unwind(self, now: _Solution, guess: Array) -> _Solution:
         """Return the solution without whole turns of joints from the guess on which no constraint depends."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
             turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
@@ -219,7 +226,7 @@ class BranchSearch:
                     now = after
         return now
 
-    def slide_to_nearest(self, now: _Solution, guess) -> _Solution:
+    def slide_to_nearest(self, now: _Solution, guess: Array) -> _Solution:
         """Move along the closed configurations towards the guess while the distance decreases."""
         for _ in range(_MAX_SLIDES):
             d = self.approach_direction(now.q, guess)
@@ -234,7 +241,7 @@ class BranchSearch:
             now = after
         return now
 
-    def approach_direction(self, q, guess) -> np.ndarray:
+    def approach_direction(self, q: Array, guess: Array) -> Array:
         """Return the scaled direction (nv,) of steepest decrease of half the squared distance to the guess."""
         ways = np.diag(self.unit)
         gradient = numerical_derivative(
@@ -242,7 +249,7 @@ class BranchSearch:
             _DIFFERENCE_STEP)
         return -gradient @ (difference(self.model, q, guess) / self.unit)
 
-    def _shorter_configuration(self, now: _Solution, along, guess) -> _Solution | None:
+    def _shorter_configuration(self, now: _Solution, along: Array, guess: Array) -> _Solution | None:
         before = self.distance(now.q, guess)
         for k in range(10):
             after = self.close(self.apply_step(now.q, 0.5**k * along, self.unit))
@@ -278,7 +285,7 @@ class BranchSearch:
                 "a ball joint and another one cylindrical")
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
 
-    def _tilt(self, one, best: _Solution) -> float:
+    def _tilt(self, one: ModelConstraint, best: _Solution) -> float:
         """Return the tilt [rad] of the axes of a planar loop; 0 if the loop is open for another reason."""
         if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
             return 0.0
@@ -296,11 +303,12 @@ class BranchSearch:
         return float(tilt) if self.tolerance < across and tilt < _MAX_TILT and alone else 0.0
 
 
-def _damped_step(J, r, damping: float) -> np.ndarray:
+def _damped_step(J: Array, r: Array, damping: float) -> Array:
     """Return the x that minimizes |J x + r|^2 + damping |x|^2; of minimum norm if it is not unique."""
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     kept = s > _MIN_SINGULAR_VALUE * max(1.0, s.max(initial=0.0))
-    return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
+    x: Array = -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
+    return x
 
 
 # Mobility of a closed configuration: degrees of freedom, redundant equations, singular configurations -----------------
@@ -394,12 +402,13 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
 
-def warn_singular_state(model: Model, q, ranks, prescribed=None) -> None:
+def warn_singular_state(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None) -> None:
     """Issue the warnings of `singular_state_warnings`."""
     warn(singular_state_warnings(model, q, ranks, prescribed))
 
 
-def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[LiedynWarning]:
+def singular_state_warnings(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None,
+                            what: str = "state") -> list[LiedynWarning]:
     """Return a warning if more constraints depend on each other at a state than elsewhere.
 
     Results at such a state are those of a mechanism with more degrees of freedom. Driven loops are not supported.
@@ -430,7 +439,7 @@ class _LargestRank:
     rank: int
 
 
-def generic_rank(model, q, ranks, prescribed=None) -> int:
+def generic_rank(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None) -> int:
     """Return the largest rank found so far of the constraints in the coordinates that are not prescribed.
 
     q (nq,): about which the first call searches for neighbours; ranks (N,): those of the states of this call.
@@ -442,29 +451,32 @@ def generic_rank(model, q, ranks, prescribed=None) -> int:
     return found.rank
 
 
-def scaled_jacobian(model, q, constraint_motion=None) -> np.ndarray:
+def scaled_jacobian(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None = None) -> Array:
+    """Return A (m, nv) at q (nq,) with scaled equations and coordinates (see `rank.scaled_equations`)."""
     return scaled_equations(model, constraint_jacobian(model, q, constraint_motion=constraint_motion))
 
 
-def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
+def _rank(A: Array) -> tuple[int, tuple[float, float]]:
     s = np.linalg.svd(A, compute_uv=False)
     rank = int(is_significant(s).sum())
     return rank, (float(s[rank - 1]) if rank else 0.0, float(s[rank]) if rank < len(s) else 0.0)
 
 
-def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
+def _dependent_equations(A: Array, rank: int) -> list[int]:
     """Return the equations that follow from those before them, A.shape[0] - rank of them."""
     basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
     for r, row in enumerate(A):
+        rest = row
         for _ in range(2):                                # again, against rounding
-            row = row - basis.T @ (basis @ row)
-        left[r] = np.linalg.norm(row)
+            rest = rest - basis.T @ (basis @ rest)
+        left[r] = np.linalg.norm(rest)
         if left[r] > RANK:
-            basis = np.vstack([basis, row / left[r]])
+            basis = np.vstack([basis, rest / left[r]])
     return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
 
 
-def _generic_rank(model, q, constraint_motion, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
+def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int, seed: int,
+                  columns: slice | Mask = slice(None)) -> tuple[int, bool]:
     """Return the largest rank of these columns at q and at closed configurations near q, and whether q is the only one."""
     search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
     rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
@@ -518,10 +530,12 @@ class Assembly(Immutable):
 
     @property
     def singular(self) -> bool:
+        """Whether the configuration is singular (see `Mobility.singular`)."""
         return self.mobility.singular
 
     @property
     def redundant(self) -> tuple[str, ...]:
+        """The names of the redundant constraint equations (see `Mobility.redundant`)."""
         return self.mobility.redundant
 
 
@@ -577,7 +591,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
                     steps, restarts, search.at_limits(best.q))
 
 
-def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:
+def coordinate_mask(model: Model, names: Sequence[str]) -> Mask:
     """Return the mask (nv,) of the joints or coordinates with these names."""
     mask = np.zeros(model.nv, dtype=bool)
     for name in [names] if isinstance(names, str) else names:
@@ -591,5 +605,5 @@ def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:
     return mask
 
 
-def _quaternion_coordinates(model) -> set[int]:
+def _quaternion_coordinates(model: Model) -> set[int]:
     return {k for joint in model.joints if joint.kind != ONE_DOF for k in range(joint.v.start, joint.v.stop)}

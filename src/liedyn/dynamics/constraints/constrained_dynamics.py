@@ -382,7 +382,7 @@ class ConstraintWorkspaceKey:
 def _thread_workspace(model, prescribed, passive, stabilized, forced, loops):
     """Return the workspace of this thread, which must be held while its address is in use."""
     key = ConstraintWorkspaceKey(get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled())
-    return model.cached(key, lambda: constraint_workspace_for(model, *(prescribed,) * 3, passive, float(stabilized), forced,
+    return model.cached(key, lambda: constraint_workspace_for(model, (prescribed,) * 3, passive, float(stabilized), forced,
                                                               _MOTION_STAGES, loops))
 
 

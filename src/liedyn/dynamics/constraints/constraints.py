@@ -1,12 +1,12 @@
 """Constraints of a model at a state: residual, Jacobian, velocity, acceleration bias, projections, and reactions."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Frame, OnError
+from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError
 from liedyn.codegen.rhs import StageKey, stage_addresses
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, wrenches_in_frame
@@ -54,14 +54,18 @@ from liedyn.numba_tools.decorators import compile_entry_point, entry_point_addre
 class ConstraintWorkspaces(NamedTuple):
     """A workspace, its views, and the arrays of the model to which it refers."""
 
-    buffer: np.ndarray       # of the workspace
+    buffer: Array       # of the workspace
     workspace: stages.ConstraintWorkspace             # views of the buffer
-    packed_model: np.ndarray       # the model's arrays; the workspace contains their address
+    packed_model: Array       # the model's arrays; the workspace contains their address
 
 
-def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
-              stage_set=STAGES, generic: bool = False) -> ConstraintWorkspaces:
-    """Return a workspace for these masks and options. stage_set, generic: see `stage_addresses`."""
+def constraint_workspace_for(model: Model, masks: Sequence[Mask], passive: bool, frequency: float = 0.0, forced: bool = False,
+                             stage_set: Sequence[int] = STAGES, generic: bool = False) -> ConstraintWorkspaces:
+    """Return a workspace for the masks `prescribed`, `fixed_position` and `fixed_velocity` of `StageKey` and these options.
+
+    frequency: of Baumgarte's stabilization [1/s]; forced: whether external wrenches act; stage_set, generic: see
+    `stage_addresses`.
+    """
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
@@ -73,17 +77,18 @@ def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, freq
     header[[stages.PACKED_MODEL, stages.PACKED_MODEL_SIZE]] = packed_model.ctypes.data, packed_model.size
     workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(buffer, n, nq, nv, m, driven, forced)
     workspace.frequency[0] = frequency
-    for kept, mask in zip((workspace.mask, workspace.fixed, workspace.held), (prescribed, fixed, held), strict=True):
-        kept.view(np.bool_)[:nv] = mask
+    for view, mask in zip((workspace.mask, workspace.fixed, workspace.held), masks, strict=True):
+        view.view(np.bool_)[:nv] = mask
     workspace.weight[:], workspace.unit[:] = equation_weights(model), coordinate_scales(model)
     workspace.statistics[stages.ACCELERATION_SCALE] = model_scales(model).time**-2
     header[stages.OPERATION_ADDRESS] = entry_point_address(driver.run_constraint_operation)
-    ask = StageKey(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
-    header[stages.STAGE_ADDRESSES:stages.STAGE_ADDRESSES + len(STAGES)] = stage_addresses(model, ask, stage_set, generic)
+    prescribed, fixed_position, fixed_velocity = (tuple(map(bool, mask)) for mask in masks)
+    key = StageKey(prescribed, fixed_position, fixed_velocity, passive, stabilized, forced)
+    header[stages.STAGE_ADDRESSES:stages.STAGE_ADDRESSES + len(STAGES)] = stage_addresses(model, key, stage_set, generic)
     return ConstraintWorkspaces(buffer, workspace, packed_model)
 
 
-def use_generic_kernels(buffer) -> None:
+def use_generic_kernels(buffer: Array) -> None:
     """Select the generic kernels if generated code is not valid, as for angles beyond the range of its sine."""
     first = stages.STAGE_ADDRESSES
     buffer.view(np.int64)[first:first + len(STAGES)] = list(map(entry_point_address, GENERIC_STAGES))
@@ -293,7 +298,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
                              tolerance) if closed.size else closed
 
 
-def _slide_to_nearest(model, start, q, prescribed, constraint_motion, tolerance):
+def _slide_to_nearest(model: Model, start: Array, q: Array, prescribed: ArrayLike | None,
+                      constraint_motion: Mapping[str, Any] | None, tolerance: float) -> Array:
     """Move closed configurations q along the constraints to the one nearest to `start` in the metric of M.
 
     There the displacement to `start` is perpendicular to the constraints. Newton steps from an open configuration are not enough.
@@ -303,10 +309,14 @@ def _slide_to_nearest(model, start, q, prescribed, constraint_motion, tolerance)
     still = {name: (motion[0],) for name, motion in (constraint_motion or {}).items()}         # project_velocity: V is zero
     unit = coordinate_scales(model)
 
-    def slide(q):
+    def distance(x: Array) -> Array:
+        largest: Array = np.abs(x / unit).max(axis=-1, keepdims=True)
+        return largest
+
+    def slide(q: Array) -> tuple[Array, Array, Array]:
         away = difference(model, q, start)
         among = project_velocity(model, q, away, prescribed=prescribed, constraint_motion=still)
-        return among, *(np.abs(x / unit).max(axis=-1, keepdims=True) for x in (among, away))
+        return among, distance(among), distance(away)
 
     among, size, far = slide(q)
     moving = np.ones_like(size, dtype=bool)
@@ -376,7 +386,7 @@ def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescri
     return _project(model, q, v, prescribed, constraint_motion, 0.0)
 
 
-def _check_velocity_consistent(model, q, v, constraint_motion) -> None:
+def _check_velocity_consistent(model: Model, q: ArrayLike, v: Array, constraint_motion: Mapping[str, Any] | None) -> None:
     """Raise an error if dependent equations could not be satisfied."""
     left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion)).reshape(-1, model.nc)
     scaled = left * equation_weights(model)
@@ -385,64 +395,69 @@ def _check_velocity_consistent(model, q, v, constraint_motion) -> None:
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
         state = f" of state {k}" if len(left) > 1 else ""
         raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.constraint_equation_names[r]} "
-                               f"stays at "
-                               f"{left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
+                               f"stays at {left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
-def check_has_constraints(model) -> None:
+def check_has_constraints(model: Model) -> None:
+    """Raise ModelError for a model without constraints."""
     if not model.nc:
         raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
 
 
-def _constraint_states(model, what, q, v, constraint_motion) -> np.ndarray:
+def _constraint_states(model: Model, what: int, q: ArrayLike, v: ArrayLike,
+                       constraint_motion: Mapping[str, Any] | None) -> Array:
     check_has_constraints(model)
+
+    def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
+        return int(constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc, model.driven))
+
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
-    return evaluate(model, ("constraints", what), constraint_states, lambda n, nq, nv,
-                    nl: constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc, model.driven),
+    return evaluate(model, ("constraints", what), constraint_states, workspace_size,
                     {"q": q, "v": v, "constraint_motion": constraint_motion}, shape, static_arguments=model._arrays[2:4],
                     options=(what,))
 
 
-def _project(model, q, v, prescribed, constraint_motion, tolerance):
+def _project(model: Model, q: ArrayLike, v: ArrayLike | None, prescribed: ArrayLike | None,
+             constraint_motion: Mapping[str, Any] | None, tolerance: float) -> Array:
     check_has_constraints(model)
-    lead, given = broadcast_states(model, {"q": q, "constraint_motion": constraint_motion}
-                                   if v is None else {"q": q, "constraint_motion": constraint_motion, "v": v})
-    given = {name: x.copy() for name, x in given.items()}
-    count = len(given["q"])
-    if not count:
+    lead, arrays = broadcast_states(model, {"q": q, "constraint_motion": constraint_motion}
+                                    if v is None else {"q": q, "constraint_motion": constraint_motion, "v": v})
+    states = {name: x.copy() for name, x in arrays.items()}
+    if not len(states["q"]):
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
     compile_entry_point(run_constraint_operation)
-    check_states(model, **given)
-    code, k, left = _project_each(model, given, mask, float(tolerance), False)
+    check_states(model, **states)
+    code, k, residual = _project_each(model, states, mask, float(tolerance), False)
     if code == OUT_OF_RANGE:
-        code, k, left = _project_each(model, given, mask, float(tolerance), True)
+        code, k, residual = _project_each(model, states, mask, float(tolerance), True)
     if code == NOT_CLOSED:
-        _raise_not_closed(model, given["q"][k], constraint_motion, left)
-    raise_for_code(model, code, **given)
-    return given["v" if v is not None else "q"].reshape(*lead, -1)
+        _raise_not_closed(model, states["q"][k], constraint_motion, residual)
+    raise_for_code(model, code, None, **states)
+    return states["v" if v is not None else "q"].reshape(*lead, -1)
 
 
-def _project_each(model, given, mask, tolerance, generic):
+def _project_each(model: Model, states: dict[str, Array], mask: Mask, tolerance: float, generic: bool) -> tuple[int, int, float]:
     """Project states one at a time, in place. Return a code, the index of its state, and the remaining residual."""
-    position = "v" not in given
-    made = constraint_workspace_for(model, mask, mask, mask, False, stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES,
-                                    generic=generic)
-    d, what, address = made.workspace, PROJECT_POSITION if position else PROJECT_VELOCITY, made.buffer.ctypes.data
+    position = "v" not in states
+    buffer, d, _ = constraint_workspace_for(model, (mask,) * 3, False, generic=generic,
+                                            stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES)
+    what, address = PROJECT_POSITION if position else PROJECT_VELOCITY, buffer.ctypes.data
     d.statistics[TOLERANCE] = tolerance
-    for k in range(len(given["q"])):
-        for name, x in given.items():
+    for k in range(len(states["q"])):
+        for name, x in states.items():
             getattr(d, name)[:] = x[k]
         code = run_constraint_operation(address, what)
         if code != OK:
             return code, k, d.statistics[REMAINING]
         for name in ("q", "v"):
-            if name in given:
-                given[name][k] = getattr(d, name)
+            if name in states:
+                states[name][k] = getattr(d, name)
     return OK, 0, 0.0
 
 
-def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
+def check_states(model: Model, q: Array, v: Array | None = None, a: Array | None = None, tau: Array | None = None,
+                 **other: Array) -> None:
     """Raise ConfigurationError for arrays (N, n) that are not finite, or quaternions that are not of unit norm.
 
     other: f_ext, constraint_motion.
@@ -452,34 +467,35 @@ def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
         if x is not None:
             check_finite(name, x, model.v_names)
     if not all(np.isfinite(x).all() for x in other.values()):
-        raise_for_code(model, BAD_F_EXT, **other)
+        raise_for_code(model, BAD_F_EXT, None, **other)
 
 
-def _raise_not_closed(model, q, constraint_motion, size):
-    name, residual = "", np.abs(constraint_residual(model, q,
-                                                    constraint_motion=constraint_motion)) if np.isfinite(q).all() else np.empty(
-        (0, 0))
-    if residual.ndim == 1:
-        r = int(np.argmax(residual))
-        name, size = model.constraint_equation_names[r], residual[r]
-    raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
-                           f"at {size:.3g} "
-                           "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
+def _raise_not_closed(model: Model, q: Array, constraint_motion: Mapping[str, Any] | None, size: float) -> NoReturn:
+    name = "one"
+    if np.isfinite(q).all():
+        residual = np.abs(constraint_residual(model, q, constraint_motion=constraint_motion))
+        if residual.ndim == 1:                                 # the motion of driven loops is that of one state
+            r = int(np.argmax(residual))
+            name, size = model.constraint_equation_names[r], float(residual[r])
+    raise ComputationError("the constraints cannot be satisfied from this configuration; the residual of "
+                           f"{name} stays at {size:.3g} (start from a nearer configuration, or check with liedyn assemble "
+                           "whether the lengths allow it)")
 
 
 # Independent constraint equations at a configuration: the others depend on them -----------------------------------------
 
-def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
+def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tuple[int, ...], ...]:
     """Return the independent equations for projections of position, projections of velocity, and motion at a closed q (nq,).
 
-    Each is in the order in which `constraints.solver` eliminates them. In motion, the coordinates `prescribed` (nv,) have given
-    accelerations.
+    Each is in the order in which `constraints.solver` eliminates them. In motion, the accelerations of the coordinates
+    `prescribed` (nv,) are inputs.
     """
-    none, found = np.zeros(model.nv, dtype=bool), []
+    none: Mask = np.zeros(model.nv, dtype=bool)
+    found = []
     for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                               (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
                               (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
-        made = constraint_workspace_for(model, none, none, mask, False, stage_set=parts)
+        made = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
         made.workspace.q[:], made.workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
         run_constraint_operation(made.buffer.ctypes.data, what)
         solver = made.workspace.solver
@@ -591,11 +607,14 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, c
     return out
 
 
-def _wrenches_on_bodies(model, q, multipliers, constraint_motion) -> np.ndarray:
+def _wrenches_on_bodies(model: Model, q: ArrayLike, multipliers: ArrayLike, constraint_motion: Mapping[str, Any] | None) -> Array:
     """Return the wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
     check_has_constraints(model)
     nc = len(model.constraints)
-    return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
-                    lambda n, nq, nv, nl: kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven),
+
+    def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
+        return int(kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven))
+
+    return evaluate(model, "closure_wrenches", kinematics.closure_wrenches, workspace_size,
                     {"q": q, "constraint_motion": constraint_motion, "multipliers": multipliers}, (nc, 2, 6),
                     static_arguments=model._arrays[2:4])

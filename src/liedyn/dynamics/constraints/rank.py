@@ -9,14 +9,19 @@ The tolerances of other ranks are listed with their reasons in docs/proof.md ("R
 """
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import model_scales
 from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIRST, HEADER, RECORD_SIZE, TERM, TERM_COUNT
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
+from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 
 # The rule of the kernels applies to squares. A singular configuration is known to 1e-7 only, since its residual grows with the
@@ -25,12 +30,12 @@ RANK = RANK_TOLERANCE**0.5
 _SCALES = ModelValue("constraint scales")
 
 
-def equation_weights(model) -> np.ndarray:
+def equation_weights(model: Model) -> Array:
     """Return factors (m,) that make residuals dimensionless (see `ModelConstraint.scales`)."""
     return residual_weights(model.constraints)
 
 
-def coordinate_scales(model) -> np.ndarray:
+def coordinate_scales(model: Model) -> Array:
     """Return the unit of movement (nv,) of each coordinate.
 
     It is 1 rad, or the length [m] of the longest loop that the coordinate moves, or of all loops if it moves none.
@@ -38,55 +43,58 @@ def coordinate_scales(model) -> np.ndarray:
     return _scales(model)[0]
 
 
-def rate_magnitude(model, x, order: int) -> np.ndarray:
+def rate_magnitude(model: Model, x: Array, order: int) -> Array:
     """Return the maximum (…) of velocities (order 1) or accelerations (order 2) x (…, nv) in radians and lengths of loops.
 
     It is at least one unit per characteristic time (squared): rounding of a robot nearly at rest contradicts no constraint.
     """
-    return np.abs(x / coordinate_scales(model)).max(axis=-1, initial=model_scales(model).time**-order)
+    magnitude: Array = np.abs(x / coordinate_scales(model)).max(axis=-1, initial=model_scales(model).time**-order)
+    return magnitude
 
 
-def equation_norms(model) -> np.ndarray:
+def equation_norms(model: Model) -> Array:
     """Return the Euclidean norm (m,) of each equation without cancellation, with columns times `coordinate_scales`."""
     return _scales(model)[1]
 
 
-def scaled_equations(model, A) -> np.ndarray:
+def scaled_equations(model: Model, A: Array) -> Array:
     """Return A (…, m, nv) with scaled equations and coordinates. Its singular values are at most of the order of one."""
     unit, size = _scales(model)
     return A * unit / size[:, None]
 
 
-def is_significant(s) -> np.ndarray:
+def is_significant(s: NDArray[np.floating[Any]]) -> Mask:
     """Return which singular values (…, k) of scaled equations count."""
-    return s > RANK
+    significant: Mask = s > RANK
+    return significant
 
 
-def scaled_rank(scaled) -> np.ndarray:
+def scaled_rank(scaled: Array) -> Integers:
     """Return the rank of scaled equations (…, m, n)."""
-    return is_significant(np.linalg.svd(scaled, compute_uv=False)).sum(axis=-1)
+    rank: Integers = is_significant(np.linalg.svd(scaled, compute_uv=False)).sum(axis=-1)
+    return rank
 
 
-def row_and_null_space(scaled) -> tuple[np.ndarray, np.ndarray]:
+def row_and_null_space(scaled: Array) -> tuple[Array, Array]:
     """Return orthonormal rows that span the row space (rank, n) and the null space (n - rank, n) of scaled equations (m, n)."""
     _, s, Vt = np.linalg.svd(scaled)
     r = int(is_significant(s).sum())
     return Vt[:r], Vt[r:]
 
 
-def equation_rank(model, A) -> np.ndarray:
+def equation_rank(model: Model, A: Array) -> Integers:
     """Return the rank of equations A (…, m, nv)."""
     return scaled_rank(scaled_equations(model, A))
 
 
-def clear_rounding(model, A) -> np.ndarray:
+def clear_rounding(model: Model, A: Array) -> Array:
     """Return equations A (…, m, nv) divided by `equation_norms`, and zero for equations that consist of rounding."""
     scaled = scaled_equations(model, A)
     nothing = np.linalg.norm(scaled, axis=-1) <= RANK
     return np.where(nothing[..., None], 0.0, A / equation_norms(model)[:, None])
 
 
-def least_norm_solution(model, A, rhs) -> np.ndarray:
+def least_norm_solution(model: Model, A: Array, rhs: Array) -> Array:
     """Return the x (…, nv, k) of minimum norm in units of `coordinate_scales` with A x = rhs (…, m, k).
 
     If there is no solution, x minimizes the squared residual of the scaled equations.
@@ -95,19 +103,20 @@ def least_norm_solution(model, A, rhs) -> np.ndarray:
     U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
     kept = is_significant(s)
     gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None]
-    return unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
+    x: Array = unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
+    return x
 
 
-def null_space(model, A) -> np.ndarray:
+def null_space(model: Model, A: Array) -> Array:
     """Return directions (nv, f) that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
     return row_and_null_space(scaled_equations(model, A))[1].T
 
 
-def _scales(model) -> tuple[np.ndarray, np.ndarray]:
+def _scales(model: Model) -> tuple[Array, Array]:
     return model.cached(_SCALES, lambda: _constraint_scales(model))
 
 
-def _constraint_scales(model) -> tuple[np.ndarray, np.ndarray]:
+def _constraint_scales(model: Model) -> tuple[Array, Array]:
     reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
     for one in (one for one in model.constraints if one.kind != COUPLING):
         moved = (reach[one.rows] > 0.0).any(axis=0)
@@ -117,7 +126,7 @@ def _constraint_scales(model) -> tuple[np.ndarray, np.ndarray]:
     return unit, np.where(size > 0.0, size, 1.0)
 
 
-def entry_bounds(model) -> np.ndarray:
+def entry_bounds(model: Model) -> Array:
     """Return the magnitude (m, nv) of entries of A without cancellation; zero if a coordinate does not move the closure."""
     if not model.constraints:
         return np.zeros((0, model.nv))
@@ -132,7 +141,8 @@ def entry_bounds(model) -> np.ndarray:
             np.maximum.at(reach[record[FIRST]], term_v[mine], np.abs(coefficients[mine]))
             continue
         turns = np.array(one.units) == "rad"
-        for body in (record[BODY_A], record[BODY_B]):
+        for end in (record[BODY_A], record[BODY_B]):
+            body = end
             while body != record[COMMON]:
                 first = tree.iv[body]
                 for k in range(NV[tree.kind[body]]):
