@@ -68,6 +68,9 @@ def test_a_drive_by_parts():
     assert (ld.constraint_bias(model, q, v, constraint_motion={"loop0": (T, V)}) == full).all()
     still = ld.constraint_velocity(model, q, v, constraint_motion={"loop0": (T, 0 * V, 0 * V)})
     assert (ld.constraint_velocity(model, q, v, constraint_motion={"loop0": T}) == still).all()
+    poses = {name: motion[0] for name, motion in case.constraint_motion.items()}
+    closed = ld.project_configuration(model, q, constraint_motion={name: (pose,) for name, pose in poses.items()})
+    assert (ld.project_configuration(model, q, constraint_motion=poses) == closed).all()
     none = {name: (np.eye(4), np.zeros(6), np.zeros(6)) for name in case.constraint_motion}
     assert (ld.constraint_residual(model, q, constraint_motion=none) == ld.constraint_residual(model, q)).all()
     # gamma is affine in the rate of the twist, and quadratic in velocities

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError
 from liedyn.codegen.rhs import StageKey, stage_addresses
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, wrenches_in_frame
+from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, motion_tuple, wrenches_in_frame
 from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states, raise_for_code
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
@@ -306,7 +306,7 @@ def _slide_to_nearest(model: Model, start: Array, q: Array, prescribed: ArrayLik
     Equations that are dependent in closed configurations, as those of overconstrained linkages, are independent in open ones,
     where they add directions to the steps.
     """
-    still = {name: (motion[0],) for name, motion in (constraint_motion or {}).items()}         # project_velocity: V is zero
+    still = {name: motion_tuple(motion)[:1] for name, motion in (constraint_motion or {}).items()}    # with zero velocity
     unit = coordinate_scales(model)
 
     def distance(x: Array) -> Array:
