@@ -21,12 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Integers
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot
+from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, Vector
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
 
@@ -64,6 +65,7 @@ class ModelConstraint(Immutable):
 
     @property
     def constraint_equation_names(self) -> tuple[str, ...]:
+        """Names of the constraint equations: "tip.vx", …; the name of the constraint if it has only one equation."""
         return tuple(f"{self.name}.{label}" if label else self.name for label in self.labels)
 
 
@@ -73,30 +75,30 @@ class ConstraintAnchors:
 
     parent: Sequence[int]                                       # of each body; -1 of the ground
     kind: Sequence[int]                                         # of each body's joint
-    links: Mapping[str, tuple[int, np.ndarray]]                 # body, pose of the link in it
+    links: Mapping[str, tuple[int, Array]]                 # body, pose of the link in it
     coordinates: Mapping[tuple[str, str], tuple[int, int, int, str]]    # by joint and label: body, v index, q index, unit
 
     def support(self, body: int) -> list[int]:
         """Return the body and its ancestors without the ground, starting with the body."""
-        found = []
+        bodies = []
         while body > 0:
-            found.append(body)
+            bodies.append(body)
             body = self.parent[body]
-        return found
+        return bodies
 
 
 def pack_constraints(robot: Robot, anchors: ConstraintAnchors,
-                     arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
+                     arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], Integers, Array]:
     """Return the constraints, `loop_index` and `loop_constants` of a validated robot.
 
     The constraints are its loops, couplings and mimics, in this order. All three results are empty if there are none.
     """
-    described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
-    if not described:
+    elements: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
+    if not elements:
         return (), np.zeros(0, np.int64), np.zeros(0)
     parts, row = [], 0
-    for element in described:
-        part = (_pack_closure if isinstance(element, Loop) else _pack_coupling)(element, anchors, row)
+    for element in elements:
+        part = _pack_closure(element, anchors, row) if isinstance(element, Loop) else _pack_coupling(element, anchors, row)
         parts.append(part)
         row = part.constraint.rows.stop
     closures = [part for part in parts if part.constraint.kind != COUPLING]
@@ -116,17 +118,17 @@ def _unit_scales(units: Iterable[str], length: float) -> Iterator[float]:
     return (length if unit == "m" else 1.0 for unit in units)
 
 
-def residual_weights(constraints) -> np.ndarray:
+def residual_weights(constraints: Iterable[ModelConstraint]) -> Array:
     """Return the (m,) factors that make residuals dimensionless: the inverse `scales` of the constraints."""
-    return 1.0 / np.array([scale for one in constraints for scale in one.scales])
+    return 1.0 / np.array([scale for constraint in constraints for scale in constraint.scales])
 
 
-def constraint_geometry(loop_constants, constraints: int) -> np.ndarray:
+def constraint_geometry(loop_constants: Array, constraints: int) -> Array:
     """Return `loop_constants` without the lengths, which also depend on the joints and inertias of the robot."""
     return np.delete(loop_constants, np.arange(26 * constraints, 27 * constraints))
 
 
-def packed_model(index, constants, loop_index, loop_constants) -> np.ndarray:
+def packed_model(index: Integers, constants: Array, loop_index: Integers, loop_constants: Array) -> Array:
     """Return the four arrays as one array (see `joints.loop_joints.unpack_constraints`)."""
     if not loop_index.size:
         return np.zeros(0)
@@ -141,7 +143,7 @@ class _PackedConstraint:
     bodies: tuple[int, int] = (0, 0)
     common: int = 0
     chain: list[int] = field(default_factory=list)
-    poses: tuple[np.ndarray, np.ndarray] = (np.eye(4), np.eye(4))
+    poses: tuple[Array, Array] = (np.eye(4), np.eye(4))
     extent: float = 0.0
     sign: float = 0.0
     terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
@@ -159,22 +161,23 @@ def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedCo
                                  loop.a, loop.b, loop.driven, turns[0][:3, :3])
     above_a, above_b = (anchors.support(body) for body in bodies)
     return _PackedConstraint(constraint, bodies, next((body for body in above_a if body in above_b), 0),
-                 sorted({*above_a, *above_b}, reverse=True), poses,
+                             sorted({*above_a, *above_b}, reverse=True), poses,
                              getattr(loop, type_.parameters[0]) if type_.parameters else 0.0,
                              {"disc": 1.0, "sphere": -1.0}[loop.shape] if "shape" in type_.parameters else 0.0)
 
 
 def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
-    found = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
-    unit = next((unit for (*_, unit), (*_, c) in zip(found, coupling.terms, strict=True) if abs(c) == 1.0), found[0][3])
+    coordinates = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
+    units = tuple(unit for *_, unit in coordinates)
+    unit = next((unit for unit, (*_, c) in zip(units, coupling.terms, strict=True) if abs(c) == 1.0), units[0])
     constraint = ModelConstraint(coupling.name, "coupling", COUPLING, slice(row, row + 1), ("",), (unit,))
-    chain = sorted({above for body, *_ in found for above in anchors.support(body)}, reverse=True)
+    chain = sorted({above for body, *_ in coordinates for above in anchors.support(body)}, reverse=True)
     return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
-                             terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)],
-                             term_units=tuple(unit for *_, unit in found))
+                             terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(coordinates, coupling.terms, strict=True)],
+                             term_units=units)
 
 
-def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
+def _axis_rotations(loop: Loop) -> tuple[Array, Array]:
     """Return the (4, 4) rotations from the frames A and B of the kernels to those of the file."""
     if not loop.axes:
         return np.eye(4), np.eye(4)
@@ -183,22 +186,22 @@ def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
     return turns[0] if type_.turns_a else np.eye(4), turns[-1]
 
 
-def _axis_rotation(axis, k: int) -> np.ndarray:
+def _axis_rotation(axis: Vector, k: int) -> Array:
     """Return the shortest rotation that takes unit vector k to the axis."""
     order, T = [(k + 1) % 3, (k + 2) % 3, k], np.eye(4)
     T[np.ix_(order, order)] = rotation_of_z(np.array(axis)[order]) + 0.0          # no negative zeros
     return T
 
 
-def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> np.ndarray:
+def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> Integers:
     constraints, terms = [part.constraint for part in parts], [term for part in parts for term in part.terms]
     chains, n_terms = [part.chain for part in parts], [len(part.terms) for part in parts]
-    driven = np.cumsum([one.driven for one in constraints])
+    driven = np.cumsum([constraint.driven for constraint in constraints])
     header = [len(parts), constraints[-1].rows.stop, len(terms), driven[-1], sum(map(len, chains)), 0, 0, 0]
-    table = zip([one.kind for one in constraints], *zip(*(part.bodies for part in parts), strict=True),
-             [one.rows.start for one in constraints], [len(one.labels) for one in constraints], [part.common for part in parts],
-             np.where([one.driven for one in constraints], driven - 1, -1),
-             _offsets(n_terms), n_terms, _offsets(map(len, chains)), list(map(len, chains)), strict=True)
+    table = zip([constraint.kind for constraint in constraints], *zip(*(part.bodies for part in parts), strict=True),
+                [constraint.rows.start for constraint in constraints], [len(constraint.labels) for constraint in constraints],
+                [part.common for part in parts], np.where([constraint.driven for constraint in constraints], driven - 1, -1),
+                _offsets(n_terms), n_terms, _offsets(map(len, chains)), list(map(len, chains)), strict=True)
     first = np.cumsum([0] + [NV[kind] for kind in anchors.kind[1:]])                # coordinate of body i: first[i - 1]
     shared = [[k for body in chain if body in other for k in range(first[body - 1], first[body])]
               for c, chain in enumerate(chains) for other in chains[:c + 1]]
@@ -209,10 +212,10 @@ def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> np.nda
 
 def _offsets(counts: Iterable[int]) -> list[int]:
     """Return the offsets of pieces of the given lengths in their concatenation."""
-    return np.cumsum([0, *counts])[:-1].tolist()
+    return [0, *accumulate(counts)][:-1]
 
 
-def _constants(parts: list[_PackedConstraint]) -> np.ndarray:
+def _constants(parts: list[_PackedConstraint]) -> Array:
     poses = [pose_to_array(T) for part in parts for T in part.poses]
     extents = [x for part in parts for x in (part.extent, part.sign)]
     lengths = [part.constraint.length for part in parts]
@@ -231,44 +234,52 @@ _ZERO_ARM = 1e-9         # of the largest number among positions: lever arms tha
 
 @dataclass(slots=True)
 class LeverArms:
-    """Of a tree of bodies, body 0 the ground: parent and kind of each joint, (angular, linear) part of its screw, its pose (4, 4)
-    in the parent at zero coordinates, and the ten numbers of the body's inertia."""
+    """Lever arms of a tree of bodies, of which body 0 is the ground.
+
+    parent, kind  of the joint of each body
+    S             (angular, linear) part of its screw
+    T0            its pose (4, 4) in the parent at zero coordinates
+    I             ten inertia parameters of the body
+    """
 
     parent: Sequence[int]
     kind: Sequence[int]
     S: Sequence[tuple[float, float]]
-    T0: Sequence[np.ndarray]
-    I: Sequence[np.ndarray]
+    T0: Sequence[Array]
+    I: Sequence[Array]
 
-    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]
+    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[Array], float]]
                         ) -> tuple[list[float], float]:
-        """A length [m] of each closure, given by its two bodies, the last body that moves both, the poses of its frames in them
-        and its radius or zero, and one of the robot. That of a closure is the longest lever arm of the loop; where all are zero,
-        that of the robot: its longest lever arm, else the longest radius of gyration, else one metre."""
+        """Return the characteristic length [m] of each closure, and that of the robot.
+
+        A closure consists of its two bodies, the last body that moves both, the poses of its frames in them and its radius (or
+        zero). Its length is the longest lever arm of the loop or, if all are zero, that of the robot. The length of the robot is
+        its longest lever arm, else the longest radius of gyration, else one metre.
+        """
         closures = list(closures)
-        arms = [max(self._longest_arm(*closure[:3]), closure[3]) for closure in closures]
-        on_bodies = [np.linalg.norm(self.T0[i][:3, 3]) for i in range(1, len(self.parent))
+        arms = [max(self._longest_arm(bodies, common, poses), radius) for bodies, common, poses, radius in closures]
+        on_bodies = [float(np.linalg.norm(self.T0[i][:3, 3])) for i in range(1, len(self.parent))
                      if self.parent[i] > 0 and self._rotates(i) and self._rotates(self.parent[i])]
-        gyration = [np.sqrt(max(I[4] + I[7] + I[9], 0.0) / (2.0 * I[0])) for I in self.I[1:] if I[0] > 0.0]
-        places = [np.linalg.norm(T[:3, 3]) for T in (*self.T0, *(T for closure in closures for T in closure[2]))]
-        least = _ZERO_ARM * max(places, default=0.0)
-        others = max(max([*arms, *on_bodies], default=0.0), least), max(gyration, default=0.0), 1.0
-        *lengths, of_robot = (float(next(x for x in (arm, *others) if x > least)) for arm in (*arms, 0.0))
+        gyration = [math.sqrt(max(I[4] + I[7] + I[9], 0.0) / (2.0 * I[0])) for I in self.I[1:] if I[0] > 0.0]
+        distances = [float(np.linalg.norm(T[:3, 3])) for T in (*self.T0, *(T for _, _, poses, _ in closures for T in poses))]
+        minimum = _ZERO_ARM * max(distances, default=0.0)
+        fallbacks = max([*arms, *on_bodies], default=0.0), max(gyration, default=0.0), 1.0
+        *lengths, of_robot = (next(x for x in (arm, *fallbacks) if x > minimum) for arm in (*arms, 0.0))
         return lengths, of_robot
 
     def _rotates(self, body: int) -> bool:
-        """Whether its joint has an axis, or a point, about which it turns."""
+        """Return whether the joint of a body has an axis, or a point, about which it turns."""
         return body > 0 and (self.kind[body] != ONE_DOF or self.S[body][0] != 0.0)
 
-    def _longest_arm(self, bodies: tuple[int, int], common: int, poses: Sequence[np.ndarray]) -> float:
+    def _longest_arm(self, bodies: tuple[int, int], common: int, poses: Sequence[Array]) -> float:
         longest, ends = 0.0, []
-        for body, T in zip(bodies, poses, strict=True):
-            place, turns = T[:3, 3], True
+        for end, T in zip(bodies, poses, strict=True):
+            body, point, turns = end, T[:3, 3], True
             while body != common:
                 if turns and self._rotates(body):
-                    longest = max(longest, float(np.linalg.norm(place)))
-                place, turns = self.T0[body][:3, 3], self._rotates(body) and self.kind[body] != FREE
+                    longest = max(longest, float(np.linalg.norm(point)))
+                point, turns = self.T0[body][:3, 3], self._rotates(body) and self.kind[body] != FREE
                 body = self.parent[body]
-            ends.append((place, turns))
+            ends.append((point, turns))
         (a, a_turns), (b, b_turns) = ends
         return max(longest, float(np.linalg.norm(a - b))) if a_turns and b_turns else longest

@@ -9,12 +9,12 @@ joint frame. The pose of the child is `origin · motion(q)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import SupportsFloat
 
-import numpy as np
-
+from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
 from liedyn.model.spatial import rotation_by_rows, screw_frame
 
@@ -56,6 +56,22 @@ MAX_INPUT = 1e30                                    # of masses, lengths, inerti
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 
 
+def vector(values: Iterable[SupportsFloat]) -> Vector:
+    """Return the components of a vector as floats."""
+    return tuple(map(float, values))                    # type: ignore[return-value]  # `validate` checks that there are three
+
+
+@dataclass(frozen=True, slots=True)
+class ElementPlace(Place):
+    """Location of a link, joint, … in a file, with the location of each part (`mass`, `axis`, `limits`, …)."""
+
+    parts: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, part: str) -> Place:
+        """Return the location of a part, or of the element if the part is not in the file."""
+        return self.parts.get(part) or Place(self.file, self.line, self.key)
+
+
 @dataclass(frozen=True, slots=True)
 class Pose:
     """T_ab: maps coordinates in b to coordinates in a."""
@@ -69,12 +85,12 @@ class Pose:
         (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in rpy)
         return Pose((cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
                      sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
-                     -sp, cp * sr, cp * cr), tuple(float(x) for x in xyz))
+                     -sp, cp * sr, cp * cr), vector(xyz))
 
     @staticmethod
-    def from_matrix(T: np.ndarray) -> Pose:
+    def from_matrix(T: Array) -> Pose:
         """From a (4, 4) pose, without negative zeros: the inverse of `spatial.pose`."""
-        return Pose(rotation_by_rows(T[:3, :3]), tuple((T[:3, 3] + 0.0).tolist()))
+        return Pose(rotation_by_rows(T[:3, :3]), vector(T[:3, 3] + 0.0))
 
     @staticmethod
     def from_xyz_quaternion(xyz: Sequence[float], quaternion: Sequence[float]) -> Pose:
@@ -82,7 +98,7 @@ class Pose:
         x, y, z, w = quaternion
         return Pose((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
                      2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
-                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)), tuple(float(x) for x in xyz))
+                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)), vector(xyz))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +213,11 @@ class JointType:
     kind: int = ONE_DOF
 
 
-def _rotation(axis: Sequence[float]) -> Screw:
+def _rotation(axis: Vector) -> Screw:
     return (*axis, 0.0, 0.0, 0.0)
 
 
-def _translation(axis: Sequence[float]) -> Screw:
+def _translation(axis: Vector) -> Screw:
     return (0.0, 0.0, 0.0, *axis)
 
 
@@ -210,12 +226,12 @@ def _rotations(joint: Joint) -> list[Screw]:
 
 
 def _helical_screws(joint: Joint) -> list[Screw]:
-    return [(*axis, *(joint.pitch * x for x in axis)) for axis in joint.axes]
+    return [(*axis, *vector(joint.pitch * x for x in axis)) for axis in joint.axes]
 
 
 def _planar_screws(joint: Joint) -> list[Screw]:
     normal = joint.axes[0]
-    x, y = screw_frame(_rotation(normal))[0][:3, :2].T.tolist()
+    x, y = map(vector, screw_frame(_rotation(normal))[0][:3, :2].T)
     return [_translation(x), _translation(y), _rotation(normal)]
 
 
@@ -360,6 +376,9 @@ class LinkShape:
     sizes: tuple[float, ...]
     pose: Pose
     colour: Colour | None = None
+
+
+Shapes = Mapping[str, tuple[LinkShape, ...]]        # by link
 
 
 @dataclass(frozen=True, slots=True)

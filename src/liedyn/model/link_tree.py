@@ -1,27 +1,29 @@
 """The tree of links and joints of a description: its checks, its order, and its rigid bodies."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.model.description import BALL, ONE_DOF, WORLD, Coupling, Joint, Link, Loop, Robot
+from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, ElementPlace, Joint, Link, Loop, Robot
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
-_KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
+Element = Link | Joint | Loop | Coupling | Actuator
 
 
-def element_location(element, part: str | None = None) -> Place:
+def element_location(element: Element, part: str | None = None) -> Place:
     """Return the location of a link, joint, … or of a part of it such as `axis`. Without a file, it contains the name."""
     place = element.place
-    kind = _KINDS.get(type(element), "actuator")
     name = str(element.name)
-    key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
+    key = place.key or f'{type(element).__name__.lower()} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
         return Place(place.file, place.line, key)
-    at = getattr(place, "at", None)                    # io.robots.robot_yaml stores the line of each part
-    return at(part) if at else Place(place.file, place.line, f"{key}, {part}")
+    if isinstance(place, ElementPlace):
+        return place.at(part)
+    return Place(place.file, place.line, f"{key}, {part}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,13 @@ def links_by_body(tree: LinkTree) -> dict[str, list[Link]]:
     return bodies
 
 
-def _first_line(element) -> str | None:
+def _first_line(element: Element) -> str | None:
     return f"first on line {element.place.line}" if element.place.line is not None else None
 
 
-def check_names(elements, kind: str) -> None:
+def check_names(elements: Sequence[Element], kind: str) -> None:
     """Raise ModelError if a name is not printable or occurs twice."""
-    first: dict[str, object] = {}
+    first: dict[str, Element] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
             raise ModelError(f"a {kind} needs a name of printable characters", place=element_location(element),
@@ -151,13 +153,13 @@ class Body:
     """A rigid body: `com` (3,) in the frame of its first link, `inertia` (3, 3) about the com along that link's axes."""
 
     mass: float
-    com: np.ndarray
-    inertia: np.ndarray
+    com: Array
+    inertia: Array
 
 
-def principal_inertias(inertia: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of an inertia matrix, ascending."""
-    return np.linalg.eigvalsh(inertia)
+def principal_inertias(inertia: Array) -> Array:
+    """Return the eigenvalues (3,) of an inertia matrix (3, 3), ascending."""
+    return np.asarray(np.linalg.eigvalsh(inertia), dtype=float)
 
 
 def merge_links(tree: LinkTree, first: str, links: list[Link]) -> Body:
@@ -173,7 +175,7 @@ def merge_links(tree: LinkTree, first: str, links: list[Link]) -> Body:
     return combine_bodies(parts)
 
 
-def combine_bodies(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
+def combine_bodies(parts: list[tuple[float, Array, Array]]) -> Body:
     """Return the body of parts (mass, com, (3, 3) inertia about the com), all in one frame."""
     mass = sum(m for m, _, _ in parts)
     com = sum((m * c for m, c, _ in parts), np.zeros(3)) / mass if mass > 0 else np.zeros(3)
@@ -194,21 +196,24 @@ def combine_bodies(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
 _ROUNDING = 1e-15         # of the largest moment of a body: smaller ones are what the subtraction leaves
 
 
-def reduced_inertias(parent, kind, S, T0, I) -> np.ndarray:
-    """(n, 10) from the inertias I (n, 10) of bodies, in which they are linear; the other arguments as in `joints.joint_model`,
-    with T0 (n, 4, 4), S (n, 2)."""
-    found = np.array(I, dtype=float)
-    for i in range(len(found) - 1, 0, -1):
-        moved = _regrouped_inertia(kind[i], S[i], found[i])
+def reduced_inertias(parent: Sequence[int] | Integers, kind: Sequence[int] | Integers, S: ArrayLike, T0: Sequence[Array] | Array,
+                     I: ArrayLike) -> Array:
+    """Return the regrouped inertias (n, 10) of bodies with inertias I (n, 10), which are linear in I.
+
+    The other arguments are as in `joints.joint_model`, with S (n, 2) and T0 (n, 4, 4).
+    """
+    screws, reduced = np.asarray(S, dtype=float), np.array(I, dtype=float)
+    for i in range(len(reduced) - 1, 0, -1):
+        moved = _regrouped_inertia(kind[i], screws[i], reduced[i])
         if moved.any():
-            found[i] -= moved
-            found[parent[i]] += transform_inertia(T0[i], moved)
-    for moments in (found[:, 1:4], found[:, 4:]):
+            reduced[i] -= moved
+            reduced[parent[i]] += transform_inertia(T0[i], moved)
+    for moments in (reduced[:, 1:4], reduced[:, 4:]):
         moments[np.abs(moments) < _ROUNDING * np.abs(moments).max(axis=1, keepdims=True)] = 0.0
-    return found
+    return reduced
 
 
-def _regrouped_inertia(kind: int, S, I: np.ndarray) -> np.ndarray:
+def _regrouped_inertia(kind: int, S: Array, I: Array) -> Array:
     """Return the part of I that has no momentum in the motion of the joint and is the same in the parent at every position."""
     out, (m, _, _, hz, *A) = np.zeros(10), I
     turns, slides = kind == ONE_DOF and S[0] != 0.0, kind == ONE_DOF and S[1] != 0.0

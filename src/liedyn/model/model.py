@@ -1,7 +1,7 @@
 """The model of a robot: flat arrays for the kernels, and names of joints, links and coordinates."""
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from ctypes import addressof, c_char
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -26,11 +26,11 @@ from liedyn.model.description import (
     ROTATES,
     TRANSLATES,
     WORLD,
-    Coordinate,
     Joint,
     Link,
     Pose,
     Robot,
+    vector,
 )
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
 from liedyn.model.model_cache import ModelCache, ModelValue
@@ -56,7 +56,7 @@ _SPANNING_TREE = ModelValue("spanning tree")
 class KernelArrays(NamedTuple):
     """Arrays of a model for compiled functions: writeable, as their signatures require, but never written to."""
 
-    index: Integers
+    index: Integers                      # type: ignore[assignment]  # instead of the method of tuples
     constants: Array
     loop_index: Integers
     loop_constants: Array
@@ -152,9 +152,9 @@ class Model(Immutable):
     def _from_fields(cls, **values: Any) -> Model:
         """Return a model with these values of all fields; fields with a default may be omitted."""
         model = object.__new__(cls)
-        for one in fields(cls):
-            if one.init and one.name not in values:
-                values[one.name] = one.default_factory() if callable(one.default_factory) else one.default
+        for item in fields(cls):
+            if item.init and item.name not in values:
+                values[item.name] = item.default_factory() if callable(item.default_factory) else item.default
         model.__setstate__(values)
         return model
 
@@ -164,7 +164,7 @@ class Model(Immutable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without those that are derived from others."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         arrays = KernelArrays(*(np.require(state[name], requirements=["C", "A", "W"]) for name in KernelArrays._fields))
@@ -173,7 +173,8 @@ class Model(Immutable):
             "_arrays": arrays, "single_calls": {}, "_cache": ModelCache()})
 
     @explained
-    def with_changes(self, *, gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
+    def with_changes(self, *,                                                # noqa: PLR0913  # one for each kind of number
+                      gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
                      com: Mapping[str, ArrayLike] | None = None, inertia: Mapping[str, ArrayLike] | None = None,
                      origin: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
                      damping: Mapping[str, ArrayLike] | None = None, friction: Mapping[str, ArrayLike] | None = None,
@@ -228,7 +229,8 @@ class Model(Immutable):
         limit : int, optional
             So many values with a limit are kept; the least recently used are removed. Default: the value is kept.
         """
-        return self._cache.get(key, build, limit)
+        value: Value = self._cache.get(key, build, limit)
+        return value
 
     def clear_cache(self) -> None:
         """Remove generated code, tables and workspaces, which later calls build or load again."""
@@ -253,19 +255,21 @@ class Model(Immutable):
     @cached_property
     def driven(self) -> int:
         """Number of driven loops."""
-        return sum(one.driven for one in self.constraints)
+        return sum(constraint.driven for constraint in self.constraints)
 
     @cached_property
     def constraint_equation_names(self) -> tuple[str, ...]:
         """Names of the constraint equations: "tip.vx", …; the name of the constraint if it has only one equation."""
-        return tuple(name for one in self.constraints for name in one.constraint_equation_names)
+        return tuple(name for constraint in self.constraints for name in constraint.constraint_equation_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
+        """Names of the moving joints, in the order of `joints`."""
         return tuple(joint.name for joint in self.joints)
 
     @property
     def source(self) -> str | None:
+        """Path of the robot file, or None."""
         return self.description.source
 
     @property
@@ -275,6 +279,7 @@ class Model(Immutable):
 
     @property
     def has_passive_forces(self) -> bool:
+        """Whether a joint has damping, friction or a spring."""
         return bool(self.index[4])
 
     def spanning_tree(self) -> Model:
@@ -294,21 +299,21 @@ class Model(Immutable):
         for joint in self.joints:
             if joint.name == name:
                 return joint
-        raise NameLookupError(_unknown_name("moving joint", name, self.joint_names))
+        raise _unknown_name("moving joint", name, self.joint_names)
 
     def constraint(self, name: str) -> ModelConstraint:
         """Return the closure, coupling or mimic with this name. Raise NameLookupError if there is none."""
-        for one in self.constraints:
-            if one.name == name:
-                return one
-        raise NameLookupError(_unknown_name("constraint", name, tuple(one.name for one in self.constraints)))
+        for constraint in self.constraints:
+            if constraint.name == name:
+                return constraint
+        raise _unknown_name("constraint", name, [constraint.name for constraint in self.constraints])
 
     def link_index(self, name: str) -> int:
         """Return the index of a link in `link_names` and in f_ext. Raise NameLookupError if there is none."""
         try:
             return self.link_names.index(name)
         except ValueError:
-            raise NameLookupError(_unknown_name("link", name, self.link_names)) from None
+            raise _unknown_name("link", name, self.link_names) from None
 
     def q_index(self, name: str) -> slice:
         """Return the slice of the joint in q."""
@@ -329,18 +334,18 @@ class Model(Immutable):
     def __repr__(self) -> str:
         robot, loops = self.description, len(self.description.loops)
         counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.warnings), "warning")]
-        more = "".join(f", {_count_noun(n, what)}" for n, what in counts if n)
+        more = "".join(f", {_count_noun(n, noun)}" for n, noun in counts if n)
         return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
                 f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
 
 
-def _count_noun(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def _count_noun(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def _unknown_name(what: str, name: str, known: tuple[str, ...]) -> str:
-    hint = nearest(name, known, written=repr) or f"the model has {', '.join(known[:12]) or 'none'}"
-    return f"no {what} {name!r}; {hint}"
+def _unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupError:
+    hint = nearest(name, names, written=repr) or f"the model has {', '.join(list(names)[:12]) or 'none'}"
+    return NameLookupError(f"no {kind} {name!r}; {hint}")
 
 
 # Aligned arrays. Kernels load eight numbers at a time; unaligned loads touch two cache lines ----------------------------
@@ -348,10 +353,10 @@ def _unknown_name(what: str, name: str, known: tuple[str, ...]) -> str:
 _CACHE_LINE = 64       # bytes
 
 
-def cache_aligned(count: int, at: int = 0, make=np.zeros) -> np.ndarray:
+def cache_aligned(count: int, at: int = 0, make: Callable[[int], Array] = np.zeros) -> Array:
     """Return an array of `count` numbers in which number `at` is at the start of a cache line."""
     raw = make(count + _CACHE_LINE // 8)
-    address = addressof(c_char.from_buffer(raw))             # raw.ctypes.data takes 0.7 us more
+    address = addressof(c_char.from_buffer(raw.data))        # raw.ctypes.data takes 0.7 us more
     first = -(address + 8 * at) % _CACHE_LINE // 8
     return raw[first:first + count]
 
@@ -393,7 +398,7 @@ def build_validated(robot: Robot) -> Model:
     tree.add_links()
     bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
-        raise _no_inertia(robot, tree.joint_of_body[bare[0]])
+        raise _no_inertia(robot, tree.joint_of_body[bare[0] - 1])
     return tree.model()
 
 
@@ -401,7 +406,7 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
     """Return the error for a joint that can move without moving a mass."""
     links, heavy = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
     for link in links:
-        links += [one.child for one in robot.joints if one.parent == link]
+        links += [joint.child for joint in robot.joints if joint.parent == link]
     if joint.child not in heavy and heavy.intersection(links):
         return ModelError(f'the joint can move link "{joint.child}", which has no inertia, while the joints behind it keep all '
                           "masses still", place=element_location(joint),
@@ -414,40 +419,41 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
 
 @dataclass
 class _ModelBuilder:
-    """The tree under construction: one entry of each list per body, body 0 is the ground."""
+    """The tree under construction: one entry of each list per body. Body 0 is the ground, which has no joint."""
 
     robot: Robot
     parent: list[int] = field(default_factory=lambda: [-1])
     kind: list[int] = field(default_factory=lambda: [ONE_DOF])
     S: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])
-    T0: list[np.ndarray] = field(default_factory=lambda: [np.eye(4)])
-    I: list[np.ndarray] = field(default_factory=lambda: [np.zeros(10)])
-    joint_of_body: list[Joint | None] = field(default_factory=lambda: [None])
+    T0: list[Array] = field(default_factory=lambda: [np.eye(4)])
+    I: list[Array] = field(default_factory=lambda: [np.zeros(10)])
+    joint_of_body: list[Joint] = field(default_factory=list)                      # without the ground
     joints: list[ModelJoint] = field(default_factory=list)
-    links: dict[str, tuple[int, np.ndarray, str | None]] = field(default_factory=dict)   # body, pose in it, parent link
+    links: dict[str, tuple[int, Array, str | None]] = field(default_factory=dict)   # body, pose in it, parent link
     nq: int = 0
     nv: int = 0
     moving: list[Joint] = field(default_factory=list)
-    pivot_threshold: np.ndarray = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
+    pivot_threshold: Array = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
 
     def add_links(self) -> None:
+        """Add the bodies of all joints, and the links to them."""
         tree = build_link_tree(self.robot)
         if tree.root in tree.links:
             floating = self.robot.base == "floating"
-            self._place_link(tree.links[tree.root], *(self._add_joint(self._root_joint(tree)) if floating else (0, np.eye(4))),
-                             None)
+            body, frame = self._add_joint(self._root_joint(tree)) if floating else (0, np.eye(4))
+            self._place_link(tree.links[tree.root], body, frame, None)
         for joint in tree.joints:
-            self._place_link(tree.links[joint.child], *self._add_joint(joint), joint.parent if joint.parent in tree.links
-                             else None)
+            body, frame = self._add_joint(joint)
+            self._place_link(tree.links[joint.child], body, frame, joint.parent if joint.parent in tree.links else None)
 
     def _root_joint(self, tree: LinkTree) -> Joint:
         return Joint(base_joint_name(self.robot), "free", WORLD, tree.root, place=tree.links[tree.root].place)
 
-    def _place_link(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
+    def _place_link(self, link: Link, body: int, frame: Array, parent: str | None) -> None:
         self.links[link.name] = (body, frame, parent)
         self.I[body] = self.I[body] + transform_inertia(frame, inertia_from_link(link))
 
-    def _add_joint(self, joint: Joint) -> tuple[int, np.ndarray]:
+    def _add_joint(self, joint: Joint) -> tuple[int, Array]:
         """Add the bodies of a joint. Return the body of the child link, and the pose of the link in it."""
         body, frame = self.links[joint.parent][:2] if joint.parent in self.links else (0, np.eye(4))
         home = frame @ pose(joint.origin)
@@ -468,7 +474,7 @@ class _ModelBuilder:
                                       slice(nv, self.nv), pose(joint.origin), screws, first, body))
         return body, offset
 
-    def _add_body(self, parent: int, kind: int, S: tuple[float, float], T0: np.ndarray, joint: Joint) -> int:
+    def _add_body(self, parent: int, kind: int, S: tuple[float, float], T0: Array, joint: Joint) -> int:
         self.parent.append(parent)
         self.kind.append(kind)
         self.S.append(S)
@@ -479,14 +485,16 @@ class _ModelBuilder:
         self.nv += NV[kind]
         return len(self.parent) - 1
 
-    def armature(self) -> np.ndarray:
+    def armature(self) -> Array:
+        """Return the armature (nv,) of the velocity coordinates."""
         return self.coordinate("armature")
 
-    def coordinate(self, name: str) -> np.ndarray:
-        """Return one parameter of every velocity coordinate."""
+    def coordinate(self, name: str) -> Array:
+        """Return a parameter (nv,) of the velocity coordinates, by its field of `Coordinate`."""
         return np.array([getattr(c, name) for joint in self.moving for c in joint.coordinate_parameters], dtype=float)
 
     def model(self) -> Model:
+        """Return the model, after `add_links`."""
         index, constants = self._arrays()
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
@@ -507,19 +515,19 @@ class _ModelBuilder:
 
     def _anchors(self) -> ConstraintAnchors:
         coordinates = {}
-        for made, joint in zip(self.joints, self.moving, strict=True):
-            if made.kind == ONE_DOF:
+        for moving, joint in zip(self.joints, self.moving, strict=True):
+            if moving.kind == ONE_DOF:
                 for k, (label, unit) in enumerate(zip(joint.labels, joint.units, strict=True)):
-                    coordinates[joint.name, label] = (made.first_body + k, made.v.start + k, made.q.start + k, unit)
+                    coordinates[joint.name, label] = (moving.first_body + k, moving.v.start + k, moving.q.start + k, unit)
         return ConstraintAnchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
 
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+    def _arrays(self) -> tuple[Integers, Array]:
         """Return `index` and `constants` in the layout of `joints.joint_model`."""
         n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
         iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
         marks, slot = _backward_plan(self.parent)
-        rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; a ball or free joint's is not asked for
+        rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; that of a ball or free joint is not used
         marks = [mark | ROTATES * (a != 0) | TRANSLATES * (b != 0) | NO_AXIAL_INERTIA * (a != 0 and b == 0 and rotor == 0)
                  for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
@@ -542,7 +550,7 @@ def base_joint_name(robot: Robot) -> str:
     return "base" if all(joint.name != "base" for joint in robot.joints) else "floating_base"
 
 
-def joint_screws(joint: Joint) -> np.ndarray:
+def joint_screws(joint: Joint) -> Array:
     """Return the (k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
     screws = JOINT_TYPES[joint.type].screws
     if screws is None:
@@ -550,11 +558,15 @@ def joint_screws(joint: Joint) -> np.ndarray:
     return np.array(screws(joint), dtype=float).reshape(-1, 6)
 
 
-def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pose (4, 4) of the child in the parent link, S and dS/dt (6, k) in the child's frame, of a joint made of screws.
+def joint_motion(joint: ModelJoint, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Return the pose (4, 4) of the child in the parent link, S and dS/dt (6, k) in the child's frame, of a joint with screws.
 
-    S_j = Ad_{E^-1} S_j with E the product of the exponentials that follow, so dS_j = -ad_{E^-1 dE} S_j."""
-    tail, twist, S, dS = np.eye(4), np.zeros(6), [], []
+    S_j = Ad_{E^-1} S_j with E the product of the exponentials that follow, so dS_j = -ad_{E^-1 dE} S_j.
+    """
+    assert joint.screws is not None
+    tail, twist = np.eye(4), np.zeros(6)
+    S: list[Array] = []
+    dS: list[Array] = []
     for screw, x, dx in zip(joint.screws[::-1], q[::-1], v[::-1], strict=True):
         column = adjoint(inverse(tail)) @ screw
         S.insert(0, column)
@@ -565,10 +577,14 @@ def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.nd
 
 
 def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
-    """Marks and slots of the bodies (see `joints.joint_model`). A slot is taken by the first child that a backward pass meets and
-    free again when its body's turn comes: a chain needs one, so that the pass works within the nearest cache."""
+    """Return the marks and slots of the bodies (see `joints.joint_model`).
+
+    A slot of a body is taken by the first of its children in a backward pass and free again after the body itself. A chain needs
+    one slot, so that the pass works within the nearest cache.
+    """
     n = len(parent)
-    marks, slot, free, taken = [0] * n, [0] * n, [], 0
+    marks, slot, taken = [0] * n, [0] * n, 0
+    free: list[int] = []
     for i in range(n - 1, 0, -1):
         if marks[i] & HAS_CHILDREN:
             free.append(slot[i])
@@ -584,15 +600,18 @@ def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
     return marks, slot
 
 
-def _coordinate_paths(parent: list[int], iv, size: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """above, top, last of the velocity coordinates (see `joints.joint_model`). Bodies stand depth first, so what a coordinate
-    moves stands together."""
-    above, top = [], []
+def _coordinate_paths(parent: list[int], iv: Integers, size: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Return above, top and last of the velocity coordinates (see `joints.joint_model`).
+
+    Bodies are ordered depth first, so the coordinates that a coordinate moves are consecutive.
+    """
+    above: list[int] = []
+    top: list[int] = []
     for i in range(1, len(parent)):
         p = parent[i]
-        before = int(iv[p]) + size[p] - 1 if p > 0 else -1
+        previous = int(iv[p]) + size[p] - 1 if p > 0 else -1
         for c in range(size[i]):
-            above.append(before if c == 0 else len(above) - 1)
+            above.append(previous if c == 0 else len(above) - 1)
             top.append(len(top) if above[-1] < 0 else top[above[-1]])
     last = list(range(len(above)))
     for k in range(len(above) - 1, -1, -1):
@@ -602,7 +621,10 @@ def _coordinate_paths(parent: list[int], iv, size: list[int]) -> tuple[list[int]
 
 
 def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
-    q_names, q_units, v_names, v_units = [], [], [], []
+    q_names: list[str] = []
+    q_units: list[str] = []
+    v_names: list[str] = []
+    v_units: list[str] = []
     for joint in joints:
         dotted = [f"{joint.name}.{label}" if label else joint.name for label in joint.labels]
         v_names += dotted
@@ -619,44 +641,48 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
 
 # A model with other numbers: its description is changed and assembled again, of which only what has changed is checked ---
 
+_Changes = Mapping[str, ArrayLike]           # by name of the link, joint or coordinate
 _UPPER = np.triu_indices(3)
 _SYMMETRIC = 1e-9          # of the largest entry of an inertia matrix: rounding of a product R I R^T
 
 
-def apply_changes(model: Model, *given) -> Model:
-    """`Model.with_changes`; an error names the number that was given, and no line of the robot file."""
+def apply_changes(model: Model, gravity: ArrayLike | None, of_links: Mapping[str, _Changes | None], origins: _Changes | None,
+                  of_coordinates: Mapping[str, _Changes | None]) -> Model:
+    """Return the model of `Model.with_changes`. Its errors name the argument and no line of the robot file.
+
+    of_links, of_coordinates  by field of `Link` and of `Coordinate`, then by name
+    """
     try:
-        return _apply_changes(model, *given)
+        return build_validated(validate_changes(_changed_robot(model.description, gravity, of_links, origins, of_coordinates),
+                                                model.description))
     except ModelError as error:
         place = error.place and Place(key=f"with_changes: {error.place.key}")
         raise ModelError(error.message, place=place, found=error.found, expected=error.expected, hint=error.hint) from None
 
 
-def _apply_changes(model: Model, gravity, of_links: Mapping[str, Mapping | None], origins: Mapping | None,
-            of_coordinates: Mapping[str, Mapping | None]) -> Model:
-    """of_links, of_coordinates: by field of `Link` and of `Coordinate`, then by name."""
-    before = robot = model.description
+def _changed_robot(robot: Robot, gravity: Any, of_links: Mapping[str, _Changes | None], origins: _Changes | None,
+                   of_coordinates: Mapping[str, _Changes | None]) -> Robot:
+    """Return the robot with other numbers, of which the positions and the counts are checked."""
     if gravity is not None:
         check_finite(gravity, 3, Place(key="gravity"), "gravity")
-        robot = replace(robot, gravity=_floats(gravity))
+        robot = replace(robot, gravity=vector(gravity))
     links, joints = {link.name: link for link in robot.links}, {joint.name: joint for joint in robot.joints}
     for key, values in of_links.items():
         for name, value in _named_values(values, key):
             link = _look_up(links, name, "link")
-            links[name] = replace(link, **{key: _link_value(link, key, value)})
+            links[name] = _replace_link_value(link, key, value)
     for name, T in _named_values(origins, "origin"):
         joint = _look_up(joints, name, "joint")
         joints[name] = replace(joint, origin=_pose(joint, T))
     for key, values in of_coordinates.items():
         for name, value in _named_values(values, key):
-            joint, which = _find_coordinates(joints, name)
-            joints[joint.name] = _replace_coordinates(joint, which, key, value)
-    robot = replace(robot, links=tuple(links[link.name] for link in robot.links),
-                    joints=tuple(joints[joint.name] for joint in robot.joints))
-    return build_validated(validate_changes(robot, before))
+            joint, indices = _find_coordinates(joints, name)
+            joints[joint.name] = _replace_coordinates(joint, indices, key, value)
+    return replace(robot, links=tuple(links[link.name] for link in robot.links),
+                   joints=tuple(joints[joint.name] for joint in robot.joints))
 
 
-def _named_values(values, field: str):
+def _named_values(values: _Changes | None, field: str) -> Iterable[tuple[str, Any]]:
     if values is None:
         return ()
     if not isinstance(values, Mapping):
@@ -664,25 +690,21 @@ def _named_values(values, field: str):
     return values.items()
 
 
-def _look_up(known: Mapping, name, what: str):
-    if name not in known:
-        hint = nearest(name, known, written=repr) or f"the model has {', '.join(list(known)[:12]) or 'none'}"
-        raise NameLookupError(f"no {what} {name!r}; {hint}")
-    return known[name]
+def _look_up(elements: Mapping[str, Value], name: str, kind: str) -> Value:
+    if name not in elements:
+        raise _unknown_name(kind, name, elements)
+    return elements[name]
 
 
-def _floats(values) -> tuple[float, ...]:
-    return tuple(float(x) for x in values)
-
-
-def _link_value(link: Link, field: str, value) -> float | tuple[float, ...]:
+def _replace_link_value(link: Link, field: str, value: Any) -> Link:
+    """Return the link with another mass, com or inertia (`field`)."""
     place = element_location(link, field)
     if field == "mass":
         check_finite((value,), 1, place, "mass")
-        return float(value)
+        return replace(link, mass=float(value))
     if field == "com":
         check_finite(value, 3, place, "centre of mass")
-        return _floats(value)
+        return replace(link, com=vector(value))
     if np.shape(value) == (3, 3):
         I = np.asarray(value, dtype=float)
         if not np.allclose(I, I.T, rtol=0.0, atol=_SYMMETRIC * np.abs(I).max()):
@@ -691,39 +713,40 @@ def _link_value(link: Link, field: str, value) -> float | tuple[float, ...]:
     elif np.shape(value) == (3,):
         value = np.diag(value)[_UPPER]
     check_finite(value, 6, place, "inertia")
-    return _floats(value)
+    xx, xy, xz, yy, yz, zz = map(float, value)
+    return replace(link, inertia=(xx, xy, xz, yy, yz, zz))
 
 
-def _pose(joint: Joint, T) -> Pose:
+def _pose(joint: Joint, value: ArrayLike) -> Pose:
     try:
-        T = np.asarray(T, dtype=float)
+        T = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         T = np.empty(0)
     if T.shape != (4, 4) or not np.array_equal(T[3], [0, 0, 0, 1]):
         raise ModelError("the origin is not a pose", place=element_location(joint, "origin"), found=T.tolist(),
                          expected="a (4, 4) matrix whose last row is 0 0 0 1")
-    return Pose(_floats(T[:3, :3].ravel()), _floats(T[:3, 3]))
+    return Pose.from_matrix(T)
 
 
-def _find_coordinates(joints: Mapping[str, Joint], name) -> tuple[Joint, list[int]]:
-    """Return the joint with this name or coordinate, and the indices of its coordinates that are meant."""
-    moving = {joint.name: joint for joint in joints.values() if joint.labels}
-    if name in moving:
-        return moving[name], list(range(len(moving[name].labels)))
-    single = {f"{joint.name}.{label}": (joint, [k]) for joint in moving.values() for k, label in enumerate(joint.labels) if label}
-    return _look_up({**moving, **single}, name, "joint or coordinate") if name not in single else single[name]
+def _find_coordinates(joints: Mapping[str, Joint], name: str) -> tuple[Joint, list[int]]:
+    """Return the joint with this name or coordinate, and the indices of its coordinates that the name denotes."""
+    moving = [joint for joint in joints.values() if joint.labels]
+    whole = {joint.name: (joint, list(range(len(joint.labels)))) for joint in moving}
+    single = {f"{joint.name}.{label}": (joint, [k]) for joint in moving for k, label in enumerate(joint.labels) if label}
+    return _look_up(whole | single, name, "joint or coordinate")
 
 
-def _replace_coordinates(joint: Joint, which: list[int], field: str, value) -> Joint:
+def _replace_coordinates(joint: Joint, indices: list[int], field: str, value: Any) -> Joint:
+    """Return the joint with one number for all coordinates `indices`, or one for each, in a field of `Coordinate`."""
     place = element_location(joint, field)
-    values = [value] * len(which) if np.ndim(value) == 0 else list(value)
-    if len(values) != len(which):
-        raise ModelError(f"wrong {field}", place=place, found=len(values), expected=f"one number, or {len(which)}")
+    values = [value] * len(indices) if np.ndim(value) == 0 else list(value)
+    if len(values) != len(indices):
+        raise ModelError(f"wrong {field}", place=place, found=len(values), expected=f"one number, or {len(indices)}")
     try:
-        values = _floats(values)
+        values = [float(x) for x in values]
     except (TypeError, ValueError):
         raise ModelError(f"wrong {field}", place=place, found=value, expected="numbers") from None
-    coordinates: list[Coordinate] = list(joint.coordinate_parameters)
-    for k, x in zip(which, values, strict=True):
+    coordinates = list(joint.coordinate_parameters)
+    for k, x in zip(indices, values, strict=True):
         coordinates[k] = replace(coordinates[k], **{field: x})
     return replace(joint, coordinates=tuple(coordinates))

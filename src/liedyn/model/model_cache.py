@@ -61,6 +61,7 @@ class ModelCache:
             return self.values[key]
 
     def clear(self) -> None:
+        """Remove all values."""
         with _LOCK:
             self.values.clear()
             self.recent.clear()

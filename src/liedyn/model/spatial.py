@@ -33,6 +33,7 @@ def skew(x: ArrayLike) -> Array:
 
 
 def pose(origin: Pose) -> Array:
+    """Return the (4, 4) matrix of a pose of a description."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = np.reshape(origin.rotation, (3, 3)), origin.translation
     return T
@@ -88,7 +89,7 @@ def angle_functions(tt: ArrayLike) -> list[Array]:
     t = np.sqrt(tt)
     a, b, c = np.sin(t) / t, 2.0 * (np.sin(0.5 * t) / t)**2, (t - np.sin(t)) / (t * tt)
     far = a, b, c, (a - 2.0 * b) / (2.0 * tt), (b - 3.0 * c) / (2.0 * tt)
-    return [np.where(near, np.polynomial.polynomial.polyval(-small, one), x) for one, x in zip(_SERIES, far, strict=True)]
+    return [np.where(near, np.polynomial.polynomial.polyval(-small, series), x) for series, x in zip(_SERIES, far, strict=True)]
 
 
 def exp3(x: ArrayLike) -> Array:
@@ -103,17 +104,18 @@ def right_jacobian(x: ArrayLike) -> Array:
     return np.eye(3) - b[..., None, None] * hat + c[..., None, None] * hat @ hat
 
 
-def exp_screw(screw: Array, x: float) -> Array:
+def exp_screw(screw: ArrayLike, x: float) -> Array:
     """Return exp(S x) as a (4, 4) pose (PBP (15)-(17); PL (9)-(11); AGF (9))."""
     frame, (a, b) = screw_frame(screw)
     c, s = np.cos(a * x), np.sin(a * x)
     motion = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, b * x], [0, 0, 0, 1.0]])
-    return frame @ motion @ inverse(frame)
+    exponential: Array = frame @ motion @ inverse(frame)
+    return exponential
 
 
-def screw_frame(screw: Array) -> tuple[Array, tuple[float, float]]:
+def screw_frame(screw: ArrayLike) -> tuple[Array, tuple[float, float]]:
     """Return a frame X with its z axis along the screw S, and (a, b), such that S = Ad_X (0 0 a, 0 0 b)."""
-    w, v = np.asarray(screw[:3], dtype=float), np.asarray(screw[3:], dtype=float)
+    w, v = np.split(np.asarray(screw, dtype=float), 2)
     X, a = np.eye(4), float(np.linalg.norm(w))
     if a == 0.0:
         b = float(np.linalg.norm(v))
@@ -140,14 +142,14 @@ def inertia_from_link(link: Link) -> Array:
     """Return the ten inertia parameters of a link: mass, first moment, second moment about the link's origin (K1 (22))."""
     c = np.array(link.com, dtype=float)
     second = symmetric_matrix(link.inertia) + link.mass * skew(c).T @ skew(c)
-    return np.r_[link.mass, link.mass * c, second[np.triu_indices(3)]]
+    return np.concatenate([[link.mass], link.mass * c, second[np.triu_indices(3)]])
 
 
 def transform_inertia(T: Array, I: Array) -> Array:
     """Return the ten inertia parameters I of a body, given in frame b, in frame a; T = T_ab (K1 (21))."""
     X = adjoint(inverse(T))
     J = X.T @ inertia_matrix(I) @ X
-    return np.r_[I[0], J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
+    return np.concatenate([[I[0], J[2, 4], J[0, 5], J[1, 3]], J[:3, :3][np.triu_indices(3)]])
 
 
 def inertia_matrix(I: Array) -> Array:

@@ -1,13 +1,15 @@
 """Validation of robot descriptions: errors, which are always raised, and warnings, which are stored in the robot.
 
-A warning is about a robot that can be computed but is doubtful. Real files often have massless frames, rounded inertias or
+A warning is about a robot that is probably not what was intended. Real files often have massless frames, rounded inertias or
 missing limits, so these are not errors.
 """
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from liedyn.model.description import (
     Loop,
     Pose,
     Robot,
+    Vector,
+    vector,
 )
 from liedyn.model.link_tree import (
     Body,
@@ -40,6 +44,8 @@ from liedyn.model.link_tree import (
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite, robot_warnings
 
+_Axial = TypeVar("_Axial", Joint, Loop)
+
 # Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation ---------
 
 _NO_DIRECTION = 1e-9                 # absolute: an axis is meant to be of unit length, and a screw to be one radian or metre
@@ -48,64 +54,69 @@ _PARALLEL = 1e-6                     # rad, of unit axes: two closer than this a
 _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rounding of its three components and of their norm
 
 
-def check_finite(values, count: int, place: Place, what: str) -> None:
+def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str) -> None:
+    """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
     try:
         numbers = [float(x) for x in values]
     except (TypeError, ValueError):
-        raise ModelError(f"wrong {what}", place=place, found=values, expected=f"{count} numbers") from None
+        raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
     if len(numbers) != count:
-        raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
+        raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")
     if not all(map(math.isfinite, numbers)):
-        raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
+        raise ModelError(f"not a finite number in the {quantity}", place=place, found=numbers[0] if count == 1 else numbers)
     if max(map(abs, numbers)) > MAX_INPUT:
-        raise ModelError(f"number too large in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
+        raise ModelError(f"number too large in the {quantity}", place=place, found=numbers[0] if count == 1 else numbers,
                          expected=f"at most {MAX_INPUT:g} in magnitude")
 
 
-def check_axes(axes, count: int, kind: str, place: Place) -> None:
-    """Raise ModelError unless there are `count` axes with a direction; `kind` is text such as "a joint of type planar"."""
+def check_axes(axes: Sequence[Vector], count: int, owner: str, place: Place) -> None:
+    """Raise ModelError unless there are `count` axes with a direction; `owner` is text such as "a joint of type planar"."""
     if len(axes) != count:
-        raise ModelError("wrong number of axes", place=place, found=len(axes), expected=f"{count} for {kind}")
+        raise ModelError("wrong number of axes", place=place, found=len(axes), expected=f"{count} for {owner}")
     for axis in axes:
         check_finite(axis, 3, place, "axis")
         check_direction(axis, place)
 
 
-def check_direction(axis, place: Place) -> None:
+def check_direction(axis: Vector, place: Place) -> None:
+    """Raise ModelError for an axis that is the zero vector."""
     if not has_direction(axis):
         raise ModelError("the axis is the zero vector", place=place, found=list(axis), expected="a non-zero vector")
 
 
-def check_not_parallel(axes, place: Place) -> None:
+def check_not_parallel(axes: Sequence[Vector], place: Place) -> None:
+    """Raise ModelError if two axes with a direction are parallel."""
     first, second = (np.array(axis) / math.hypot(*axis) for axis in axes)
     if np.linalg.norm(np.cross(first, second)) < _PARALLEL:
         raise ModelError("the two axes are parallel", place=place, found=[list(axis) for axis in axes], expected="two directions")
 
 
-def check_pose(pose: Pose, place: Place, what: str) -> None:
-    check_finite(pose.translation, 3, place, what)
-    check_finite(pose.rotation, 9, place, what)
+def check_pose(pose: Pose, place: Place, name: str) -> None:
+    """Raise ModelError unless a pose has finite numbers and an orthonormal right-handed rotation."""
+    check_finite(pose.translation, 3, place, name)
+    check_finite(pose.rotation, 9, place, name)
     R = np.array(pose.rotation, dtype=float).reshape(3, 3)
     if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
-        raise ModelError(f"the rotation of the {what} is not a rotation matrix", place=place, found=list(pose.rotation),
+        raise ModelError(f"the rotation of the {name} is not a rotation matrix", place=place, found=list(pose.rotation),
                          expected="an orthonormal right-handed matrix")
 
 
-def has_direction(vector) -> bool:
+def has_direction(vector: Sequence[float]) -> bool:
+    """Return whether a vector, or a screw, is long enough to have a direction."""
     return _NO_DIRECTION <= math.hypot(*vector) < math.inf
 
 
-def normalize_axes(element):
+def normalize_axes(element: _Axial) -> _Axial:
     """Return the joint or loop with axes of unit length."""
     return replace(element, axes=tuple(normalize_axis(axis) for axis in element.axes))
 
 
-def normalize_axis(axis) -> tuple[float, ...]:
+def normalize_axis(axis: Vector) -> Vector:
     """Return the axis divided by its length. A unit vector is unchanged, so that a written robot reads back bit for bit."""
     length = math.hypot(*axis)
     if abs(length - 1.0) <= _UNIT_ROUNDING:
-        return tuple(map(float, axis))
-    return tuple(float(x) / length for x in axis)
+        return vector(axis)
+    return vector(float(x) / length for x in axis)
 
 
 # Validation of closures and couplings -----------------------------------------------------------------------------------
@@ -114,7 +125,10 @@ _SHAPES = ("disc", "sphere")
 
 
 def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
-    """Loops with their axes (as written) and couplings whose terms name joint and label, or a ModelError that names them."""
+    """Return the loops with their axes as written, and the couplings whose terms name joint and label.
+
+    Raise ModelError, with the element, for one that is not valid.
+    """
     check_names((*robot.loops, *robot.couplings, *mimic_couplings(robot)), "constraint")
     if not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints)):
         return (), ()
@@ -131,8 +145,10 @@ def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...]
 
 
 def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
-    """What the joints' `mimic` says, as couplings by the names of the joints: q - multiplier q_followed = offset. Not of fixed
-    joints, which follow nothing, and not of joints that follow one which does not exist (a warning)."""
+    """Return the mimics of joints as couplings q - multiplier q_followed = offset, by the names of the joints.
+
+    Fixed joints have no coordinate to couple. A joint that follows one which does not exist moves freely (a warning).
+    """
     names = {joint.name for joint in robot.joints}
     return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
                           joint.mimic.offset, element_location(joint, "mimic"))
@@ -144,12 +160,13 @@ def _check_mimic_cycles(robot: Robot) -> None:
     driver = {joint.name: joint.mimic.joint for joint in robot.joints if joint.mimic and joint.type != "fixed"}
     acyclic: set[str] = set()
     for joint in robot.joints:
-        name, path = joint.name, []
+        name = joint.name
+        path: list[str] = []
         while name in driver and name not in acyclic:
             if name in path:
                 cycle = path[path.index(name):]
                 message = "the joint mimics itself" if len(cycle) == 1 else "the joints mimic each other in a cycle"
-                first = next(one for one in robot.joints if one.name == name)
+                first = next(joint for joint in robot.joints if joint.name == name)
                 raise ModelError(message, place=element_location(first, "mimic"), found=" -> ".join([*cycle, name]),
                                  expected="a joint that does not depend on this one")
             path.append(name)
@@ -164,7 +181,7 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
         raise ModelError("unknown type of loop", place=element_location(loop, "type"), found=loop.type,
                          expected="one of " + ", ".join(LOOP_TYPES), hint=nearest(loop.type, LOOP_TYPES))
     for part in ("a", "b"):
-        _check_end(loop, part, tree)
+        _check_end(loop, part, tree.links)
     _check_distinct_bodies(loop, body_of)
     for part, pose in (("a", loop.pose_a), ("b", loop.pose_b)):
         check_pose(pose, element_location(loop, part), "frame")
@@ -187,11 +204,11 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
     return replace(loop, axes=axes)
 
 
-def _check_end(loop: Loop, part: str, tree: LinkTree) -> None:
+def _check_end(loop: Loop, part: str, links: Mapping[str, Link]) -> None:
     name = getattr(loop, part)
-    if name not in tree.links and name != WORLD:
+    if name not in links and name != WORLD:
         raise ModelError(f"frame {part} is not on a link of this robot", place=element_location(loop, part), found=name,
-                         expected=f"a link's name or {WORLD}", hint=nearest(name, tree.links))
+                         expected=f"a link's name or {WORLD}", hint=nearest(name, links))
 
 
 def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
@@ -227,14 +244,14 @@ def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str
         raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
                          expected="at least one coefficient other than 0")
     check_finite((coupling.offset,), 1, element_location(coupling, "offset"), "offset")
-    return replace(coupling, terms=tuple((*who, c) for who, c in terms.items()), offset=float(coupling.offset))
+    return replace(coupling, terms=tuple((*coordinate, c) for coordinate, c in terms.items()), offset=float(coupling.offset))
 
 
-def _coordinate_error(written: str, coordinates, joints: tuple[Joint, ...], place: Place) -> ModelError:
+def _coordinate_error(written: str, coordinates: Iterable[str], joints: tuple[Joint, ...], place: Place) -> ModelError:
     for joint in joints:
         if joint.name == written and (joint.type == "fixed" or joint.kind != ONE_DOF):
-            what = "has no coordinate" if joint.type == "fixed" else "has a quaternion for coordinates"
-            return ModelError(f'joint "{joint.name}" cannot be coupled: a {joint.type} joint {what}', place=place,
+            reason = "has no coordinate" if joint.type == "fixed" else "has a quaternion for coordinates"
+            return ModelError(f'joint "{joint.name}" cannot be coupled: a {joint.type} joint {reason}', place=place,
                               expected="joints such as revolute or prismatic")
         if joint.name == written:
             return ModelError(f'joint "{joint.name}" has {len(joint.labels)} coordinates', place=place, found=written,
@@ -249,17 +266,17 @@ _NOT_NEGATIVE = ("damping", "friction", "armature", "stiffness")
 
 
 def validate(robot: Robot) -> Robot:
-    """The robot with unit axes, one `Coordinate` for each velocity coordinate, and its warnings (the loader's first).
+    """Return the robot with unit axes, one `Coordinate` for each velocity coordinate, and its warnings (the loader's first).
 
-    Raises ModelError with file, line and element where the robot cannot be computed rightly: a number that is not finite or
-    larger than MAX_INPUT, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
+    Raises ModelError, with file, line and element, for a robot that cannot be computed correctly. Causes are a number that is not
+    finite or larger than MAX_INPUT, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
     or unknown names, two parents, cycles, unconnected links, no root for a floating base, unknown joint types, axes or screws
-    without direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, springs or
-    position limits where a joint has no such coordinate; closures over one link or one body, without length or radius;
-    couplings of coordinates that do not exist, stand twice or are quaternions. Axes that are not of unit length are a warning;
-    screws are never scaled.
+    without direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, and springs or
+    position limits of a joint without such a coordinate. For constraints, they are closures between links of one body or without
+    length or radius, and couplings of coordinates that do not exist, appear twice or are quaternions. Axes that are not of unit
+    length are a warning; screws are never scaled.
 
-    Whether each joint finds an inertia to move is left to the builder.
+    `model.build` checks whether each joint moves an inertia.
     """
     if robot.base not in ("fixed", "floating"):
         raise ModelError("unknown base", place=Place(robot.source, key="base"), found=robot.base, expected="fixed or floating")
@@ -277,16 +294,16 @@ def validate(robot: Robot) -> Robot:
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_validate_actuator(actuator, tree) for actuator in robot.actuators)
     loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
-    found = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
+    warnings = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
     return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
-                   couplings=couplings, warnings=tuple(WarningLog(found)))
+                   couplings=couplings, warnings=tuple(WarningLog(warnings)))
 
 
-def validate_changes(robot: Robot, before: Robot) -> Robot:
-    """Validate a robot that differs from the validated robot `before` only in numbers of links, joints and gravity."""
+def validate_changes(robot: Robot, original: Robot) -> Robot:
+    """Validate a robot that differs from the validated robot `original` only in numbers of links, joints and gravity."""
     check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
-    links = [link for link, old in zip(robot.links, before.links, strict=True) if link is not old]
-    joints = [joint for joint, old in zip(robot.joints, before.joints, strict=True) if joint is not old]
+    links = [link for link, old in zip(robot.links, original.links, strict=True) if link is not old]
+    joints = [joint for joint, old in zip(robot.joints, original.joints, strict=True) if joint is not old]
     for link in links:
         _check_link(link)
     for joint in joints:
@@ -302,11 +319,12 @@ def validate_changes(robot: Robot, before: Robot) -> Robot:
     for first, members in groups.items():
         if not names.isdisjoint(link.name for link in members):
             _check_inertia(members, bodies[first])
-    old = build_link_tree(before)
-    gone = set(robot_warnings(before, old, {first: merge_links(old, first, members) for first,
-                                            members in links_by_body(old).items()}))
-    found = (*(one for one in before.warnings if one not in gone), *robot_warnings(robot, tree, bodies))
-    return replace(robot, warnings=tuple(WarningLog(found)))
+    original_tree = build_link_tree(original)
+    original_bodies = {first: merge_links(original_tree, first, members)
+                       for first, members in links_by_body(original_tree).items()}
+    replaced = set(robot_warnings(original, original_tree, original_bodies))
+    warnings = (*(warning for warning in original.warnings if warning not in replaced), *robot_warnings(robot, tree, bodies))
+    return replace(robot, warnings=tuple(WarningLog(warnings)))
 
 
 def _check_link(link: Link) -> None:
@@ -405,8 +423,8 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
             name = f"{joint.name}.{label}" if label else joint.name
             other = taken.setdefault(name, joint)
             if other is not joint:
-                whose = "the floating base" if other is joints[0] and base == "floating" else f'joint "{other.name}"'
-                raise ModelError(f'a coordinate of {whose} is also called "{name}"', place=element_location(joint),
+                owner = "the floating base" if other is joints[0] and base == "floating" else f'joint "{other.name}"'
+                raise ModelError(f'a coordinate of {owner} is also called "{name}"', place=element_location(joint),
                                  expected="another name")
 
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot
-from liedyn.model.link_tree import Body, LinkTree, element_location, links_by_body, principal_inertias
+from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot, Screw
+from liedyn.model.link_tree import Body, Element, LinkTree, element_location, links_by_body, principal_inertias
 from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
 
 TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
@@ -35,25 +36,25 @@ def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Ite
         yield from _axis_warnings(loop)
 
 
-def is_not_semidefinite(inertia: np.ndarray, mass: float) -> bool:
+def is_not_semidefinite(inertia: Array, mass: float) -> bool:
     """Return whether an inertia about the com is not positive semidefinite beyond rounding (and beyond that of a micrometre)."""
     values = principal_inertias(inertia)
     return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
 
 
-def _warning(code: str, element, message: str, part: str | None = None) -> LiedynWarning:
+def _warning(code: str, element: Element, message: str, part: str | None = None) -> LiedynWarning:
     place = element_location(element, part)
     return LiedynWarning(code, message, place=Place(place.file, place.line, element.name))
 
 
 def _body_warnings(link: Link, body: Body, count: int) -> Iterator[LiedynWarning]:
     of = "" if count == 1 else f" ({count} links welded together)"
-    nothing = NO_INERTIA * body.mass
+    negligible = NO_INERTIA * body.mass
     small, middle, large = map(float, principal_inertias(body.inertia))
-    if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > nothing:
+    if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > negligible:
         yield _warning("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
                        "kg m^2: the largest exceeds the sum of the others", "inertia")
-    if body.mass > 0 and large <= nothing:
+    if body.mass > 0 and large <= negligible:
         yield _warning("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
     elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:
         yield _warning("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
@@ -92,7 +93,7 @@ def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[LiedynWarning]:
         yield _warning("singular-at-zero", joint, "the screws are linearly dependent at zero", "screws")
 
 
-def _are_dependent(screws) -> bool:
+def _are_dependent(screws: Sequence[Screw]) -> bool:
     """Return whether screws are linearly dependent. The longest lever arm of the screws converts moments to directions."""
     S = np.array(screws, dtype=float)
     size = np.linalg.norm(S[:, :3], axis=1)
@@ -114,61 +115,70 @@ _VANISHING = 1e-12
 _N_CONFIGURATIONS = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
 
 
-def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int], np.ndarray]:
-    """Bodies whose joint's articulated inertia vanishes in every configuration tried, outermost first; and for each velocity
-    coordinate the pivot below which it is rounding."""
+def joints_without_inertia(parent: Sequence[int], kind: Sequence[int], S: Sequence[tuple[float, float]], T0: Sequence[Array],
+                           I: Sequence[Array], armature: Array) -> tuple[list[int], Array]:
+    """Return the bodies whose joint moves no inertia, and the pivots (nv,) below which a pivot is rounding.
+
+    Their articulated inertia vanishes in every configuration tried; the outermost body is the first. The arguments are those of
+    the kernels (`joints.joint_model`), one entry per body, and the armature (nv,).
+    """
     rng = np.random.default_rng(7)
-    bare: set[int] | None = None
+    bare = set(range(1, len(parent)))
     floor = np.zeros(len(armature))
     for _ in range(_N_CONFIGURATIONS):
-        found, scale = _vanishing_inertias(parent, kind, S, T0, I, armature, rng)
-        bare = found if bare is None else bare & found
+        vanishing, scale = _vanishing_inertias(parent, kind, S, T0, I, armature, rng)
+        bare &= vanishing
         floor = np.maximum(floor, SINGULAR * scale)
         if not bare:
             break
     return sorted(bare, reverse=True), floor
 
 
-def _vanishing_inertias(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndarray]:
+def _vanishing_inertias(parent: Sequence[int], kind: Sequence[int], S: Sequence[tuple[float, float]], T0: Sequence[Array],
+                        I: Sequence[Array], armature: Array, rng: np.random.Generator) -> tuple[set[int], Array]:
+    """Return the bodies whose joint moves no inertia in one random configuration, and the scale (nv,) of each pivot."""
     n = len(parent)
     AI = [inertia_matrix(x) for x in I]
     size = np.zeros((n, 2))       # turning and sliding: what the articulated inertia is made of, before joints took their part
     end = np.cumsum([0] + [NV[k] for k in kind[1:]])
-    found, scales = set(), np.empty(len(armature))
+    vanishing, scales = set(), np.empty(len(armature))
     for i in range(n - 1, 0, -1):
         columns, motion = _random_joint_motion(kind[i], S[i], rng)
-        mine = slice(end[i - 1], end[i])
+        columns_of_joint = slice(end[i - 1], end[i])
         if np.any(I[i]):
             size[i] = np.trace(AI[i][:3, :3]), np.trace(AI[i][3:, 3:])
         U = AI[i] @ columns
-        rotor = np.diag(armature[mine])
+        rotor = np.diag(armature[columns_of_joint])
         D = columns.T @ U + rotor
-        scales[mine] = (columns[:3]**2).sum(0) * size[i, 0] + (columns[3:]**2).sum(0) * size[i, 1]
-        whole = scales[mine] + armature[mine]
+        scale = (columns[:3]**2).sum(0) * size[i, 0] + (columns[3:]**2).sum(0) * size[i, 1]
+        scales[columns_of_joint] = scale
+        whole = scale + armature[columns_of_joint]
         unit = np.sqrt(np.where(whole > 0.0, whole, 1.0))
         if np.linalg.eigvalsh(D / np.outer(unit, unit))[0] <= _VANISHING:
-            found.add(i)
+            vanishing.add(i)
             D = D + np.diag(unit**2)                                          # continue, to find others
         T = T0[i] @ motion
         X = adjoint(inverse(T))
         AI[parent[i]] = AI[parent[i]] + X.T @ _inertia_without_joint(AI[i], columns, U, D, rotor) @ X
         size[parent[i]] += size[i, 0] + size[i, 1] * (T[:3, 3] @ T[:3, 3]), size[i, 1]
-    return found, scales
+    return vanishing, scales
 
 
-def _inertia_without_joint(AI, S, U, D, rotor) -> np.ndarray:
-    """Pi = AI - U D^-1 U^T with U = AI S: the inertia that the joint hands on (K1 Table 3).
+def _inertia_without_joint(AI: Array, S: Array, U: Array, D: Array, rotor: Array) -> Array:
+    """Return Pi = AI - U D^-1 U^T with U = AI S, the inertia that the joint transmits to the parent (K1 Table 3).
 
     Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares is symmetric and positive
-    semidefinite, and S^T Pi S vanishes to the square of the rounding. With the difference, rounding left in that block grows from
-    joint to joint, until after some 90 ball joints it exceeds the inertia."""
+    semidefinite, and S^T Pi S vanishes to the square of the rounding. With the difference, rounding in that block grows from
+    joint to joint, until after some 90 ball joints it exceeds the inertia.
+    """
     K = np.linalg.solve(D, U.T).T
     L = np.eye(6) - S @ K.T
-    Pi = L.T @ AI @ L + K @ rotor @ K.T
-    return 0.5 * (Pi + Pi.T)
+    Pi: Array = L.T @ AI @ L + K @ rotor @ K.T
+    symmetric: Array = 0.5 * (Pi + Pi.T)
+    return symmetric
 
 
-def _random_joint_motion(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
+def _random_joint_motion(kind: int, S: tuple[float, float], rng: np.random.Generator) -> tuple[Array, Array]:
     """Return S (6, k) in the body frame and a random motion (4, 4) of a joint. S of ONE_DOF: (angular, linear) part along z."""
     if kind == ONE_DOF:
         screw = np.array([0, 0, S[0], 0, 0, S[1]])

@@ -5,7 +5,7 @@ Readers and writers are imported on first use, so that the table is available to
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,9 +15,7 @@ from liedyn.errors import ModelError, Place
 
 if TYPE_CHECKING:
     from liedyn.io.robots.write_robot_yaml import Subset
-    from liedyn.model.description import LinkShape, Robot
-
-    Shapes = Mapping[str, tuple[LinkShape, ...]]         # by link
+    from liedyn.model.description import Robot, Shapes
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +30,13 @@ from liedyn.model.description import (
     Actuator,
     Coordinate,
     Coupling,
+    ElementPlace,
     Joint,
     Link,
     Loop,
     Pose,
     Robot,
 )
-
-# Where a link or joint stands in its file, and where each of its parts does ---------------------------------------------
-
-@dataclass(frozen=True, slots=True)
-class ElementPlace(Place):
-    """Location of a link or joint, with the line of each part (`mass`, `axis`, `limits`, …), for checks after reading."""
-
-    parts: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
-
-    def at(self, part: str) -> Place:
-        """Return the location of a part, or of the element if the part is not in the file."""
-        return self.parts.get(part) or Place(self.file, self.line, self.key)
-
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
 

@@ -14,10 +14,9 @@ from xml.etree import ElementTree
 
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
-from liedyn.io.robots.robot_yaml import ElementPlace
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
-from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import JOINT_TYPES, Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}
