@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,10 +189,10 @@ class Interrupted(LiedynError):
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal
         super().__init__(f"interrupted at t = {t:.6g} s")
-        self._given = signal, t
+        self._arguments = signal, t
 
-    def __reduce__(self):
-        return type(self), self._given, {"result": self.result}
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[int, float], dict[str, Any]]:
+        return type(self), self._arguments, {"result": self.result}
 
 
 class UsageError(LiedynError):
@@ -241,8 +241,11 @@ class CheckFailed(LiedynError):
     exit_status = 4
 
 
+_WarningContent = tuple[str, str, Place | None, str | None]          # code, message, place, hint
+
+
 class LiedynWarning(UserWarning):
-    """Warning about a doubtful result or input.
+    """Warning about an unreliable result or a suspicious input.
 
     Functions issue warnings by `warnings.warn` and return them in the `warnings` of results and models. Commands print them,
     and write them as JSON.
@@ -274,14 +277,14 @@ class LiedynWarning(UserWarning):
         self.hint: str | None = hint
 
     def __str__(self) -> str:
-        where = f"{self.place}: " if self.place and str(self.place) else ""
-        what_to_do = f" ({self.hint})" if self.hint is not None else ""
-        return shown(f"{where}{self.message}{what_to_do} [{self.code}]")
+        location = f"{self.place}: " if self.place and str(self.place) else ""
+        hint = f" ({self.hint})" if self.hint is not None else ""
+        return shown(f"{location}{self.message}{hint} [{self.code}]")
 
     def __repr__(self) -> str:
         return f"<LiedynWarning {self}>"
 
-    def _content(self) -> tuple:
+    def _content(self) -> _WarningContent:
         return self.code, self.message, self.place, self.hint
 
     def __eq__(self, other: object) -> bool:
@@ -290,7 +293,7 @@ class LiedynWarning(UserWarning):
     def __hash__(self) -> int:
         return hash(self._content())
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[..., LiedynWarning], _WarningContent]:
         return _warning_of, self._content()
 
     def to_dict(self) -> dict[str, Any]:
@@ -325,15 +328,16 @@ class WarningLog:
         self._by_cause.setdefault(warning if cause is None else cause, warning)
 
     def extend(self, warnings: Iterable[LiedynWarning]) -> None:
+        """Add the warnings that are not equal to one in the log."""
         for warning in warnings:
             self._by_cause.setdefault(warning, warning)
 
-    def state_dict(self) -> list:
+    def state_dict(self) -> list[list[Any]]:
         """Return the causes and warnings as a list for JSON."""
         return [[None if cause == warning else cause, warning.to_dict()] for cause, warning in self._by_cause.items()]
 
     @classmethod
-    def from_state_dict(cls, state: Iterable) -> WarningLog:
+    def from_state_dict(cls, state: Iterable[Sequence[Any]]) -> WarningLog:
         """Return the log from a list written by `state_dict`."""
         log = cls()
         for cause, fields in state:
@@ -348,9 +352,9 @@ class WarningLog:
         return len(self._by_cause)
 
 
-def warn(found: Iterable[LiedynWarning]) -> None:
+def warn(issued: Iterable[LiedynWarning]) -> None:
     """Issue each warning once, attributed to the line outside of this package that called it."""
-    distinct = tuple(WarningLog(found))
+    distinct = tuple(WarningLog(issued))
     if not distinct:
         return
     frame, level = sys._getframe(1), 2
@@ -370,20 +374,21 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def close_to(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
+def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return at most n of the options that resemble a word or pattern, ignoring case, the closest first."""
-    small = {option.lower(): option for option in options}
+    by_lower_case = {option.lower(): option for option in options}
     plain = str(word).replace("*", "").replace("?", "")[:100].lower()
-    return [small[one] for one in difflib.get_close_matches(plain, list(small), n, cutoff)]
+    return [by_lower_case[match] for match in difflib.get_close_matches(plain, list(by_lower_case), n, cutoff)]
 
 
-def nearest(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6, written: Callable[[str], str] = str) -> str | None:
+def nearest(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6,
+            written: Callable[[str], str] = str) -> str | None:
     """Return a hint with the options that resemble an unknown word, each formatted by `written`, or None if there are none."""
     close = close_to(word, options, n, cutoff)
     return f"did you mean {' or '.join(map(written, close))}?" if close else None
 
 
-def _short(value, limit: int = 120) -> str:
+def _short(value: object, limit: int = 120) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

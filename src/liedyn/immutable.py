@@ -18,8 +18,8 @@ class Immutable:
     """
 
     def __post_init__(self) -> None:
-        for one in fields(self):                                         # type: ignore[arg-type]  # subclasses are dataclasses
-            object.__setattr__(self, one.name, read_only(getattr(self, one.name)))
+        for item in fields(self):                                         # type: ignore[arg-type]  # subclasses are dataclasses
+            object.__setattr__(self, item.name, read_only(getattr(self, item.name)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: read_only(x) for name, x in state.items()})        # pickle and copy return writeable arrays
@@ -27,12 +27,12 @@ class Immutable:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self is other or all(same(getattr(self, one.name), getattr(other, one.name))
-                                    for one in fields(self) if one.compare)         # type: ignore[arg-type]
+        return self is other or all(same(getattr(self, item.name), getattr(other, item.name))
+                                    for item in fields(self) if item.compare)         # type: ignore[arg-type]
 
     def __hash__(self) -> int:
         """Return a hash of the str and int fields, which are cheap to hash. Equal objects have equal hashes."""
-        values = (getattr(self, one.name) for one in fields(self) if one.compare)   # type: ignore[arg-type]
+        values = (getattr(self, item.name) for item in fields(self) if item.compare)   # type: ignore[arg-type]
         return hash((type(self), *(x for x in values if isinstance(x, (str, int)))))
 
 
@@ -53,15 +53,15 @@ def read_only(x: Any) -> Any:
         view.flags.writeable = False
         return view
     if type(x) is dict:
-        values = [read_only(one) for one in x.values()]
+        values = [read_only(item) for item in x.values()]
         return x if all(map(_is, values, x.values())) else dict(zip(x, values, strict=True))
     if type(x) in (tuple, list):
-        values = [read_only(one) for one in x]
+        values = [read_only(item) for item in x]
         return x if all(map(_is, values, x)) else type(x)(values)
     return x
 
 
-def _is(x, y) -> bool:
+def _is(x: object, y: object) -> bool:
     return x is y
 
 

@@ -7,20 +7,25 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from liedyn.errors import ArgumentError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
 # (class found, class expected): how to convert the argument
-_WAYS = {("path", "Model"): "ld.load(path)", ("path", "Robot"): "ld.load_description(path)",
-         ("path", "Trajectory"): "ld.read_trajectory(path)", ("Robot", "Model"): "ld.build(robot)",
-         ("Model", "Robot"): "model.description", ("Result", "Model"): "result.model",
-         ("Model", "Mapping"): "ld.simulate(model, scenario)", ("Model", "path"): "it is a model already",
-         ("Trajectory", "Model"): "load the robot with ld.load, then ld.motion_of(model, trajectory) gives the arrays",
-         ("Variants", "Model"): "functions of variants are their methods: variants.mass_matrix(q), …; ld.rollout takes them",
-         ("Result", "Trajectory"): "ld.trajectory_of(result.model, result.t, result.q, result.v, result.a, result.tau)"}
+_CONVERSIONS = {
+    ("path", "Model"): "ld.load(path)",
+    ("path", "Robot"): "ld.load_description(path)",
+    ("path", "Trajectory"): "ld.read_trajectory(path)",
+    ("Robot", "Model"): "ld.build(robot)",
+    ("Model", "Robot"): "model.description",
+    ("Model", "Mapping"): "ld.simulate(model, scenario)",
+    ("Model", "path"): "it is a model already",
+    ("Result", "Model"): "result.model",
+    ("Result", "Trajectory"): "ld.trajectory_of(result.model, result.t, result.q, result.v, result.a, result.tau)",
+    ("Trajectory", "Model"): "load the robot with ld.load, then ld.motion_of(model, trajectory) gives the arrays",
+    ("Variants", "Model"): "functions of variants are their methods: variants.mass_matrix(q), …; ld.rollout takes them"}
 
 
 def explained(function: F, module: str | None = None) -> F:
@@ -32,78 +37,78 @@ def explained(function: F, module: str | None = None) -> F:
     module  module under which pickle finds the function
     """
     parameters = inspect.signature(function).parameters.values()
-    names = [one.name for one in parameters if one.kind is _NAMED]
-    free = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    names = [parameter.name for parameter in parameters if parameter.kind is _NAMED]
+    free = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     options = "_options" if free else "(_options if _options.keys() <= _names else _known(_function, _options))"
-    head = ", ".join(one.name if one.default is one.empty else f"{one.name}=_defaults[{one.name!r}]"
-                     for one in parameters if one.kind is _NAMED)
-    given, values = ", ".join(names), ", ".join(f"{name!r}: {name}" for name in names)
+    head = ", ".join(parameter.name if parameter.default is parameter.empty else f"{parameter.name}=_defaults[{parameter.name!r}]"
+                     for parameter in parameters if parameter.kind is _NAMED)
+    arguments, values = ", ".join(names), ", ".join(f"{name!r}: {name}" for name in names)
     code = (f"def {function.__name__}({head}, **_options):\n"
             "    try:\n"
             "        if _options:\n"
-            f"            return _function({given}, **{options})\n"
-            f"        return _function({given})\n"
+            f"            return _function({arguments}, **{options})\n"
+            f"        return _function({arguments})\n"
             "    except _ArgumentError:\n"
             "        raise\n"
             "    except Exception:\n"
             f"        _refuse(_function, {{{values}}})\n"
             "        raise\n")
     space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": check_kinds,
-                             "_names": {one.name for one in parameters},
+                             "_names": {parameter.name for parameter in parameters},
                              "_ArgumentError": ArgumentError, "__name__": __name__,
-                             "_defaults": {one.name: one.default for one in parameters}}
+                             "_defaults": {parameter.name: parameter.default for parameter in parameters}}
     exec(compile(code, f"<arguments of {function.__name__}>", "exec"), space)
-    found: Any = wraps(function)(space[function.__name__])
+    wrapper: Any = wraps(function)(space[function.__name__])
     if module is not None:
-        found.__module__, found.__qualname__ = module, function.__name__
-    return found
+        wrapper.__module__, wrapper.__qualname__ = module, function.__name__
+    return cast(F, wrapper)
 
 
-def known(function: Callable, options: dict[str, Any]) -> dict[str, Any]:
+def known(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return `options` unchanged. Raise ArgumentError if one is not a parameter of the function."""
-    names = [one.name for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    names = [parameter.name for parameter in inspect.signature(function).parameters.values() if parameter.name != "self"]
     check_names(function.__name__, options, names)
     return options
 
 
-def check_names(what: str, given: Iterable[str], names: Iterable[str]) -> None:
-    """Raise ArgumentError for the first of the `given` keywords that is not in `names`, with the nearest name."""
+def check_names(function: str, keywords: Iterable[str], names: Iterable[str]) -> None:
+    """Raise ArgumentError for the first of the keywords of a function that is not in `names`, with the nearest name."""
     names = list(names)
-    for name in given:
+    for name in keywords:
         if name not in names:
             hint = nearest(name, names, written=repr) or f"it takes {', '.join(names)}"
-            raise ArgumentError(f"{what} has no argument {name!r}; {hint}")
+            raise ArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 
-def check_kinds(function: Callable, values: Mapping[str, Any]) -> None:
+def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
     """Raise ArgumentError for the first value whose class does not match the annotation of its parameter."""
     for name, kinds in _kinds(function).items():
         if name in values and not isinstance(values[name], kinds):
             expected = [kind.__name__ for kind in kinds if kind not in (str, os.PathLike, types.NoneType)]
             expected += ["path"] if str in kinds else []
-            found = _kind(values[name])
-            way = next((text for one in expected if (text := _WAYS.get((found, one)))), None)
-            shown = f"the path {os.fspath(values[name])!r}" if found == "path" else found
-            raise ArgumentError(f"{function.__name__}: {name} must be a {' or '.join(expected)}; found {shown}"
-                                f"{f' ({way})' if way else ''}")
+            kind = _kind(values[name])
+            conversion = next((text for name in expected if (text := _CONVERSIONS.get((kind, name)))), None)
+            description = f"the path {os.fspath(values[name])!r}" if kind == "path" else kind
+            raise ArgumentError(f"{function.__name__}: {name} must be a {' or '.join(expected)}; found {description}"
+                                f"{f' ({conversion})' if conversion else ''}")
 
 
-def _kind(value) -> str:
+def _kind(value: object) -> str:
     return "path" if isinstance(value, (str, os.PathLike)) else type(value).__name__
 
 
 @cache
-def _kinds(function: Callable) -> dict[str, tuple[type, ...]]:
+def _kinds(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
     """Return the classes of the parameters annotated with classes only, if one of these is a path or a class of liedyn."""
     try:
         hints = typing.get_type_hints(function)
     except NameError:                             # names that are imported for type checkers only
         return {}
-    found = {}
+    classes = {}
     for name, hint in hints.items():
         parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(part) or part for part in parts)
         ours = any(kind is os.PathLike or getattr(kind, "__module__", "").startswith("liedyn") for kind in kinds)
         if name != "return" and ours and all(map(inspect.isclass, kinds)):
-            found[name] = kinds
-    return found
+            classes[name] = kinds
+    return classes

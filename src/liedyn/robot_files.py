@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from liedyn.arrays import ArrayLike, Base
 from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, warn
 from liedyn.io.robots.robot_formats import (
@@ -20,7 +22,7 @@ from liedyn.io.robots.robot_formats import (
 )
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
-from liedyn.model.description import Robot
+from liedyn.model.description import Coupling, Loop, Robot, Shapes, vector
 from liedyn.model.model import Model, build
 
 
@@ -111,7 +113,7 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
     from liedyn.model.model import build
     robot = load_description(path, base, loops)
     if gravity is not None:
-        robot = dataclasses.replace(robot, gravity=tuple(float(x) for x in gravity))
+        robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     model = build(robot)
     if strict and model.warnings:
         first = model.warnings[0]
@@ -123,23 +125,25 @@ def robot_file_warnings(model: Model) -> list[LiedynWarning]:
     """Return a list of one warning that the robot of a model has warnings, or an empty list if it has none."""
     if not model.warnings:
         return []
-    one = len(model.warnings) == 1
-    return [LiedynWarning("robot-warnings", f"{len(model.warnings)} warning{'' if one else 's'} about the robot {model.name} "
-                          f"(model.warnings lists {'it' if one else 'them'}); the first: {model.warnings[0]}")]
+    count = len(model.warnings)
+    return [LiedynWarning("robot-warnings", f"{count} warning{'s' * (count > 1)} about the robot {model.name} "
+                          f"(model.warnings lists {'it' if count == 1 else 'them'}); the first: {model.warnings[0]}")]
 
 
-def _with_constraints(robot: Robot, path: Path, loops, format: RobotFormat) -> Robot:
-    from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file
-    warnings = ()
+def _with_constraints(robot: Robot, path: Path, loops: str | os.PathLike[str] | None, format: RobotFormat) -> Robot:
+    """Return the robot with the constraints of its loops file, and with the warnings about that file."""
+    from liedyn.io.robots.robot_yaml import LoopsFile, loops_beside, read_loops_file
+    file: LoopsFile | None
+    warnings: tuple[LiedynWarning, ...] = ()
     if loops is not None:
-        found = read_loops_file(loops)
+        file = read_loops_file(loops)
     elif format.has_constraints:
         return robot
     else:
-        found, warnings = loops_beside(path)
-    if found is None:
+        file, warnings = loops_beside(path)
+    if file is None:
         return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings)) if warnings else robot
-    return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
+    return dataclasses.replace(robot, loops=(*robot.loops, *file.loops), couplings=(*robot.couplings, *file.couplings))
 
 
 # Writing a model to a file ----------------------------------------------------------------------------------------------
@@ -179,6 +183,7 @@ class Conversion:
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
+        """The messages and losses as warnings."""
         return (*(LiedynWarning("written-differently", text) for text in self.rewritten),
                 *(LiedynWarning("not-written", loss.message, place=Place(key=loss.element)) for loss in self.losses))
 
@@ -234,10 +239,10 @@ def format_of(path: Path) -> str:
     if path.name.endswith("loops.yaml"):
         raise UsageError(f"{path} is the name of a loops file; expected another name for a robot")
     formats_of_ending(path)
-    found = written_endings()
-    if path.suffix.lower() not in found:
-        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(found)}")
-    return found[path.suffix.lower()]
+    endings = written_endings()
+    if path.suffix.lower() not in endings:
+        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(endings)}")
+    return endings[path.suffix.lower()]
 
 
 def convert(model: Model | Robot, format: str, name: str | None = None) -> Conversion:
@@ -248,15 +253,16 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     """
     robot = model if isinstance(model, Robot) else model.description
     build(robot)
-    if format not in written_formats():
+    target, loops = FORMATS.get(format), None
+    if target is None or target.write is None:
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
-    target, loops = FORMATS[format], None
     shapes, lost = _shapes(robot, target)
     subset, text = target.write(robot, shapes)
-    if (robot.loops or robot.couplings) and not target.has_constraints:
+    constraints: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings)
+    if constraints and not target.has_constraints:
         if name is None:
-            subset.losses += [Omission(one.name, f"the constraint is left out: it needs a loops file next to the {target.title}")
-                              for one in (*robot.loops, *robot.couplings)]
+            message = f"the constraint is left out: it needs a loops file next to the {target.title}"
+            subset.losses += [Omission(constraint.name, message) for constraint in constraints]
         else:
             loops = loops_yaml(subset.robot, name)
             subset.rewritten.append(f"loops and couplings are in {loops_path_of(Path(name))}, which other programs do not read")
@@ -264,6 +270,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
 
 
 def loops_path_of(path: Path) -> Path:
+    """Return the path of the loops file of a URDF: `arm.loops.yaml` for `arm.urdf`."""
     return path.with_suffix(".loops.yaml")
 
 
@@ -273,28 +280,28 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     Raises UsageError if a file exists, or if an existing loops file next to it would add its constraints to the robot.
     """
     from liedyn.io.atomic_output import check_output, open_output
-    from liedyn.io.robots.robot_yaml import loops_beside as found_beside
+    from liedyn.io.robots.robot_yaml import loops_beside
     texts = {path: converted.text}
     if converted.loops is not None:
         texts[loops_path_of(path)] = converted.loops
-    elif not FORMATS[converted.format].has_constraints and (found := found_beside(path)[0]) is not None:
-        count = len(found.loops) + len(found.couplings)
+    elif not FORMATS[converted.format].has_constraints and (file := loops_beside(path)[0]) is not None:
+        count = len(file.loops) + len(file.couplings)
         raise UsageError(f"a loops file next to {path} would add {count} constraint(s) to the robot; move it, or use "
                          "another name")
-    for file in texts:
-        check_output(file, force=force)
+    for output in texts:
+        check_output(output, force=force)
     with ExitStack() as files:
-        for file, text in texts.items():
-            files.enter_context(open_output(file, force=force)).write(text)
+        for output, text in texts.items():
+            files.enter_context(open_output(output, force=force)).write(text)
     return tuple(texts)
 
 
-def _shapes(robot: Robot, target: RobotFormat):
+def _shapes(robot: Robot, target: RobotFormat) -> tuple[Shapes, tuple[Omission, ...]]:
     """Return the primitives for drawing by link, and an `Omission` if not all shapes can be written."""
     shapes, count = link_shapes(robot), len(robot.visuals)
     if count and not target.writes_shapes:
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
-    elif not all(one.complete for one in robot.visuals.values()):
+    elif not all(visuals.complete for visuals in robot.visuals.values()):
         message = "meshes and collision shapes are left out; primitives are written for drawing"
     else:
         return shapes, ()
