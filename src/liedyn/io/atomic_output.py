@@ -20,7 +20,7 @@ from liedyn.errors import ComputationError, UsageError
 try:
     import fcntl
 except ImportError:                     # Windows: no locks, and parts of killed processes are not removed
-    fcntl = None
+    fcntl = None                        # type: ignore[assignment]
 
 UNFINISHED, CHECKPOINT = ".unfinished", "checkpoint"
 STDIO = "-"                             # standard input or output in place of a file
@@ -188,7 +188,7 @@ def _folders(folder: Path) -> Iterator[None]:
 def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
     """Create a hidden, locked file or folder in `parent`. Remove whatever has its name at the end."""
     _remove_left_overs(parent)
-    part, lock = None, None
+    part, lock = parent / part_name(), None
     try:
         while lock is None:                                 # again where another process took it for a left-over
             part = parent / part_name()
@@ -244,6 +244,7 @@ def hold(path: Path) -> int | None:
 
 
 def remove(part: Path) -> None:
+    """Remove a file or a folder with its content, if it exists."""
     try:
         if part.is_dir() and not part.is_symlink():
             shutil.rmtree(part, ignore_errors=True)
@@ -290,7 +291,7 @@ def _exchange(one: Path, other: Path) -> bool:
         renameat2 = ctypes.CDLL(None).renameat2
     except (OSError, TypeError, AttributeError):            # no such function, or no such system
         return False
-    return renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0
+    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
 
 
 def _replace_in_two_steps(part: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -39,10 +39,12 @@ class Unfinished:
     stop      the number of a signal that asks the run to end, 0: none; `listening` is whether signals are reported to the run
     """
 
-    def __init__(self, folder: str | os.PathLike, command: Mapping | None = None):
+    def __init__(self, folder: str | Path, command: Mapping[str, Any] | None = None):
         self.folder, self.command, self.stop = Path(folder), dict(command or {}), 0
         self.path, self.is_open, self.listening = unfinished_of(folder), False, False
-        self._lock, self._file, self._rooms = None, None, []
+        self._lock: int | None = None
+        self._file: IO[bytes] | None = None                # None before `begin` or `load`
+        self._rooms: list[Path] = []
         self._hash, self._size = hashlib.sha256(), 0       # of all rows in the file [bytes]
 
     def begin(self) -> None:
@@ -54,7 +56,7 @@ class Unfinished:
             while not self.is_open:                        # again where another process removes it just now
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._hold()
-            self._file = open(self.path / _ROWS, "wb")  # noqa: SIM115 - it is open as long as the run
+            self._file = (self.path / _ROWS).open("wb")
             self._hash, self._size = hashlib.sha256(), 0
 
     def _hold(self) -> None:
@@ -68,7 +70,7 @@ class Unfinished:
         if self.is_open:
             away = self.path.with_name(part_name())
             with suppress(OSError):
-                os.rename(self.path, away)
+                self.path.rename(away)
                 remove(away)
         self._release()
 
@@ -81,43 +83,48 @@ class Unfinished:
         """Append rows (n, width) to the file."""
         with translate_os_errors(self.folder):
             rows = np.ascontiguousarray(rows)
-            self._file.write(rows)
-            self._hash.update(rows)
+            self._open_file.write(rows.data)
+            self._hash.update(rows.data)
             self._size += rows.nbytes
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Write a checkpoint in place of the previous one. state: nested dict of arrays and JSON values."""
         with translate_os_errors(self.folder):
-            self._sync(self._file)
+            self._sync(self._open_file)
             content, own = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
             arrays, values = split_arrays({**state, "file": own})
-            np.savez(content, **arrays, **{_JSON: np.array(json.dumps(values))})
-            with open(self.path / _NEW, "wb") as file:
+            np.savez(content, **arrays, **{_JSON: np.array(json.dumps(values))})      # type: ignore[arg-type]  # no array is a flag
+            with (self.path / _NEW).open("wb") as file:
                 file.write(hashlib.sha256(content.getvalue()).digest())
                 file.write(content.getvalue())
                 self._sync(file)
-            os.replace(self.path / _NEW, self.path / CHECKPOINT)
+            (self.path / _NEW).replace(self.path / CHECKPOINT)
+
+    @property
+    def _open_file(self) -> IO[bytes]:
+        assert self._file is not None, "begin or load comes first"
+        return self._file
 
     @staticmethod
-    def _sync(file) -> None:
+    def _sync(file: IO[bytes]) -> None:
         file.flush()
         os.fsync(file.fileno())
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state of the rows in the file."""
         return {"size": self._size, "sha256": self._hash.hexdigest()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Truncate the file after the rows of a state. Raise UsageError if these rows differ from those of the state."""
         try:
-            self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
+            self._file = file = (self.path / _ROWS).open("r+b")
         except FileNotFoundError:
             raise _damaged(self.path) from None
-        self._size, self._hash = state["size"], _hash_of_start(self._file, state["size"])
+        self._size, self._hash = state["size"], _hash_of_start(file, state["size"])
         if self._hash.hexdigest() != state["sha256"]:
             raise _damaged(self.path)
-        self._file.truncate(self._size)
-        self._file.seek(self._size)
+        file.truncate(self._size)
+        file.seek(self._size)
 
     def load(self) -> dict[str, Any]:
         """Return the state of the last checkpoint, as passed to `save`.
@@ -132,8 +139,8 @@ class Unfinished:
 
     def table(self, width: int) -> np.ndarray:
         """Return all rows (rows, width) as an array on disk."""
-        self._file.flush()
-        rows = os.path.getsize(self.path / _ROWS) // (8 * width)
+        self._open_file.flush()
+        rows = (self.path / _ROWS).stat().st_size // (8 * width)
         return _array(np.memmap(self.path / _ROWS, dtype=np.float64, mode="r", shape=(rows, width))) if rows else \
             np.zeros((0, width))
 
@@ -153,13 +160,14 @@ class Unfinished:
             if not self.is_open and self.path.exists():        # of an older run, which this one has replaced
                 with suppress(UsageError):
                     self._hold()
-            return self._put_away()
+            self._put_away()
+            return
         for path in self._rooms:
             path.unlink(missing_ok=True)
         self._release()
 
 
-def _hash_of_start(file, size: int):
+def _hash_of_start(file: IO[bytes], size: int) -> Any:
     """Return the SHA-256 of the first `size` bytes, or of all if the file is shorter."""
     found = hashlib.sha256()
     while size > 0 and (block := file.read(min(size, _BLOCK))):
@@ -214,6 +222,7 @@ def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dic
 
 
 def of_another_version(path: Path) -> UsageError:
+    """Return the error for a checkpoint that another version of liedyn wrote."""
     return UsageError(f"the run in {path} cannot be resumed: another version of liedyn began it (--force without --resume starts "
                       "anew)")
 

@@ -215,6 +215,7 @@ def split_cells(line: str, place: Place, error: type[InputError], *, closed: boo
 def split_title(title: str) -> tuple[str, str]:
     """Return the name and the unit of a column title; the unit is empty if the title has none."""
     match = _TITLE.fullmatch(title)
+    assert match is not None, "the pattern matches every title"
     return name_in_cell(match["name"]), (match["unit"] or "").strip()
 
 
@@ -286,9 +287,9 @@ def name_in_cell(text: str) -> str:
     return _ESCAPE.sub(lambda match: match[0].encode("ascii").decode("unicode_escape"), text)
 
 
-def _escaped(text: str, doubtful: re.Pattern) -> str:
-    """Return the text on one line, with escapes for matches of `doubtful` and for characters that are not printable."""
-    text = doubtful.sub(lambda match: "".join(map(_escape, match[0])), text.replace("\\", "\\\\"))
+def _escaped(text: str, special: re.Pattern[str]) -> str:
+    """Return the text on one line, with escapes for matches of `special` and for characters that are not printable."""
+    text = special.sub(lambda match: "".join(map(_escape, match[0])), text.replace("\\", "\\\\"))
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
 
 

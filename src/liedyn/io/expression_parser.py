@@ -46,30 +46,34 @@ class ExpressionParser:
         raise NotImplementedError
 
     def number_value(self, x: float) -> Any:
+        """Return the value of a number."""
         raise NotImplementedError
 
     def name_value(self, node: ast.Name) -> Any:
+        """Return the value of a name."""
         raise NotImplementedError
 
     def call_value(self, name: str, node: ast.Call, depth: int) -> Any:
+        """Return the value of a function call at a depth of nesting."""
         raise NotImplementedError
 
-    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values) -> Any:
+    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: Any) -> Any:
         """Return the value of an operation in OPERATORS, or of a negation."""
         raise NotImplementedError
 
-    def source_of(self, node: ast.expr) -> str | None:
+    def source_of(self, node: ast.expr) -> str | None:       # noqa: ARG002 - of subclasses
         """Return the text of a node as the user wrote it. None: errors show the whole expression."""
         return None
 
     # errors -------------------------------------------------------------------------------------------------------------
-    def error(self, message: str, node: ast.expr | None = None, *, found=None, expected: str | None = None,
+    def error(self, message: str, node: ast.expr | None = None, *, found: object = None, expected: str | None = None,
               hint: str | None = None) -> ScenarioError:
         """Return the error to raise."""
         found = found or (self.source_of(node) if node is not None else None) or self.written
         return ScenarioError(message, place=self.place, found=found, expected=expected, hint=hint)
 
     def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> ScenarioError:
+        """Return the error for Python syntax that is not part of expressions."""
         name, hint = _NOT_SUPPORTED.get(type(part), (otherwise or type(part).__name__, None))
         return self.error(f"{name} is not part of an expression", node, hint=hint)
 
@@ -137,7 +141,7 @@ class ExpressionParser:
         return value
 
     def _number(self, node: ast.Constant) -> float:
-        if type(node.value) not in (int, float):
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise self.error(f"{_kind_of(node.value)} is not part of an expression", node, expected="a number")
         try:
             value = float(node.value)
@@ -148,6 +152,6 @@ class ExpressionParser:
         return value
 
 
-def _kind_of(constant) -> str:
+def _kind_of(constant: object) -> str:
     kinds = {str: "text", bytes: "text", complex: "an imaginary number", bool: "a logical value"}
     return kinds.get(type(constant), repr(constant))

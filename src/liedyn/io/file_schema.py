@@ -18,7 +18,7 @@ class Names(Sequence[str]):
     def __init__(self, table: Mapping[str, Any], condition: Callable[[Any], bool] = lambda entry: True):
         self.table, self.condition = table, condition
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: Any) -> Any:
         return [name for name, entry in self.table.items() if self.condition(entry)][k]
 
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class Names(Sequence[str]):
         return iter(self[:])
 
     def __contains__(self, name: object) -> bool:
-        return name in self.table and self.condition(self.table[name])
+        return isinstance(name, str) and name in self.table and self.condition(self.table[name])
 
 
 # values -------------------------------------------------------------------------------------------------------------
@@ -44,27 +44,37 @@ class Number:
     most: float | None = None
 
     def read(self, node: Node) -> float:
+        """Return the number of a node."""
         return node.number(least=self.least, above=self.above, most=self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
+    """A whole number from `least` to `most`."""
+
     least: int | None = None
     most: int | None = None
 
     def read(self, node: Node) -> int:
+        """Return the whole number of a node."""
         return node.integer(least=self.least, most=self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
+    """True or false."""
+
     def read(self, node: Node) -> bool:
+        """Return the truth value of a node."""
         return node.boolean()
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """Any text."""
+
     def read(self, node: Node) -> str:
+        """Return the text of a node."""
         return node.text()
 
 
@@ -77,6 +87,7 @@ class File:
     holds: str | None = None
 
     def read(self, node: Node) -> str:
+        """Return the path as it can be opened from the current folder. Raise the node's error if it does not exist."""
         text = os.path.expanduser(node.text())
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
         if self.holds and os.path.isdir(file):
@@ -98,6 +109,7 @@ class Choice:
         object.__setattr__(self, "options", (*self.options, word))
 
     def read(self, node: Node) -> str:
+        """Return the word of a node."""
         if node.kind == "text" and node.value in self.hints:
             raise node.wrong("one of " + ", ".join(self.options), hint=self.hints[node.value])
         return node.choice(self.options)
@@ -114,9 +126,11 @@ class List:
     how: Reader | None = None
 
     def nodes(self, node: Node) -> list[Node]:
+        """Return the nodes of the entries."""
         return node.items(least=self.least, most=self.most, of=self.words)
 
     def read(self, node: Node) -> Any:
+        """Return the values of the entries."""
         return self.how(node) if self.how else tuple(map(self.of.read, self.nodes(node)))
 
 
@@ -129,9 +143,11 @@ class Vector:
 
     @property
     def entry(self) -> Number:
+        """The declaration of one of the numbers."""
         return Number(least=None if self.most is None else -self.most, most=self.most)
 
     def read(self, node: Node) -> tuple[float, ...]:
+        """Return the numbers of a node."""
         return node.vector(self.count, self.most)
 
 
@@ -157,6 +173,7 @@ class Named:
     how: Reader | None = None
 
     def read(self, node: Node) -> Any:
+        """Return the values by name."""
         return self.how(node) if self.how else {name: self.of.read(child) for name, child in node.mapping().items()}
 
 
@@ -205,7 +222,7 @@ class Schema:
     how: Reader | None = None
     _by_name: dict[str, Field] = field(init=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
 
     def extend(self, key: Field) -> None:
@@ -237,10 +254,10 @@ class Schema:
 
     def given(self, node: Node) -> dict[str, Node]:
         """Return the nodes of a mapping by key. Raise for unknown keys, keys of other kinds, and missing required keys."""
-        kind = self._kind_of(node) if self.kind else None
+        kind = self._kind_of(node, self.kind) if self.kind else None
         if kind:
             self._check_kind(node, kind)
-        given = node.mapping(self.of_kind(kind) if self.lacks else self)
+        given = node.mapping(self.of_kind(kind) if kind and self.lacks else self)
         for key in self.keys:
             if key.required and (not key.kinds or kind in key.kinds):
                 node.require(key.name, key.missing)
@@ -248,11 +265,11 @@ class Schema:
             return {name: child for name, child in given.items() if child.kind != "null" or self[name].required}
         return given
 
-    def _kind_of(self, node: Node) -> str:
-        key = self[self.kind]
+    def _kind_of(self, node: Node, name: str) -> str:
+        key = self[name]
         if key.required:
             node.require(key.name, key.missing)
-        return self.value(node.mapping(), key.name, key.default)
+        return str(self.value(node.mapping(), key.name, key.default))
 
     def _check_kind(self, node: Node, kind: str) -> None:
         for name, child in node.mapping().items():
@@ -276,6 +293,7 @@ class Schema:
         return {name: self.value(given, name) for name in given}
 
     def read(self, node: Node) -> Any:
+        """Return the value of a mapping: by `how`, if given, else a dict of the given values."""
         return self.how(node) if self.how else self.values(node)
 
     def only(self, node: Node, what: str) -> tuple[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +78,7 @@ def _given(**bounds: float | None) -> JsonSchema:
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-def _refer(value: OneOf | Schema, defined: dict[str, JsonSchema | None], make) -> JsonSchema:
+def _refer(value: OneOf | Schema, defined: dict[str, JsonSchema | None], make: Callable[[], JsonSchema]) -> JsonSchema:
     if value.title is None:
         return make()
     if value.title not in defined:
@@ -107,7 +107,7 @@ def _property(key: Field, empty: bool, defined: dict[str, JsonSchema | None]) ->
     schema = _schema(key.value, defined)
     if empty and not key.required:
         schema = _or_nothing(schema)
-    given = {"description": told(key)}
+    given: JsonSchema = {"description": told(key)}
     if _is_a_value(key.default, key.value):
         given["default"] = key.default
     if key.example is not None:
@@ -133,13 +133,15 @@ def _of_kinds(keys: Schema) -> list[JsonSchema]:
     if keys.kind is None:
         return []
     by_keys: dict[tuple[str, ...], list[str]] = {}
-    for kind in keys[keys.kind].value.options:
+    kinds_of_key = keys[keys.kind].value
+    assert isinstance(kinds_of_key, Choice)
+    for kind in kinds_of_key.options:
         by_keys.setdefault(keys.of_kind(kind), []).append(kind)
     rules = []
     for names, kinds in by_keys.items():
         needed = [key.name for key in keys.keys if key.required and key.kinds and key.name in names]
         groups = [_exactly_one(group) for group in keys.one_of if keys[group[0]].kinds and group[0] in names]
-        condition = {"properties": {keys.kind: {"enum": kinds}}}
+        condition: JsonSchema = {"properties": {keys.kind: {"enum": kinds}}}
         if keys[keys.kind].default not in kinds:
             condition["required"] = [keys.kind]
         rules.append({"if": condition, "then": {"propertyNames": {"enum": list(names)}}
@@ -196,7 +198,7 @@ def _key(key: Field, depth: int, off: int | None, seen: set[int]) -> Iterator[_R
             yield from _spelt(key.value, depth + 1, depth + 1 if off is None else off, seen)
         return
     yield _Row(depth, off, f"{key.name}: {to_yaml(key.example, True)}", told(key))
-    if unseen:
+    if other is not None and unseen:
         off = depth if off is None else off
         yield _Row(depth, off, f"{key.name}:", "or one of:" if other.one_of else "or:")
         yield from _spelt(key.value, depth + 1, off, seen)

@@ -61,6 +61,7 @@ class Range:
         return self.count
 
     def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places of the range, counted from 0."""
         if self.count == 1:
             return np.full(len(places), self.first)
         return np.where(places == self.count - 1, self.last, self.first + (self.last - self.first) * places / (self.count - 1))
@@ -248,7 +249,7 @@ def _distribution(kind: str, values: Any, node: Node) -> Distribution:
     return Distribution(kind, low, high, values[centre], values[spread])
 
 
-def _plain(node: Node):
+def _plain(node: Node) -> Any:
     if node.kind == "number":
         return node.number()
     if node.kind == "list":
@@ -263,13 +264,13 @@ def _overrides(node: Node) -> tuple[str, ...]:
     return tuple(f"{key}={json.dumps(_override(child))}" for key, child in node.mapping().items())
 
 
-def _override(node: Node):
+def _override(node: Node) -> Any:
     if node.kind == "mapping":
         return {key: _scalar(child) for key, child in node.mapping().items()}
     return None if node.kind == "null" else _plain(node)
 
 
-def _scalar(node: Node):
+def _scalar(node: Node) -> Any:
     if node.kind not in ("number", "text", "boolean"):
         raise node.wrong("a number, text, true or false", hint="write the path of the key: integrator.step")
     return node.number() if node.kind == "number" else node.value
@@ -383,7 +384,7 @@ SWEEP = Schema("sweep", (
 
 # files --------------------------------------------------------------------------------------------------------------
 
-def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
+def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Sweep:
     """Return the sweep in the YAML file `path`. overrides: further overrides of the scenario ("key.path=value").
 
     Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
@@ -453,7 +454,7 @@ def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None
     if drawn:
         raise at.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
                          expected="combine: sample, or a list or range")
-    counts = {one.name: len(one.values) for one in sweep.parameters}
+    counts = {parameter.name: len(parameter.values or ()) for parameter in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:
         raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),
                          expected="one length")
@@ -464,12 +465,13 @@ def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None
 def _check_names(parameters: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:
     seen: dict[str, str] = dict.fromkeys(OWN_COLUMNS, "a column that every table has")
     keys: set[str] = set()
-    for one in parameters:
-        if one.key in keys:
-            raise ScenarioError("the same key varies twice", place=one.place, found=one.key)
-        keys.add(one.key)
-    for one in (*parameters, *outputs):
-        if one.name in seen:
-            raise ScenarioError("two columns of the table have the same name", place=one.place, found=one.name,
-                                expected=f"another name than that of {seen[one.name]}")
-        seen[one.name] = "another quantity" if isinstance(one, SweepParameter) else "another output"
+    for parameter in parameters:
+        if parameter.key in keys:
+            raise ScenarioError("the same key varies twice", place=parameter.place, found=parameter.key)
+        keys.add(parameter.key)
+    columns: tuple[SweepParameter | Output, ...] = (*parameters, *outputs)
+    for column in columns:
+        if column.name in seen:
+            raise ScenarioError("two columns of the table have the same name", place=column.place, found=column.name,
+                                expected=f"another name than that of {seen[column.name]}")
+        seen[column.name] = "another quantity" if isinstance(column, SweepParameter) else "another output"

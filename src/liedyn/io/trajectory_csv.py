@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, Place, TrajectoryError, UsageError
@@ -178,8 +179,8 @@ def _check_time_column(table: CsvTable) -> None:
                               hint=f"columns are separated by commas, not {others[0]}" if others else None)
 
 
-def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns: Sequence[tuple[str, str, object]], *,
-                     force: bool = False) -> None:
+def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLike,
+                     columns: Sequence[tuple[str, str, ArrayLike]], *, force: bool = False) -> None:
     """Write a trajectory file, completely or not at all, or to standard output for `-`.
 
     Numbers are the shortest that read back as the same float64.
@@ -196,11 +197,10 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns:
     ------
     UsageError, ComputationError (a number that is not finite)
     """
-    columns = [("t", "s", t), *columns]
-    columns = [(name, unit, np.asarray(values, dtype=float)) for name, unit, values in columns]
-    _check_written(columns)                                    # before anything is written, also to standard output
+    arrays = [(name, unit, np.asarray(values, dtype=float)) for name, unit, values in (("t", "s", t), *columns)]
+    _check_written(arrays)                                     # before anything is written, also to standard output
     with open_output(path, force=force) as file:
-        write_table(file, [(title_cell(name, unit), values) for name, unit, values in columns], header)
+        write_table(file, [(title_cell(name, unit), values) for name, unit, values in arrays], header)
 
 
 def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:

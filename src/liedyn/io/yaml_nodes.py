@@ -26,7 +26,8 @@ _KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 
 
-def read_whole(path: str | os.PathLike, error: type[InputError], largest: int, hint: str = "save it to a file first") -> bytes:
+def read_whole(path: str | os.PathLike[str], error: type[InputError], largest: int,
+               hint: str = "save it to a file first") -> bytes:
     """Return the contents of a regular file of at most `largest` bytes. Raise `error` for other files, before reading.
 
     `hint` is the text of the error for a pipe or a device, which may have no end.
@@ -52,11 +53,12 @@ def read_whole(path: str | os.PathLike, error: type[InputError], largest: int, h
     return data
 
 
-def too_large(error: type[InputError], path: str | os.PathLike, largest: int) -> InputError:
+def too_large(error: type[InputError], path: str | os.PathLike[str], largest: int) -> InputError:
+    """Return the error for a file that is larger than allowed."""
     return error("the file is too large", place=Place(os.fspath(path)), expected=f"at most {largest / 1e6:g} MB")
 
 
-def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
+def read_bytes(path: str | os.PathLike[str], error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
     """Return the contents of a file as `read_whole` does. Also raise `error` if it is empty or binary."""
     data, place = read_whole(path, error, largest), Place(os.fspath(path))
     if not data.strip():
@@ -66,7 +68,7 @@ def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = 
     return data
 
 
-def read_text(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> str:
+def read_text(path: str | os.PathLike[str], error: type[InputError], largest: int = LARGEST_FILE) -> str:
     """Return the contents of a file decoded from UTF-8. Raise `error`, with the line, for control characters."""
     data = read_bytes(path, error, largest)
     file = os.fspath(path)
@@ -120,16 +122,17 @@ class Node:
     kind: str
     value: Any
     file: str | None
-    line: int
+    line: int | None
     key: str
     error: type[InputError]
     written: str | None = None
 
     @property
     def place(self) -> Place:
+        """File, line and key of the value."""
         return Place(self.file, self.line, self.key or None)
 
-    def problem(self, message: str, *, found=None, expected: str | None = None, hint: str | None = None) -> InputError:
+    def problem(self, message: str, *, found: object = None, expected: str | None = None, hint: str | None = None) -> InputError:
         """Return an error about this node: ``raise node.problem("…")``."""
         return self.error(message, place=self.place, found=found, expected=expected, hint=hint)
 
@@ -169,9 +172,11 @@ class Node:
             raise self.wrong("a mapping (key: value)")
         if known is not None:
             self.check_known_keys(known)
-        return self.value
+        result: dict[str, Node] = self.value
+        return result
 
     def check_known_keys(self, known: Iterable[str]) -> None:
+        """Raise `error` for the first key that is not in `known`, with a suggestion."""
         names, below = tuple(known), getattr(known, "below", {})         # below: of `file_schema.Schema`, where else a key stands
         children = self.mapping()
         if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
@@ -182,9 +187,11 @@ class Node:
                 raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
 
     def get(self, key: str) -> Node | None:
+        """Return the child of a key, or None."""
         return self.mapping().get(key)
 
     def require(self, key: str, expected: str | None = None) -> Node:
+        """Return the child of a key. Raise `error` if there is none."""
         child = self.mapping().get(key)
         if child is None:
             raise self.problem(f"the key {key} is missing", expected=expected)
@@ -198,7 +205,8 @@ class Node:
             number = f"{least} " if least == most else f"{least} to {most} "
         if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
             raise self.wrong(f"a list of {number}{of}")
-        return self.value
+        result: list[Node] = self.value
+        return result
 
     # scalars --------------------------------------------------------------------------------------------------------
 
@@ -219,9 +227,10 @@ class Node:
                    or (most is not None and self.value > most))
         if outside:
             raise self.problem("out of range", found=self.shown(), expected=expected)
-        return self.value
+        return float(self.value)
 
     def integer(self, *, least: int | None = None, most: int | None = None) -> int:
+        """Return a whole number that is at least `least` and at most `most`."""
         value = self.number(least=least, most=most)
         if value != int(value):
             raise self.wrong("a whole number")
@@ -233,24 +242,26 @@ class Node:
         return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
 
     def text(self) -> str:
+        """Return the text. Raise `error` for any other value."""
         if self.kind != "text":
             raise self.wrong("text", hint='write it in "quotes"' if self.kind in ("number", "boolean") else None)
-        return self.value
+        return str(self.value)
 
     def boolean(self) -> bool:
+        """Return the truth value. Raise `error` for any other value."""
         if self.kind != "boolean":
             raise self.wrong("true or false")
-        return self.value
+        return bool(self.value)
 
     def choice(self, options: Iterable[str]) -> str:
         """Return the text, which must be one of `options`."""
         options = tuple(options)
         if self.kind != "text" or self.value not in options:
             raise self.wrong("one of " + ", ".join(options), hint=nearest(self.value, options))
-        return self.value
+        return str(self.value)
 
 
-def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
+def read_yaml(path: str | os.PathLike[str], error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
     """Return the root node of a YAML file. `error` is the class of all errors, also of those of the nodes."""
     return parse_yaml(read_text(path, error, largest), os.fspath(path), error)
 
@@ -314,7 +325,8 @@ class _TreeBuilder:
         self.depth = 0                                 # containers not yet closed
         self.read = self.before = 0                    # characters of the text: with the last event, and before it
 
-    def next(self) -> yaml.Event | None:
+    def next(self) -> Any:
+        """Return the next event of the parser, or None at the end."""
         event = next(self.events, None)
         self.before, self.read = self.read, event.end_mark.index if event else self.read
         return event
@@ -344,8 +356,9 @@ class _TreeBuilder:
         node = Node("mapping" if is_mapping else "list", {} if is_mapping else [], self.file, key_line or line, key, self.error)
         while not isinstance(event := self.next(), yaml.CollectionEndEvent):
             if is_mapping:
+                name_line = event.start_mark.line + 1
                 name = self.name(event, node)
-                node.value[name] = self.node(self.next(), _join(key, name), event.start_mark.line + 1)
+                node.value[name] = self.node(self.next(), _join(key, name), name_line)
             else:
                 node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
         self.depth -= 1
@@ -367,12 +380,14 @@ class _TreeBuilder:
             raise self.refuse(event, mapping.key, what, expected="a name", **more)
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
-        return name
+        return str(name)
 
     def check_decimal_point(self, event: yaml.ScalarEvent, mapping: Node) -> None:
         """Raise for a decimal comma as in {mass: 1,5}, in which 5 is parsed as a key."""
         last = list(mapping.value.values())[-1] if mapping.value else None
-        text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
+        if last is None or last.kind != "number":
+            return
+        text = f"{last.written},{event.value}"
         adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
         if adjacent and _DECIMAL_COMMA.match(text):
             raise last.problem("wrong value", found=_SourceText(text), expected="a number", hint=_point(text))
@@ -384,7 +399,7 @@ class _TreeBuilder:
         if event.tag is not None:
             raise self.refuse(event, key, "YAML tags are not supported", expected="a plain value")
 
-    def refuse(self, event: yaml.Event, key: str, message: str, **more) -> InputError:
+    def refuse(self, event: yaml.Event, key: str, message: str, **more: Any) -> InputError:
         return self.error(message, place=Place(self.file, event.start_mark.line + 1, key or None), **more)
 
     def too_deep(self, line: int) -> InputError:

@@ -44,7 +44,7 @@ def tree_of(values: Mapping[str, Any], file: str, error: type[InputError]) -> No
     return root
 
 
-def text_of(value, what: str, error: type[InputError]) -> str:
+def text_of(value: Any, what: str, error: type[InputError]) -> str:
     """Return the values as JSON, numbers with all digits. `what` is the location in errors."""
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False)
@@ -53,7 +53,7 @@ def text_of(value, what: str, error: type[InputError]) -> str:
                     expected="dicts, lists, text, numbers, true or false") from None
 
 
-def _plain(value):
+def _plain(value: object) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -94,17 +94,17 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     for part in path[:-1]:
         replaced += _make_room(holder, part, exclusive)
         holder = _enter(holder, part, file)
-    holder, part = _entry(holder, path[-1], file)
-    if new.kind == "null" and (holder.kind == "list" or part in holder.value):
-        del holder.value[part]
+    holder, entry = _entry(holder, path[-1], file)
+    if new.kind == "null" and (holder.kind == "list" or entry in holder.value):
+        del holder.value[entry]
         return replaced
-    replaced += _make_room(holder, part, exclusive)
-    _graft(new, file, _key(holder, part))
-    holder.value[part] = new
+    replaced += _make_room(holder, entry, exclusive)
+    _graft(new, file, _key(holder, entry))
+    holder.value[entry] = new
     return replaced
 
 
-def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
+def _make_room(node: Node, part: str | int, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
     if node.kind != "mapping" or not re.match(r"control|(phases\..*\.)?joints\.", node.key):
         return []
     others = {key for group in exclusive if part in group for key in group} - {part}
@@ -113,16 +113,17 @@ def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) ->
 
 def _enter(node: Node, part: str, file: str) -> Node:
     """Return the child `part`. If there is none, add an empty mapping."""
-    node, part = _entry(node, part, file)
+    node, entry = _entry(node, part, file)
     if node.kind == "list":
-        child = node.value[part]
+        child = node.value[entry]
     else:
-        child = node.value.setdefault(part, Node("mapping", {}, file, None, _key(node, part), node.error))
+        child = node.value.setdefault(entry, Node("mapping", {}, file, None, _key(node, entry), node.error))
     if child.kind == "null":
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
         raise node.error("has no keys", place=Place(file, None, child.key), found=child.shown())
-    return child
+    result: Node = child
+    return result
 
 
 def _entry(node: Node, part: str, file: str) -> tuple[Node, str | int]:
@@ -147,7 +148,7 @@ def _entry(node: Node, part: str, file: str) -> tuple[Node, str | int]:
 def _key(node: Node, part: str | int) -> str:
     if node.kind == "list":
         return f"{node.key}[{part}]"
-    return f"{node.key}.{part}" if node.key else part
+    return f"{node.key}.{part}" if node.key else str(part)
 
 
 def _graft(node: Node, file: str, key: str) -> None:
@@ -167,7 +168,7 @@ class FilePath(str):
     """A path within plain values, as it can be opened from the current folder."""
 
 
-def plain(value: Any, folder: str | os.PathLike | None = None) -> Any:
+def plain(value: Any, folder: str | os.PathLike[str] | None = None) -> Any:
     """Return values as in a file: lists for tuples, no keys whose value is None, paths relative to `folder` or absolute."""
     if isinstance(value, dict):
         return {key: plain(one, folder) for key, one in value.items() if one is not None}
@@ -178,12 +179,12 @@ def plain(value: Any, folder: str | os.PathLike | None = None) -> Any:
     return value
 
 
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data) -> bool:
+class _Dumper(yaml.SafeDumper):          # type: ignore[misc]  # PyYAML has no types
+    def ignore_aliases(self, _data: object) -> bool:
         return True
 
 
-def _text(dumper: _Dumper, text: str):
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     """In quotes where our reader would take the word for something else; PyYAML quotes by the rules of YAML 1.1."""
     node = dumper.represent_scalar("tag:yaml.org,2002:str", text)
     if _kind(text) != "text":
@@ -195,12 +196,13 @@ def _kind(text: str) -> str | None:
     if not text or text.split() != [text]:
         return "text"                                          # PyYAML quotes what has blanks where they matter
     try:
-        return parse_yaml(f"- {text}").value[0].kind
+        result: str | None = parse_yaml(f"- {text}").value[0].kind
+        return result
     except (ValueError, IndexError):
         return None
 
 
-def _number(dumper: _Dumper, x: float):
+def _number(dumper: _Dumper, x: float) -> yaml.ScalarNode:
     text = number_text(x)
     return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 
@@ -226,4 +228,4 @@ def to_yaml(values: Any, flow: bool | None = None) -> str:
     """Return YAML of dicts, lists, text, numbers, booleans and None. `flow`: on one line; None: only the innermost values are."""
     text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow,
                      width=1_000_000 if flow else _WIDTH)
-    return text.removesuffix("\n...\n").rstrip("\n") if flow else text
+    return str(text.removesuffix("\n...\n").rstrip("\n") if flow else text)

@@ -21,8 +21,8 @@ from liedyn.io.robots.mjcf_geometry import (
     rotate,
     shape_of,
 )
-from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot
+from liedyn.io.robots.xml_elements import LocatedText, XmlElement, read_mjcf_tree
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, vector_of
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ _PARALLEL = 1e-9                     # of the torque of a thruster: what of it i
 def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
     """Return the thrusters. Write the force limits, armature and damping of actuators to the joints of `tree`."""
     efforts: dict[str, list[tuple[float, float]]] = {}
-    thrusters = []
+    thrusters: list[Actuator] = []
     for child in root.within("actuator"):
         element = tree.defaults.of(child, kind="actuator")
         if element.text("joint") is not None:
@@ -107,7 +107,7 @@ def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     if math.isfinite(sum(map(abs, _force_range(element, tree)))):
         tree.count("limits of motors at sites")
     link, frame = tree.site[name]
-    axis = tuple(x / size for x in rotate(frame, force))
+    axis = vector_of(x / size for x in rotate(frame, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
     yield Actuator(element.name or name, link, frame.translation, axis, along, place=element.place())
 
@@ -167,7 +167,7 @@ def _loop(element: XmlElement, name: str, tree: BodyTree) -> Loop:
     return Loop(name, "weld" if weld else "ball", a, b, pose_a, pose_b, place=element.place())
 
 
-def _pose_attributes(element: XmlElement):
+def _pose_attributes(element: XmlElement) -> dict[str, LocatedText]:
     """Return relpose as the attributes pos and quat."""
     written = element.attributes["relpose"]
     words = written.text.split()
@@ -229,7 +229,7 @@ _SHOWN = 2                           # the last group of geoms that the viewer s
 _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
 
 
-def read_mjcf(path: str | os.PathLike) -> Robot:
+def read_mjcf(path: str | os.PathLike[str]) -> Robot:
     """The robot of an MJCF file, with the warnings of reading it; not yet validated.
 
     Raises ModelError with file, line and element: no XML, a DOCTYPE, an included file that is missing, wrong attributes; meshes

@@ -7,8 +7,9 @@ are MuJoCo's: `ref` is taken out of the placement, and a free joint starts at th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from liedyn.errors import ModelError, nearest
 from liedyn.io.robots.mjcf_geometry import (
@@ -31,7 +32,7 @@ from liedyn.io.robots.mjcf_geometry import (
     unit,
 )
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector, inertia_of, vector_of
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
@@ -71,6 +72,7 @@ class BodyTree:
     bodies: int = 0
 
     def count(self, what: str) -> None:
+        """Count a part of the file that is not read, for a warning."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
@@ -86,6 +88,7 @@ def _own_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> s
 
 
 def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
+    """Return the links and joints of <worldbody>."""
     tree = BodyTree(compiler, option, defaults)
     _reserve(root, tree)
     for world in root.every("worldbody"):
@@ -163,7 +166,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
             raise child.problem("unknown element", found=f"<{child.tag}>", expected="an element of a body")
 
 
-def _mass(name: str, parts, tree: BodyTree) -> Mass:
+def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
     """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
     compiler, found = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
@@ -191,7 +194,7 @@ def _with_mass(link: Link, tree: BodyTree) -> Link:
     found, factor = tree.mass.get(link.name, Mass()), 1.0
     if tree.compiler.total_mass is not None:
         factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
-    return replace(link, mass=factor * found.mass, com=found.com, inertia=tuple(factor * x for x in found.inertia))
+    return replace(link, mass=factor * found.mass, com=found.com, inertia=inertia_of(factor * x for x in found.inertia))
 
 
 def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
@@ -219,7 +222,7 @@ def _collides(element: XmlElement, childclass: str, tree: BodyTree) -> XmlElemen
 
 # joints ---------------------------------------------------------------------------------------------------------------
 
-def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints, tree: BodyTree) -> None:
+def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints: Sequence[Any], tree: BodyTree) -> None:
     """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
     if not joints:
         _weld(f"{name}_fixed", element, parent, name, home, tree)
@@ -257,7 +260,7 @@ def _back(joint: Joint, tree: BodyTree) -> Pose:
     if not ref:
         return Pose()
     axis, = joint.axes
-    return Pose(translation=tuple(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
+    return Pose(translation=vector_of(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
 
 
 def _check_free(joint: XmlElement, parent: str, count: int) -> None:

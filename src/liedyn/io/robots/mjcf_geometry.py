@@ -4,13 +4,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
-from liedyn.io.robots.xml_elements import LocatedText, XmlElement
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector
+from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
+from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector, inertia_of, vector_of
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
@@ -46,6 +47,7 @@ def merged_elements(elements: Iterable[XmlElement], tag: str) -> XmlElement:
 
 
 def read_compiler(root: XmlElement) -> Compiler:
+    """Return the settings of <compiler>. Raise for those that are not supported."""
     found = merged_elements(root.every("compiler"), "compiler")
     if found.text("coordinate", "local") != "local":
         raise found.problem("global coordinates are not supported", "coordinate", found=found.text("coordinate"),
@@ -74,6 +76,7 @@ class Option:
 
 
 def read_option(root: XmlElement) -> Option:
+    """Return the settings of <option>. Raise for those that are not supported."""
     found = merged_elements(root.every("option"), "option")
     for key in ("density", "viscosity"):
         found.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
@@ -125,6 +128,7 @@ class Defaults:
         return replace(element, attributes=merged_defaults(self.classes[name].get(kind or _kind(element.tag), {}), element))
 
     def check(self, name: str, element: XmlElement, attribute: str) -> None:
+        """Raise for a default class that the file does not define."""
         if name not in self.classes:
             raise element.problem("unknown default class", attribute, found=name, expected="one of " + ", ".join(self.classes),
                                   hint=nearest(name, self.classes))
@@ -154,6 +158,7 @@ def placement(element: XmlElement, compiler: Compiler) -> Pose:
 
 
 def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
+    """Return the rotation of an element, which is given by one of five attributes."""
     given = [key for key in ORIENTATIONS if key in element.attributes]
     if len(given) > 1:
         raise element.problem("several orientations", given[1], found=given, expected="one of them")
@@ -164,24 +169,25 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
         w, x, y, z = element.vector("quat", (1.0, 0.0, 0.0, 0.0))
         return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, "quat")).rotation
     if kind == "axisangle":
-        *axis, angle = element.vector("axisangle", (0.0,) * 4)
-        return axis_rotation(unit(axis, element, "axisangle"), angle * compiler.angle)
+        wx, wy, wz, angle = element.vector("axisangle", (0.0, 0.0, 0.0, 0.0))
+        return axis_rotation(unit((wx, wy, wz), element, "axisangle"), angle * compiler.angle)
     if kind == "euler":
         return _euler(element.vector("euler", _ZERO), compiler)
     if kind == "xyaxes":
         found = element.vector("xyaxes", (0.0,) * 6)
-        x = unit(found[:3], element, "xyaxes")
-        along = sum(a * b for a, b in zip(x, found[3:], strict=True))
-        y = unit([b - along * a for a, b in zip(x, found[3:], strict=True)], element, "xyaxes")
-        return rotation_by_rows(np.column_stack([x, y, np.cross(x, y)]))
-    return rotation_by_rows(rotation_of_z(unit(element.vector("zaxis", _ZERO), element, "zaxis")))
+        x_axis = unit(found[:3], element, "xyaxes")
+        along = sum(a * b for a, b in zip(x_axis, found[3:], strict=True))
+        y_axis = unit(vector_of(b - along * a for a, b in zip(x_axis, found[3:], strict=True)), element, "xyaxes")
+        return rotation_by_rows(np.column_stack([x_axis, y_axis, np.cross(x_axis, y_axis)]))
+    return rotation_by_rows(rotation_of_z(np.array(unit(element.vector("zaxis", _ZERO), element, "zaxis"))))
 
 
-def unit(vector, element: XmlElement, attribute: str) -> tuple[float, ...]:
+def unit(vector: Numbers, element: XmlElement, attribute: str) -> Numbers:
+    """Return the unit vector in a direction. Raise for the zero vector."""
     length = math.hypot(*vector)
     if length < _SMALL:
         raise element.problem("the zero vector", attribute, found=element.text(attribute), expected="a direction")
-    return tuple(x / length for x in vector)
+    return cast(Numbers, tuple(x / length for x in vector))
 
 
 def axis_rotation(axis: Vector, angle: float) -> Rotation:
@@ -205,10 +211,11 @@ def compose(A: Pose, B: Pose) -> Pose:
 
 def rotate(A: Pose, x: Vector) -> Vector:
     """A direction x, given in the frame from which A leads."""
-    return tuple((pose(A)[:3, :3] @ x).tolist())
+    return vector_of(pose(A)[:3, :3] @ x)
 
 
-def minus(a, b) -> Vector:
+def minus(a: Sequence[float], b: Sequence[float]) -> Vector:
+    """Return a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
@@ -236,6 +243,7 @@ class Mass:
 
 
 def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
+    """Return the mass, centre of mass and inertia of an <inertial>."""
     mass = element.number("mass", -1.0)
     if mass < 0 or "pos" not in element.attributes:
         key = "pos" if mass >= 0 else "mass"
@@ -275,7 +283,7 @@ def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
     frame, sizes = shape(element, kind, compiler)
     volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
     mass = density * volume if math.isnan(given) else given
-    return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(frame)
+    return Mass(mass, inertia=inertia_of(mass * x for x in inertia)).seen_from(frame)
 
 
 def is_mesh(element: XmlElement) -> bool:
@@ -292,8 +300,8 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
             raise element.problem("fromto is for a capsule, cylinder, box or ellipsoid without pos", "fromto")
         across = element.vector("size", (0.0, 0.0, 0.0), least=1)[0]
         along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
-        frame = Pose(rotation_by_rows(rotation_of_z(unit(along, element, "fromto"))),
-                     tuple((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
+        frame = Pose(rotation_by_rows(rotation_of_z(np.array(unit(along, element, "fromto")))),
+                     vector_of((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
         sizes = (*(across,) * (count - 1), math.hypot(*along) / 2)
     else:
         frame, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
@@ -325,13 +333,13 @@ def total(parts: Sequence[Mass]) -> Mass:
     if len(parts) < 2:
         return parts[0] if parts else Mass()
     mass = math.fsum(part.mass for part in parts)
-    com = tuple(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
+    com = vector_of(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
     inertia = [0.0] * 6
     for part in parts:
         x, y, z = minus(part.com, com)
         moved = (y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y)
         inertia = [old + own + part.mass * step for old, own, step in zip(inertia, part.inertia, moved, strict=True)]
-    return Mass(mass, com, tuple(inertia))
+    return Mass(mass, com, inertia_of(inertia))
 
 
 def bounded(body: Mass, compiler: Compiler) -> Mass:
@@ -348,4 +356,4 @@ def bounded(body: Mass, compiler: Compiler) -> Mass:
     if np.array_equal(found, values):
         return Mass(mass, body.com, body.inertia)
     I = (R * found) @ R.T
-    return Mass(mass, body.com, tuple(float(x) for x in I[np.triu_indices(3)]))
+    return Mass(mass, body.com, inertia_of(I[np.triu_indices(3)]))

@@ -63,7 +63,7 @@ def _read_yaml(path: Path, overrides: tuple[str, ...] = ()) -> Robot:
     return read_robot_yaml(path, overrides)
 
 
-def _write_yaml(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
+def _write_yaml(robot: Robot, _shapes: Shapes) -> tuple[Subset, str]:
     from liedyn.io.robots.write_robot_yaml import as_yaml, robot_yaml
     subset = as_yaml(robot)
     return subset, robot_yaml(subset.robot)
@@ -88,7 +88,7 @@ FORMATS: dict[str, RobotFormat] = {
 
 # The format of a file ---------------------------------------------------------------------------------------------------
 
-def formats_of_ending(path: str | os.PathLike) -> list[RobotFormat]:
+def formats_of_ending(path: str | os.PathLike[str]) -> list[RobotFormat]:
     """The formats that a file of this name may have, the most specific first. Formats of installed packages (entry points in the
     group `liedyn.formats`) are added when an ending is unknown."""
     ending = Path(path).suffix.lower()
@@ -121,6 +121,7 @@ def format_of_file(path: Path) -> RobotFormat:
 
 
 def written_formats() -> dict[str, RobotFormat]:
+    """Return the formats that can be written, by name."""
     return {name: one for name, one in FORMATS.items() if one.write}
 
 
@@ -130,6 +131,7 @@ def written_endings() -> dict[str, str]:
 
 
 def in_words(names: list[str]) -> str:
+    """Return names as text, such as "URDF, YAML or MJCF"."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from liedyn.io.file_schema import (
     Boolean,
@@ -28,6 +29,7 @@ from liedyn.model.description import (
     MAX_INPUT,
     Actuator,
     Coordinate,
+    JointType,
     Link,
     Mimic,
     Pose,
@@ -86,8 +88,10 @@ def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:
     xx, xy, xz, yy, yz, zz = inertia
     rows = (R[0:3], R[3:6], R[6:9])
     image = [(xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c) for a, b, c in rows]
-    return tuple(sum(x * y for x, y in zip(image[i], rows[j], strict=True))
-                 for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+    def entry(i: int, j: int) -> float:
+        return sum(x * y for x, y in zip(image[i], rows[j], strict=True))
+
+    return entry(0, 0), entry(0, 1), entry(0, 2), entry(1, 1), entry(1, 2), entry(2, 2)
 
 
 def _diagonal(across: float, along: float) -> Inertia:
@@ -180,23 +184,31 @@ def _axes(types: Names) -> str:
     return "; ".join(f"{', '.join(names)}: {meaning}" for meaning, names in meanings.items())
 
 
+def _has_axes(count: int, joint_type: JointType) -> bool:
+    return len(joint_type.axes) == count
+
+
+def _has_parameter(key: str, joint_type: JointType) -> bool:
+    return key in joint_type.parameters
+
+
 _MOVING = Names(JOINT_TYPES, lambda one: bool(one.labels))
 _OF_SCREWS = Names(JOINT_TYPES, lambda one: one.screws is not None)
-_ONE_AXIS, _TWO_AXES = (Names(JOINT_TYPES, lambda one, n=n: len(one.axes) == n) for n in (1, 2))
-_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (Names(JOINT_TYPES, lambda one, key=key: key in one.parameters)
+_ONE_AXIS, _TWO_AXES = (Names(JOINT_TYPES, partial(_has_axes, n)) for n in (1, 2))
+_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (Names(JOINT_TYPES, partial(_has_parameter, key))
                                              for key in ("pitch", "sequence", "screws"))
 _POSE = (
     Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
     Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
     Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
-POSE = Schema("pose", _POSE, how=lambda node: _pose(node, POSE))
+POSE: Schema = Schema("pose", _POSE, how=lambda node: _pose(node, POSE))
 _EACH = OneOf((Number(), List(Number(), words="numbers")), "each_coordinate")
 LIMITS = Schema("limits", (
     Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
     Field("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
     Field("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
     Field("effort", _EACH, "[N m or N]", example=40, live=True)))
-MIMIC = Schema("mimic", (
+MIMIC: Schema = Schema("mimic", (
     Field("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
     Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
     Field("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),

@@ -66,13 +66,13 @@ class LoopsFile:
     couplings: tuple[Coupling, ...]
 
 
-def read_loops_file(path: str | os.PathLike) -> LoopsFile:
+def read_loops_file(path: str | os.PathLike[str]) -> LoopsFile:
     """Read a loops file: the keys `loops`, `couplings` and optionally `robot`. Raise ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
     return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), read_loops(root), read_couplings(root))
 
 
-def robot_of_loops(path: str | os.PathLike) -> str:
+def robot_of_loops(path: str | os.PathLike[str]) -> str:
     """Return the path of the robot file that a loops file names. Raise ModelError if it names none."""
     robot = read_loops_file(path).robot
     if robot is None:
@@ -81,7 +81,7 @@ def robot_of_loops(path: str | os.PathLike) -> str:
     return robot
 
 
-def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:
+def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:
     """The constraints that are next to a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
     name, is passed over, which is a warning."""
@@ -105,10 +105,12 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Liedy
 
 
 def read_loops(root: Node) -> tuple[Loop, ...]:
+    """Return the loop closures of a file."""
     return named(root, "loops", _loop)
 
 
 def read_couplings(root: Node) -> tuple[Coupling, ...]:
+    """Return the couplings of a file."""
     return named(root, "couplings", _coupling)
 
 
@@ -135,7 +137,7 @@ _POSITION_LIMITS = ("lower", "upper")
 _COORDINATE = tuple(key for key in JOINT if key in {field.name for field in fields(Coordinate)})
 
 
-def read_robot_yaml(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Robot:
+def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Robot:
     """Return the robot of a YAML file, with `overrides` ("key.path=value"). It is not validated.
 
     Lengths are in metres, angles in radians, masses in kilograms, densities in kg/m^3. Raises ModelError with file, line and key

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
-from liedyn.model.description import JOINT_TYPES, Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot, vector_of
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}
@@ -43,7 +45,7 @@ _NOT_FINITE = re.compile(r"[-+]*((inf|infinity|nan)\Z|nan\()", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 
 
-def read_urdf(path: str | os.PathLike) -> Robot:
+def read_urdf(path: str | os.PathLike[str]) -> Robot:
     """The robot of a URDF file, with `base` fixed and the warnings of reading it; not yet validated.
 
     Raises ModelError with file, line and element: no XML, a DOCTYPE, an unexpanded xacro file, missing or wrong attributes,
@@ -63,7 +65,7 @@ def read_urdf(path: str | os.PathLike) -> Robot:
                  warnings=tuple(reader.warnings), source=file, visuals=visuals_of_urdf(root))
 
 
-def _parse(name: str, elements: list[ElementTree.Element]):
+def _parse(name: str, elements: list[ElementTree.Element]) -> Any:
     """Return the objects of urdf-parser-py for checked elements."""
     from urdf_parser_py.urdf import URDF
     from urdf_parser_py.xml_reflection.core import Path as XmlPath
@@ -90,7 +92,7 @@ class _Checker:
         parts = {part.tag: part for part in self.known_children(element, name)}
         if element.tag == "joint":
             copy.set("type", self.joint_type(element, place))
-            parts = self.joint_parts(parts, copy.get("type"), place)
+            parts = self.joint_parts(parts, copy.attrib["type"], place)
             copy.extend([self.attributes(part, name, place) for part in parts.values()])
         elif "inertial" in parts:
             copy.append(self.inertial(parts["inertial"], name, place))
@@ -99,7 +101,8 @@ class _Checker:
 
     def known_children(self, element: XmlElement, name: str) -> list[XmlElement]:
         """Return the first child of each known tag. Warn about the other children."""
-        known, first = _KNOWN_TAGS[element.tag], {}
+        known = _KNOWN_TAGS[element.tag]
+        first: dict[str, XmlElement] = {}
         for child in element.children:
             if child.tag not in known:
                 self.warn("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
@@ -186,11 +189,11 @@ def _element_place(place: Place, tag: str, parts: dict[str, XmlElement]) -> Elem
     return ElementPlace(place.file, place.line, place.key, found)
 
 
-def _pose(origin) -> Pose:
+def _pose(origin: Any) -> Pose:
     return Pose() if origin is None else Pose.from_xyz_rpy(origin.xyz, origin.rpy)
 
 
-def _link(link, place: Place) -> Link:
+def _link(link: Any, place: Place) -> Link:
     inertial = link.inertial
     if inertial is None:
         return Link(link.name, place=place)
@@ -199,11 +202,11 @@ def _link(link, place: Place) -> Link:
     return Link(link.name, inertial.mass, frame.translation, rotated_inertia(frame.rotation, written), place=place)
 
 
-def _joint(joint, place: Place) -> Joint:
+def _joint(joint: Any, place: Place) -> Joint:
     kind = _TYPES[joint.type]
-    axes = (tuple(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
+    axes = (vector_of(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
     passive, limit = joint.dynamics, joint.limit
-    values = {}
+    values: dict[str, float] = {}
     if passive is not None:
         values.update(damping=passive.damping, friction=passive.friction)
     if limit is not None:
@@ -211,5 +214,5 @@ def _joint(joint, place: Place) -> Joint:
         if kind != "continuous":
             values.update(lower=read_limit(limit.lower), upper=read_limit(limit.upper))
     mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
-    return Joint(joint.name, kind, joint.parent, joint.child, _pose(joint.origin), axes,
-                 coordinates=(Coordinate(**values),) * len(JOINT_TYPES[kind].labels), mimic=mimic, place=place)
+    described = Joint(joint.name, kind, joint.parent, joint.child, _pose(joint.origin), axes, mimic=mimic, place=place)
+    return replace(described, coordinates=(Coordinate(**values),) * len(described.labels))

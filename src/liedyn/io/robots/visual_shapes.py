@@ -7,12 +7,13 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from liedyn.io.robots.robot_schema import LINK, SHAPES
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot
+from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot, vector_of
 
 Materials = Mapping[str | None, Colour | None]
 _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
@@ -25,7 +26,7 @@ def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[L
     return {link: shapes for link, shapes in found.items() if shapes}
 
 
-def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> dict[str, tuple[LinkMesh, ...]]:
     """Meshes by link, with their files, where they are found. They are not read here.
 
     `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a folder above the robot file, or part.stl in one
@@ -44,9 +45,10 @@ def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
     found = {}
     for name, node in links.items():
         if node.get("shape"):
-            values = LINK.values(node)
+            values: dict[str, Any] = LINK.values(node)
             at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
-            found[name] = LinkVisuals((LinkShape(*values["shape"], Pose.from_xyz_rpy(at, rpy)),))
+            kind, sizes = values["shape"]
+            found[name] = LinkVisuals((LinkShape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
     return found
 
 
@@ -59,13 +61,15 @@ def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
         if visual or collision:
             shapes, other = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
             meshes = tuple(mesh for _, group in visual for mesh in group)
-            found[link.text("name")] = LinkVisuals(shapes, other, meshes, not collision and len(shapes) == len(visual))
+            found[link.text("name", "")] = LinkVisuals(shapes, other, meshes, not collision and len(shapes) == len(visual))
     return found
 
 
 def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], list[LinkMesh]]:
     """Return the primitives and the mesh of a <visual> or <collision>."""
-    shapes, meshes, solids = [], [], {}
+    shapes: list[LinkShape] = []
+    meshes: list[LinkMesh] = []
+    solids: dict[str, XmlElement] = {}
     for geometry in part.every("geometry"):
         for solid in geometry.children:
             solids.setdefault(solid.tag, solid)
@@ -82,7 +86,7 @@ def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], lis
     if name:
         scale = numbers_of(solids["mesh"].text("scale", "1 1 1"), 3)
         if scale and 0.0 not in scale:
-            meshes.append(LinkMesh(name, pose, scale, colour))
+            meshes.append(LinkMesh(name, pose, vector_of(scale), colour))
     return shapes, meshes
 
 
@@ -132,12 +136,12 @@ _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:
     package = _PACKAGE.fullmatch(name)
     if package:
-        places = (place for folder in folders
-                  for place in (folder / package[1] / package[2], *([folder / package[2]] if folder.name == package[1] else [])))
+        places = [place for folder in folders
+                  for place in (folder / package[1] / package[2], *([folder / package[2]] if folder.name == package[1] else []))]
     elif name.startswith("file://"):
-        places = (Path(unquote(name.removeprefix("file://"))),)
+        places = [Path(unquote(name.removeprefix("file://")))]
     else:
-        places = (path.absolute().parent / name,)
+        places = [path.absolute().parent / name]
     try:
         return next((place for place in places if place.is_file()), None)
     except (OSError, ValueError):                               # a name that no file can have

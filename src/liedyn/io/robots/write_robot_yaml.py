@@ -25,6 +25,7 @@ from liedyn.model.description import (
     Pose,
     Robot,
     Rotation,
+    vector_of,
 )
 
 # write rotation ---------------------------------------------------------------------------------------------------------
@@ -62,10 +63,12 @@ def quaternion_of(R: Rotation) -> tuple[float, float, float, float]:
     rows = ((squares[0], xy + yx, xz + zx, zy - yz), (xy + yx, squares[1], yz + zy, xz - zx),
             (xz + zx, yz + zy, squares[2], yx - xy), (zy - yz, xz - zx, yx - xy, squares[3]))
     norm = math.copysign(math.hypot(*rows[k]), rows[k][3])
-    return tuple(x / norm + 0.0 for x in rows[k])
+    x, y, z, w = (entry / norm + 0.0 for entry in rows[k])
+    return x, y, z, w
 
 
 def quaternion_error(R: Rotation, quaternion: tuple[float, ...]) -> float:
+    """Return how far a quaternion of any norm is from a rotation."""
     norm = math.hypot(*quaternion)
     return _difference(R, Pose.from_xyz_quaternion((0, 0, 0), [x / norm for x in quaternion]).rotation)
 
@@ -78,7 +81,7 @@ def _nearby(R: Rotation) -> Iterator[Triple]:
     """The angles, first the rounded ones, then their neighbours among the floats."""
     angles = list(dict.fromkeys(_angles(R)))
     for rpy in angles:
-        yield from (tuple(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
+        yield from (vector_of(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
     for rpy in angles:
         yield rpy
         yield from itertools.product(*[(x, math.nextafter(x, -4.0), math.nextafter(x, 4.0)) for x in rpy])
@@ -123,7 +126,7 @@ def _constraints(robot: Robot) -> str:
     return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling)
 
 
-def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict]) -> str:
+def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[str, Any]]) -> str:
     return f"{key}:\n" + _text({one.name: values_of(one) for one in elements}, "  ") if elements else ""
 
 
@@ -167,13 +170,13 @@ def _word(text: str) -> str:
     return to_yaml([text], flow=True)[1:-1]
 
 
-def _link(link: Link) -> dict:
+def _link(link: Link) -> dict[str, Any]:
     xx, xy, xz, yy, yz, zz = link.inertia
     inertia = link.inertia if xy or xz or yz else (xx, yy, zz)
     return {"mass": link.mass or None, "com": _unless(link.com, _ZERO), "inertia": _unless(inertia, _ZERO)}
 
 
-def _joint(joint: Joint) -> dict:
+def _joint(joint: Joint) -> dict[str, Any]:
     limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
     pitch = joint.pitch if "pitch" in JOINT_TYPES[joint.type].parameters else None
@@ -182,7 +185,7 @@ def _joint(joint: Joint) -> dict:
             "limits": plain(limits) or None, **passive, "mimic": mimic}
 
 
-def _axes(element: Joint | Loop) -> dict:
+def _axes(element: Joint | Loop) -> dict[str, Any]:
     if not element.axes:
         return {}
     return {"axis": element.axes[0]} if len(element.axes) == 1 else {"axes": element.axes}
@@ -197,7 +200,7 @@ def _each(joint: Joint, key: str) -> float | list[float] | None:
     return numbers[0] if len(set(numbers)) == 1 else numbers
 
 
-def pose_to_dict(pose: Pose) -> dict:
+def pose_to_dict(pose: Pose) -> dict[str, Any]:
     """xyz, and rpy or quaternion: what reads back closer, rpy if they are equal."""
     values = {}
     if pose.translation != _ZERO:
@@ -209,22 +212,22 @@ def pose_to_dict(pose: Pose) -> dict:
     return values
 
 
-def _actuator(actuator: Actuator) -> dict:
+def _actuator(actuator: Actuator) -> dict[str, Any]:
     return {"link": actuator.link, "position": _unless(actuator.position, _ZERO), "axis": _unless(actuator.axis, (0.0, 0.0, 1.0)),
             "torque_ratio": actuator.torque_ratio or None}
 
 
-def _loop(loop: Loop) -> dict:
+def _loop(loop: Loop) -> dict[str, Any]:
     return {"type": loop.type, "a": _frame(loop.a, loop.pose_a), "b": _frame(loop.b, loop.pose_b), **_axes(loop),
             **{key: getattr(loop, key) for key in LOOP_TYPES[loop.type].parameters}, "driven": loop.driven or None}
 
 
-def _frame(link: str, pose: Pose) -> str | dict:
+def _frame(link: str, pose: Pose) -> str | dict[str, Any]:
     written = pose_to_dict(pose)
     return {"link": link} | written if written else link
 
 
-def _coupling(coupling: Coupling) -> dict:
+def _coupling(coupling: Coupling) -> dict[str, Any]:
     terms = {f"{joint}.{label}" if label else joint: factor for joint, label, factor in coupling.terms}
     return {"terms": terms, "offset": coupling.offset or None}
 

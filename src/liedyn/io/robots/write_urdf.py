@@ -22,6 +22,7 @@ from liedyn.model.description import (
     Mimic,
     Pose,
     Robot,
+    vector_of,
 )
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.model import base_joint_name, joint_screws
@@ -80,7 +81,7 @@ def _standard(shape: LinkShape) -> Iterator[tuple[str, tuple[float, ...], Pose]]
     radius, length = shape.sizes
     yield "cylinder", (radius, length), shape.pose
     for way in (-length / 2, length / 2):
-        p = tuple(x + way * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
+        p = vector_of(x + way * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
         yield "sphere", (radius,), Pose(shape.pose.rotation, p)
 
 
@@ -173,20 +174,19 @@ def _ground(out: Subset) -> None:
 def _split_joints(out: Subset) -> None:
     joints, links = [], list(out.robot.links)
     taken = {link.name for link in links} | {joint.name for joint in out.robot.joints}
-    for joint in out.robot.joints:
-        joint = _without_springs(joint, out)
+    for joint in (_without_springs(described, out) for described in out.robot.joints):
         if joint.type in _DIRECT or (joint.type == "planar" and joint.coordinate_parameters == _parameters_to_dict(joint)):
             joints.append(_with_one_damping(joint, out))
             continue
-        between, lost = [], len(out.losses)
+        between: list[str] = []
+        lost = len(out.losses)
         for part in _parts(joint, out):
             parent = between[-1] if between else joint.parent
-            if part.type == "fixed":
-                part = replace(part, name=_free_name(part.name, taken))
-            child = _free_name(part.name, taken)
+            name = _free_name(part.name, taken) if part.type == "fixed" else part.name
+            child = _free_name(name, taken)
             taken.add(child)
             between.append(child)
-            joints.append(replace(part, parent=parent, child=child))
+            joints.append(replace(part, name=name, parent=parent, child=child))
         joints[-1] = replace(joints[-1], child=joint.child)
         links += [Link(name) for name in between[:-1]]
         if len(between) > 1 and len(out.losses) == lost:
@@ -204,7 +204,8 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         out.losses.append(Omission(joint.name, "the ball joint becomes three revolute joints about x, y and z: other "
                                                "coordinates, "
                                            "and singular where the second is a right angle"))
-        labels, screws = ("x", "y", "z"), np.eye(6)[:3]
+        labels: tuple[str, ...] = ("x", "y", "z")
+        screws = np.eye(6)[:3]
     else:
         labels, screws = joint.labels, joint_screws(normalize_axes(joint))
     origin = joint.origin
@@ -217,27 +218,27 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         w, v = w / size, v / size
         part = replace(joint, name=name, sequence="", screws=(), coordinates=(figures,), pitch=0.0, origin=origin)
         if not w.any():
-            yield replace(part, type="prismatic", axes=(_floats(v),))
+            yield replace(part, type="prismatic", axes=(vector_of(v),))
             origin = Pose()
             continue
         at, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
         if np.linalg.norm(at) <= rounding:                                # the axis passes through the origin
             at = np.zeros(3)
         bounded = np.isfinite(figures.lower) or np.isfinite(figures.upper)
-        yield replace(part, type="revolute" if bounded else "continuous", axes=(_floats(w),), origin=_moved(origin, at))
+        yield replace(part, type="revolute" if bounded else "continuous", axes=(vector_of(w),), origin=_moved(origin, at))
         if abs(pitch) > rounding:
             out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
                                              "one coordinate more, bound by a coupling"))
-            yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (_floats(w),),
+            yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (vector_of(w),),
                         coordinates=(Coordinate(),), mimic=Mimic(name, pitch))
-        origin = Pose(translation=_floats(-at))
+        origin = Pose(translation=vector_of(-at))
     if any(origin.translation):                                       # back from the last axis to the frame of the child
         yield Joint(f"{joint.name}.frame", "fixed", joint.parent, joint.child, origin)
 
 
 def _moved(origin: Pose, by: np.ndarray) -> Pose:
     p = np.add(origin.translation, np.reshape(origin.rotation, (3, 3)) @ by)
-    return replace(origin, translation=_floats(p))
+    return replace(origin, translation=vector_of(p))
 
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:
@@ -281,7 +282,3 @@ def _free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _floats(values) -> tuple[float, ...]:
-    return tuple(float(x) for x in values)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast, overload
 from xml.parsers import expat
 
 from liedyn.errors import ModelError, Place, nearest
@@ -18,6 +18,8 @@ from liedyn.io.yaml_nodes import read_bytes
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 SWITCH = {"true": True, "false": False}
+
+Numbers = TypeVar("Numbers", bound=tuple[float, ...])
 
 
 class LocatedText(NamedTuple):
@@ -30,6 +32,8 @@ class LocatedText(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class XmlElement:
+    """An element of an XML file: tag, attributes, children, file and line."""
+
     tag: str
     attributes: dict[str, LocatedText]
     file: str
@@ -38,6 +42,7 @@ class XmlElement:
 
     @property
     def name(self) -> str | None:
+        """The attribute `name`, or None."""
         return self.text("name")
 
     def place(self, attribute: str | None = None) -> Place:
@@ -47,14 +52,17 @@ class XmlElement:
         at = self.attributes.get(attribute or "") or self
         return Place(at.file, at.line, f'{named} of "{name.text}"' if name and name.text.isprintable() else named)
 
-    def problem(self, message: str, attribute: str | None = None, *, found=None, expected: str | None = None,
+    def problem(self, message: str, attribute: str | None = None, *, found: object = None, expected: str | None = None,
                 hint: str | None = None) -> ModelError:
+        """Return an error about this element or one of its attributes."""
         return ModelError(message, place=self.place(attribute), found=found, expected=expected, hint=hint)
 
     def every(self, tag: str) -> Iterable[XmlElement]:
+        """Return the children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
     def first(self, tag: str) -> XmlElement | None:
+        """Return the first child with a tag, or None."""
         for child in self.children:
             if child.tag == tag:
                 return child
@@ -66,17 +74,26 @@ class XmlElement:
 
     # attributes, or `default` where they are missing ------------------------------------------------------------------
 
+    @overload
+    def text(self, attribute: str) -> str | None: ...
+
+    @overload
+    def text(self, attribute: str, default: str) -> str: ...
+
     def text(self, attribute: str, default: str | None = None) -> str | None:
+        """Return the text of an attribute, or the default."""
         written = self.attributes.get(attribute)
         return default if written is None else written.text
 
     def require(self, attribute: str) -> str:
+        """Return the text of an attribute. Raise if it is missing or empty."""
         text = self.text(attribute)
         if not text:
             raise self.problem(f"the attribute {attribute} is missing" if text is None else "an empty name", attribute)
         return text
 
     def choice(self, attribute: str, options: Iterable[str], default: str) -> str:
+        """Return the text of an attribute, which must be one of `options`."""
         text, options = self.text(attribute, default), tuple(options)
         if text not in options:
             raise self.problem("wrong value", attribute, found=text, expected="one of " + ", ".join(options),
@@ -84,6 +101,7 @@ class XmlElement:
         return text
 
     def switch(self, attribute: str, default: bool) -> bool:
+        """Return the truth value of an attribute, which must be true or false."""
         return SWITCH[self.choice(attribute, SWITCH, str(default).lower())]
 
     def name_of(self, attribute: str, known: Iterable[str], message: str, expected: str) -> str:
@@ -107,9 +125,10 @@ class XmlElement:
         return first
 
     def number(self, attribute: str, default: float) -> float:
+        """Return the number of an attribute."""
         return self.vector(attribute, (default,))[0]
 
-    def vector(self, attribute: str, default: tuple[float, ...], least: int | None = None) -> tuple[float, ...]:
+    def vector(self, attribute: str, default: Numbers, least: int | None = None) -> Numbers:
         """As many numbers as `default` has; from `least` on, those that are missing are taken from it."""
         text = self.text(attribute)
         if text is None:
@@ -120,9 +139,10 @@ class XmlElement:
         if not least <= len(found) <= most:
             count = str(most) if least == most else f"{least} to {most}"
             raise self.problem("wrong value", attribute, found=text, expected=f"{count} number{'s' * (count != '1')}")
-        return (*found, *default[len(found):])
+        return cast(Numbers, (*found, *default[len(found):]))
 
     def numbers(self, attribute: str) -> tuple[float, ...]:
+        """Return the numbers of an attribute. Raise if one of them is not finite."""
         words = self.text(attribute, "").split()
         for word in words:
             if not _NUMBER.match(word) or not math.isfinite(float(word)):
@@ -137,14 +157,16 @@ class _RootTag(Exception):
     """Stops reading at the first element."""
 
 
-def read_xml(path: str | os.PathLike, max_levels: int,
+def read_xml(path: str | os.PathLike[str], max_levels: int,
              keep: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True) -> XmlElement:
     """Return the root element of a file. Raise ModelError with the line, also for more than `max_levels` levels of nesting.
 
     keep: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
           element. Children of an element that it does not contain are ignored. May raise.
     """
-    file, open, roots = os.fspath(path), [], []
+    file = os.fspath(path)
+    open: list[XmlElement | None] = []
+    roots: list[XmlElement] = []
     parser = expat.ParserCreate()
 
     def place() -> Place:
@@ -153,15 +175,16 @@ def read_xml(path: str | os.PathLike, max_levels: int,
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open) >= max_levels:
             raise ModelError("too deeply nested", place=place(), expected=f"at most {max_levels} levels")
-        if (open and open[-1] is None) or not keep(tag, open, place):
+        parents = [element for element in open if element is not None]
+        if len(parents) < len(open) or not keep(tag, parents, place):
             open.append(None)                              # ignored
         else:
             line = parser.CurrentLineNumber
             element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line)
-            (open[-1].children if open else roots).append(element)
+            (parents[-1].children if parents else roots).append(element)
             open.append(element)
 
-    def doctype(*_) -> None:
+    def doctype(*_: object) -> None:
         raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=place(), expected="plain XML")
 
     parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, lambda _: open.pop(), doctype
@@ -173,18 +196,20 @@ def read_xml(path: str | os.PathLike, max_levels: int,
         if isinstance(problem, ModelError):
             raise
         raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
-    return roots[0]
+    result: XmlElement = roots[0]
+    return result
 
 
-def root_tag(path: str | os.PathLike) -> str | None:
+def root_tag(path: str | os.PathLike[str]) -> str | None:
     """Return the tag of the first element of a file, or None without one. The rest of the file is not read."""
-    def stop(tag: str, open: list, place: Callable[[], Place]) -> bool:
+    def stop(tag: str, *_: object) -> bool:
         raise _RootTag(tag)
 
     try:
         read_xml(path, 1, stop)
     except _RootTag as found:
-        return found.args[0]
+        result: str | None = found.args[0]
+        return result
     except ModelError:
         pass
     return None
@@ -204,7 +229,7 @@ _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo
                   "COLLADA": "COLLADA files are not supported"}
 
 
-def read_urdf_tree(path: str | os.PathLike) -> XmlElement:
+def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
     """Return the <robot> element of a file with its links, joints and materials. Raise ModelError with the line."""
     root = read_xml(path, MAX_URDF_LEVELS, _is_urdf)
     if not any(root.every("link")):
@@ -227,7 +252,7 @@ def _is_urdf(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bo
 def _check_robot(tag: str, place: Place) -> None:
     if tag != "robot":
         what, expected = "not a URDF file", "<robot>"
-        if place.file.lower().endswith(".xml"):
+        if (place.file or "").lower().endswith(".xml"):
             what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
         raise ModelError(what, place=place, found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
                          hint=_OTHER_FORMATS.get(tag))
@@ -239,7 +264,7 @@ MAX_MJCF_LEVELS = 200                        # levels of nesting: each body of a
 MAX_FILES = 100
 
 
-def read_mjcf_tree(path: str | os.PathLike) -> XmlElement:
+def read_mjcf_tree(path: str | os.PathLike[str]) -> XmlElement:
     """Return the <mujoco> element with included files inserted. Raise ModelError with file and line."""
     root = read_xml(path, MAX_MJCF_LEVELS)
     if root.tag != "mujoco":

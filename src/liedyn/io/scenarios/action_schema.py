@@ -15,7 +15,7 @@ from liedyn.io.robots.robot_schema import LINK, inertia
 from liedyn.io.scenarios.scenario import Action, Rule
 from liedyn.io.scenarios.signal_schema import NUMBERS, by_name, numbers_to_list, rules_to_dict
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import MAX_INPUT
+from liedyn.model.description import MAX_INPUT, vector_of
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 NAMES = one_or_more(Text(), "names", "names")
@@ -115,7 +115,7 @@ def _direction(node: Node) -> tuple[float, float, float]:
     length = math.hypot(*vector)
     if length == 0.0:
         raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
-    return tuple(x / length for x in vector)
+    return vector_of(x / length for x in vector)
 
 
 SET = Schema("set", (
@@ -129,7 +129,7 @@ IMPACT = Schema("impact", (
         "impulse in world axes", "z", example="z"),
     Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),), how=_impact)
-ATTACH = Schema("attach", (
+ATTACH: Schema = Schema("attach", (
     Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
     Field("mass", Number(above=0, most=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
@@ -156,12 +156,12 @@ class ActionKey:
     plain: Callable[[Any], Any]
 
 
-def _impact_to_dict(action: Impact) -> dict:
+def _impact_to_dict(action: Impact) -> dict[str, Any]:
     target = {"link": action.link, "point": action.point, "normal": action.normal}
     return (target if action.coordinate is None else {"joint": action.coordinate}) | {"restitution": action.restitution}
 
 
-def _set_to_dict(action: Set) -> dict:
+def _set_to_dict(action: Set) -> dict[str, Any]:
     return {key: rules_to_dict(rules, numbers_to_list) for key, rules in (("q", action.q), ("v", action.v)) if rules}
 
 
@@ -215,7 +215,7 @@ def read_actions(node: Node) -> tuple[Action, ...]:
     return found
 
 
-def action_to_dict(action: Action) -> dict:
+def action_to_dict(action: Action) -> dict[str, Any]:
     """Return the action as in a file."""
     values = ((one.key.name, one.plain(action)) for one in ACTION_KEYS if isinstance(action, one.kind))
     return next({name: value} for name, value in values if value is not None)

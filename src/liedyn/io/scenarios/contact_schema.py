@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from liedyn.errors import Place
 from liedyn.io.file_schema import (
@@ -56,7 +57,8 @@ def read_contacts(node: Node, method: str) -> Contact:
 
 
 def _pair(node: Node) -> Pair:
-    return Pair(tuple(one.text() for one in node.items(2, of="names of links")), node.place)
+    first, second = node.items(2, of="names of links")
+    return Pair((first.text(), second.text()), node.place)
 
 
 def _planes(node: Node) -> tuple[Plane, ...]:
@@ -79,7 +81,7 @@ def _shape(node: Node) -> Shape:
     for key in {"point": ("at", "rpy"), "sphere": ("rpy",)}.get(kind, ()):
         if key in given:
             raise given[key].problem(f"{key} does not apply to a {kind}")
-    sizes = SHAPE[kind].value.read(child)
+    sizes: Any = SHAPE[kind].value.read(child)
     if kind == "point":
         own, sizes = {"at": sizes}, ()
     return Shape(kind, sizes, **own, material=_material(given), place=node.place)
@@ -127,9 +129,9 @@ CONTACTS = Schema("contacts", (
         "links each", "none", example=[["upper", "lower"]]), *MATERIAL))
 
 
-def contacts_to_dict(contact: Contact) -> dict:
+def contacts_to_dict(contact: Contact) -> dict[str, Any]:
     """Return the contacts as in a file."""
-    def shape(one: Shape) -> dict:
+    def shape(one: Shape) -> dict[str, Any]:
         if one.kind == "point":
             return {"point": one.at, **dict(one.material)}
         sizes = one.sizes if one.kind == "box" else dict(zip(SHAPES[one.kind], one.sizes, strict=True))
@@ -138,8 +140,9 @@ def contacts_to_dict(contact: Contact) -> dict:
 
     links = rules_to_dict(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
     planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
-    return plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
+    result: dict[str, Any] = plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
                   **dict(contact.material)})
+    return result
 
 
 # The key `limits` of a scenario: stops at the position limits of joints. What they are, their keys, from YAML and back ---
@@ -171,7 +174,7 @@ class LimitStops:
     place: Place = field(default=Place(), compare=False)
 
 
-def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Field:
+def _of_mode(name: str, value: Number, meaning: str, default: Any = None, **more: Any) -> Field:
     return Field(name, value, meaning, default_of(LimitStops, name) if default is None else default,
                  kinds=kinds_with(name, MODES),
                **more)
@@ -180,7 +183,8 @@ def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Fi
 def _limits(node: Node) -> LimitStops | None:
     """Return the stops, or None if violations of limits are only reported."""
     if node.kind == "mapping":
-        return LIMIT_STOPS.read(node)
+        result: LimitStops | None = LIMIT_STOPS.read(node)
+        return result
     if node.kind != "text":
         raise node.wrong(f"one of {', '.join(WORDS)}, or a mapping with {', '.join(LIMIT_STOPS)}")
     mode = WORDS[node.choice(WORDS)]
@@ -209,7 +213,7 @@ LIMIT_STOPS = Schema("limit_stops", (
 LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 
-def limits_to_dict(stops: LimitStops) -> dict:
+def limits_to_dict(stops: LimitStops) -> dict[str, Any]:
     """Return the stops as in a file."""
     joints = [rule.pattern for rule in stops.joints]
     return {key: getattr(stops, key) for key in ("mode", *MODES[stops.mode])} | {"joints": joints or None}

@@ -85,7 +85,7 @@ def declare_law(name: str, law: ControlLaw, *keys: Field, plain: dict[str, Calla
         CONTROL.extend(key)
 
 
-def control_to_dict(control: Control) -> dict:
+def control_to_dict(control: Control) -> dict[str, Any]:
     """Return the control law as in a file."""
     return {"law": control.law} | {key: _PLAIN[key](control) if key in _PLAIN else getattr(control, key)
                                    for key in LAWS[control.law].keys}
@@ -176,7 +176,8 @@ def _saturation(node: Node) -> tuple[Rule, ...]:
         return (Rule("*", ROBOT_LIMITS, node.place),) if node.value else ()
     if node.kind != "mapping":
         raise node.wrong("true, false, or limits by joint: limits or a number")
-    return SATURATE.values[1].read(node)
+    rules: Any = SATURATE.values[1].read(node)
+    return tuple(rules)
 
 
 def _limit(node: Node) -> float | str:
@@ -243,8 +244,10 @@ def read_sampling(node: Node, duration: float, most: int) -> Sampling:
 
 
 def _resolutions(node: Node) -> tuple[Rule, ...]:
-    by_joint = _BY_JOINT.values[1]
-    return by_joint.read(node) if node.kind == "mapping" else (Rule("*", _RESOLUTION.read(node), node.place),)
+    if node.kind != "mapping":
+        return (Rule("*", _RESOLUTION.read(node), node.place),)
+    rules: Any = _BY_JOINT.values[1].read(node)
+    return tuple(rules)
 
 
 _RESOLUTION = Number(least=0)
@@ -266,7 +269,7 @@ SAMPLING = Schema("sampling", (
     Field("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
 
 
-def sampling_to_dict(sampling: Sampling) -> dict:
+def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
     """Return the sampling as in a file."""
     resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
@@ -293,7 +296,8 @@ class Motor:
 
 
 def _curve(node: Node) -> tuple[tuple[float, float], ...]:
-    points = tuple(row.vector(2) for row in node.items(least=1, of="points [speed, torque]"))
+    rows = [row.vector(2) for row in node.items(least=1, of="points [speed, torque]")]
+    points = tuple((speed, torque) for speed, torque in rows)
     for before, after, row in zip((None, *points), points, node.value, strict=False):
         if before is not None and after[0] <= before[0]:
             raise row.value[0].problem("speeds must increase", found=f"{after[0]:g}", expected=f"a speed above {before[0]:g}")
@@ -305,7 +309,7 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     return points
 
 
-MOTOR = Schema("motor", (
+MOTOR: Schema = Schema("motor", (
     Field("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
         default_of(Motor, "gear"), example=100, live=True),
     Field("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
@@ -315,6 +319,6 @@ MOTOR = Schema("motor", (
 MOTORS = by_name(MOTOR, "joint*")
 
 
-def motor_to_dict(motor: Motor) -> dict:
+def motor_to_dict(motor: Motor) -> dict[str, Any]:
     """Return the motor as in a file."""
     return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

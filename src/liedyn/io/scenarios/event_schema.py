@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from liedyn.errors import LiedynWarning, nearest
 from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, only
@@ -21,6 +22,7 @@ _FORM = "touch(link), lift(link), touch(link, plane) or touch(link, link)"
 # reading ------------------------------------------------------------------------------------------------------------
 
 def read_phases(node: Node) -> tuple[Phase, ...]:
+    """Return the phases of a scenario. Raise if there are none."""
     phases = tuple(Phase(name, **PHASE.values(child), place=child.place) for name, child in node.mapping().items())
     if not phases:
         raise node.problem("no phase is given", expected="the names of phases, each with joints")
@@ -136,15 +138,16 @@ EVENT = Schema("event", (
 
 # writing ------------------------------------------------------------------------------------------------------------
 
-def phase_to_dict(phase: Phase) -> dict:
+def phase_to_dict(phase: Phase) -> dict[str, Any]:
     """Return the phase as in a file."""
     return {"joints": rules_to_dict(phase.joints, drive_to_dict), "impulsive": phase.impulsive or None, "open": phase.open
             or None}
 
 
-def event_to_dict(event: Event) -> dict:
+def event_to_dict(event: Event) -> dict[str, Any]:
     """Return the event as in a file."""
-    timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
-        "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
-        "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
-    return {**timed, "phases": event.phases or None, "once": event.once or None, "do": list(map(action_to_dict, event.actions))}
+    timing: dict[str, Any] = {"at": event.at} if event.at else {"every": event.every}
+    if event.when is not None:
+        timing = {"when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
+                  "direction": next(name for name, sign in DIRECTIONS.items() if sign == event.direction)}
+    return {**timing, "phases": event.phases or None, "once": event.once or None, "do": list(map(action_to_dict, event.actions))}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ ROBOT_LIMITS = "limits"          # of `saturate`: the effort limit of the robot 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A signal with one value."""
+
     value: float
     place: Place = field(default=Place(), compare=False)
 
@@ -252,6 +254,7 @@ class Integrator:
 
     @property
     def step_is_fixed(self) -> bool:
+        """Whether the method takes steps of a fixed length."""
         return "step" in METHODS[self.method]
 
 
@@ -308,7 +311,7 @@ class Waypoint:
         if self.quaternion:
             return np.array(self.quaternion) / math.hypot(*self.quaternion)
         from scipy.spatial.transform import Rotation
-        return Rotation.from_euler("xyz", self.rpy or (0.0, 0.0, 0.0)).as_quat()
+        return np.asarray(Rotation.from_euler("xyz", self.rpy or (0.0, 0.0, 0.0)).as_quat())
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,10 +348,10 @@ class Sampling:
     q: tuple[Rule, ...] = ()
     v: tuple[Rule, ...] = ()
     tau: tuple[Rule, ...] = ()
-    function: Callable | None = field(default=None, compare=False)
+    function: Callable[..., Any] | None = field(default=None, compare=False)
     place: Place = field(default=Place(), compare=False)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the function, which may have no importable name."""
         return type(self), (*(getattr(self, one.name) for one in fields(self) if one.name not in ("function", "place")), None,
                             self.place)
@@ -356,11 +359,11 @@ class Sampling:
     @property
     def interval(self) -> float:
         """Interval between samples [s]."""
-        return self.period if self.rate is None else 1.0 / self.rate
+        return (self.period or 0.0) if self.rate is None else 1.0 / self.rate
 
     def time(self, k: int) -> float:
         """Return the time of sample k [s]."""
-        return k * self.period if self.rate is None else k / self.rate
+        return k * (self.period or 0.0) if self.rate is None else k / self.rate
 
 
 # What of which links touches which planes: `contacts` of a scenario -----------------------------------------------------
@@ -409,14 +412,17 @@ class Shape:
 
     @property
     def radius(self) -> float:
+        """Radius of a sphere or capsule [m]; 0 for points and boxes."""
         return self.sizes[0] if self.kind in ("sphere", "capsule") else 0.0
 
     @property
     def carrying(self) -> int:
+        """Number of points that share the load when the shape lies on a plane."""
         return {"point": 1, "sphere": 1, "capsule": 2, "box": 4}[self.kind]
 
     @property
     def corners(self) -> tuple[tuple[float, float, float], ...]:
+        """Points of a box in its frame [m], or both ends of a capsule."""
         if self.kind == "box":
             x, y, z = (s / 2 for s in self.sizes)
             return tuple((a * x, b * y, c * z) for c in (-1, 1) for a in (1, -1) for b in (1, -1))
@@ -530,4 +536,5 @@ class Event:
 
     @property
     def has_impact(self) -> bool:
+        """Whether one of the actions is an impact."""
         return any(action.is_impact for action in self.actions)

@@ -71,7 +71,7 @@ _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are call
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
 
 
-def _of_method(name: str, value: Number, meaning: str, **more) -> Field:
+def _of_method(name: str, value: Number, meaning: str, **more: Any) -> Field:
     default = default_of(Integrator, name)
     return Field(name, value, meaning, "none" if default == math.inf else default, kinds=kinds_with(name, METHODS), **more)
 
@@ -185,7 +185,7 @@ _FIELDS = {"external_forces": "forces", "constraints": "stabilization"}         
 _INITIAL = {"q": "initial_q", "v": "initial_v", "from": "initial_from"}
 
 
-def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
+def read_scenario(path: str | os.PathLike[str], overrides: Overrides = (), long: bool = False) -> Scenario:
     """Return the scenario in the YAML file `path`, with `overrides` ("key.path=value", value in YAML; or a dict).
 
     Paths in it are relative to its folder; in an override, to the current folder. Raises ScenarioError.
@@ -198,7 +198,7 @@ def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool
     return _scenario(root, os.fspath(path), overrides, long)
 
 
-def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
+def scenario_of_robot(path: str | os.PathLike[str], overrides: Overrides = (), long: bool = False) -> Scenario:
     """Return a scenario of five seconds of passive motion of a robot from its neutral configuration, with `overrides`."""
     file = os.fspath(path)
     values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
@@ -206,7 +206,7 @@ def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = (), long: 
     return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, overrides, long)
 
 
-def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), long: bool = False) -> Scenario:
+def scenario_of(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), long: bool = False) -> Scenario:
     """Return the scenario of a scenario file, a robot file, or a mapping with the keys of a scenario.
 
     Paths in a mapping are relative to the current folder. `long` allows up to MOST_AT_ALL steps.
@@ -278,14 +278,14 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
 
 # `Scenario` -> plain values in the layout of its file -------------------------------------------------------------------
 
-def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
+def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Return the resolved scenario as plain values in the layout of the file. Written as YAML, it reads back equal.
 
     Paths are relative to `folder`, or absolute.
     """
     one, kept, start = scenario, scenario.stabilization, scenario.initial_from
     integrator = {key: getattr(one.integrator, key) for key in ("method", *METHODS[one.integrator.method])}
-    return plain({
+    result: dict[str, Any] = plain({
         "robot": FilePath(one.robot), "loops": one.loops and FilePath(one.loops), "base": one.base, "gravity": one.gravity,
         "duration": one.duration, "output_step": one.output_step, "passive": one.passive, "seed": one.seed,
         "integrator": {key: value for key, value in integrator.items() if value != math.inf},
@@ -301,8 +301,9 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "external_forces": list(map(_force_to_dict, one.forces)),
         "phases": {phase.name: phase_to_dict(phase) for phase in one.phases} or None,
         "events": {event.name: event_to_dict(event) for event in one.events} or None}, folder)
+    return result
 
 
-def _force_to_dict(force: ExternalForce) -> dict:
+def _force_to_dict(force: ExternalForce) -> dict[str, Any]:
     return {"link": force.link, "frame": force.frame, "wrench": signal_to_dict(force.wrench), "point": force.point,
             "from": force.start if math.isfinite(force.start) else None, "until": force.end if math.isfinite(force.end) else None}

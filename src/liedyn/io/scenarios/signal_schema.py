@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from liedyn.io.file_schema import (
@@ -61,11 +62,13 @@ def patterns(value: Any) -> List:
     return List(Text(), 1, how=lambda node: tuple(Rule(child.text(), value, child.place) for child in joints.nodes(node)))
 
 
-def rules_to_dict(rules: tuple[Rule, ...], plain=lambda value: value) -> dict:
+def rules_to_dict(rules: tuple[Rule, ...], plain: Callable[[Any], Any] = lambda value: value) -> dict[str, Any]:
+    """Return rules as in a file: values by pattern."""
     return {rule.pattern: plain(rule.value) for rule in rules}
 
 
 def numbers_to_list(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    """Return numbers as in a file: without brackets if there is only one."""
     return values[0] if len(values) == 1 else values
 
 
@@ -82,19 +85,20 @@ def read_signal(node: Node, *more: str) -> Signal:
         raise node.wrong("a number, an expression, or one of " + ", ".join(kinds))
     given = node.mapping((*CURVES, *more))
     key, child = only(node, given, kinds, "a signal")
-    curve = CURVES[key].value.read(child)
+    curve: Any = CURVES[key].value.read(child)
     return RelativeTime(curve, given["from"].text(), given["from"].place) if "from" in given else curve
 
 
 def _quintic(node: Node) -> Quintic:
-    points = [tuple(child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²"))
+    points = [[child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²")]
               for row in node.items(least=2, of="waypoints [t, x]")]
     _check_times(node)
-    return Quintic(tuple((*point, 0.0, 0.0)[:4] for point in points), node.place)
+    padded = ([*point, 0.0, 0.0] for point in points)
+    return Quintic(tuple((t, x, dx, ddx) for t, x, dx, ddx, *_ in padded), node.place)
 
 
 def _spline(node: Node) -> Spline:
-    points = tuple(row.vector(2) for row in node.items(least=2, of="points [t, x]"))
+    points = tuple((t, x) for t, x in (row.vector(2) for row in node.items(least=2, of="points [t, x]")))
     _check_times(node)
     return Spline(points, node.place)
 
@@ -111,7 +115,7 @@ def _column(node: Node) -> Column:
     return Column(values["file"], values.get("column"), values.get("interpolation"), node.place)
 
 
-SINE = Schema("sine", (
+SINE: Schema = Schema("sine", (
     Field("amplitude", Number(), "in the unit of the signal", required=True, example=0.5, live=True),
     Field("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
     Field("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
@@ -138,6 +142,7 @@ THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
 
 
 def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
+    """Return a signal as in a file."""
     match signal:
         case tuple():
             return [signal_to_dict(one) for one in signal]
@@ -190,7 +195,8 @@ def _pose(node: Node) -> Motion | Waypoints:
         return _motion(node, "a pose")
     if len(given) > 1:
         raise node.problem("waypoints stand alone", found=", ".join(given), expected="waypoints, or xyz and rpy")
-    return POSE_MOTION.value(given, "waypoints")
+    result: Motion | Waypoints = POSE_MOTION.value(given, "waypoints")
+    return result
 
 
 def _motion(node: Node, what: str = "a driven loop") -> Motion:
@@ -226,20 +232,24 @@ def _prescribe(node: Node) -> Prescribe:
 def _position(node: Node) -> Signal | tuple[Signal, ...] | Motion | Waypoints:
     if node.kind == "mapping" and (node.value.keys() & set(POSE_MOTION) or not node.value.keys() & set(CURVES)):
         return _pose(node)
-    return SIGNALS.read(node)
+    result: Signal | tuple[Signal, ...] | Motion | Waypoints = SIGNALS.read(node)
+    return result
 
 
 def _torque(node: Node) -> Torque | Pd:
     if node.kind == "mapping" and node.value.keys() & {"pd", "pid"}:
         kinds = TORQUES.one_of[0]
         key, child = only(node, node.mapping(kinds), kinds, "torque")
-        return TORQUES[key].value.read(child)
+        pd = TORQUES[key].value.read(child)
+        assert isinstance(pd, Pd)
+        return pd
     signals = SIGNALS.read(node) if node.kind == "list" else read_signal(node, "pd", "pid")
     return Torque(signals, node.place)
 
 
 def _pd(node: Node, keys: Schema) -> Pd:
-    return Pd(**{"kd": 0.0, "feedforward": Constant(0.0, node.place)} | keys.values(node), place=node.place)
+    values: dict[str, Any] = {"kd": 0.0, "feedforward": Constant(0.0, node.place)} | keys.values(node)
+    return Pd(**values, place=node.place)
 
 
 _GAIN = Number(least=0, most=LARGEST_GAIN)
@@ -250,8 +260,8 @@ _OF_PD = (
     Field("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
     Field("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
     Field("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
-PD = Schema("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
-PID = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
+PD: Schema = Schema("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
+PID: Schema = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
            how=lambda node: _pd(node, PID))
 TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
                           Field("pid", PID, "the same and `ki` times the integral of `target - q`"),
@@ -265,7 +275,7 @@ LEVELS = one_of(
     Field("position", OneOf((POSE_MOTION, SIGNALS), "position", _position), "the joint follows it exactly; nothing is "
         "integrated. Of ball and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}),
     how=_prescribe)
-DRIVES = one_of(
+DRIVES: Schema = one_of(
     "drive",
     Field("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
@@ -273,7 +283,8 @@ DRIVES = one_of(
     how=lambda node: DRIVES.only(node, "a joint")[1])
 
 
-def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...]) -> Any:
+def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...] | None) -> Any:
+    """Return the motion or force of a joint as in a file."""
     match value:
         case Motion():
             return {"xyz": signal_to_dict(value.xyz) or None, "rpy": signal_to_dict(value.rpy) or None}
@@ -288,4 +299,4 @@ def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...
             return {"torque": {"pd" if value.ki is None else "pid": {
                 "kp": value.kp, "ki": value.ki, "kd": value.kd, "target": signal_to_dict(value.target),
                 "feedforward": signal_to_dict(value.feedforward), "gravity": value.gravity or None}}}
-    return signal_to_dict(value)
+    return None if value is None else signal_to_dict(value)

@@ -336,7 +336,8 @@ def rolling_rims(model: Model, points: list[Point]) -> tuple[tuple[int, ...], ..
     circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])
     for loop in model.description.loops:
         if loop.type == "rolling" and loop.b != WORLD:
-            turn = np.reshape(loop.pose_b.rotation, (3, 3)) @ rotation_of_z(loop.axes[0] if loop.axes else (0.0, 0.0, 1.0))
+            axis = np.array(loop.axes[0] if loop.axes else (0.0, 0.0, 1.0))
+            turn = np.reshape(loop.pose_b.rotation, (3, 3)) @ rotation_of_z(axis)
             for order in ((0, 1, 2),) if loop.shape == "disc" else ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
                 around = np.array(loop.pose_b.translation) + loop.radius * (turn @ circle[list(order)]).T
                 rims.append(tuple(range(len(points), len(points) + RIM)))
