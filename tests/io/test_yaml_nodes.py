@@ -65,7 +65,7 @@ def test_accessors(root):
 
 @pytest.mark.parametrize("action, message", [
     (lambda r: r.get("name").number(), "s.yaml:2: name: wrong value; found sample; expected a number"),
-    (lambda r: r.get("name").number(least=0, most=1), "expected a number of at least 0 and at most 1"),
+    (lambda r: r.get("name").number(minimum=0, maximum=1), "expected a number of at least 0 and at most 1"),
     (lambda r: r.get("gains").text(), "s.yaml:3: gains: wrong value; found {stiff: {kp: 1e-3, kd: -.5, on: true}, list: "),
     (lambda r: r.get("gains").get("frame").number(), "s.yaml:9: gains.frame: no value; expected a number"),
     (lambda r: r.get("gains").get("stiff").get("on").number(),
@@ -77,8 +77,8 @@ def test_accessors(root):
      "s.yaml:5: gains.list: wrong value; found [1, [2, 3.5E+2, 4]]; expected a list of 3 numbers"),
     (lambda r: r.get("gains").get("list").vector(2),
      "s.yaml:7: gains.list[1]: wrong value; found [2, 3.5E+2, 4]; expected a number"),
-    (lambda r: r.get("name").items(least=1), "expected a list of at least 1 values"),
-    (lambda r: r.get("gains").get("list").items(most=1), "expected a list of 0 to 1 values"),
+    (lambda r: r.get("name").items(minimum=1), "expected a list of at least 1 values"),
+    (lambda r: r.get("gains").get("list").items(maximum=1), "expected a list of 0 to 1 values"),
     (lambda r: r.get("name").boolean(), "expected true or false"),
     (lambda r: r.get("name").mapping(), "expected a mapping (key: value)"),
     (lambda r: r.get("name").choice(["simple", "b"]), "found sample; expected one of simple, b (did you mean simple?)"),

@@ -39,8 +39,8 @@ def impedance(monkeypatch):
     monkeypatch.setitem(LAW_BINDERS, "impedance", bind_impedance)
     monkeypatch.setattr(control_schema, "_PLAIN", dict(control_schema._PLAIN))
     declare_law("impedance", ControlLaw(("joints", "setpoint", "stiffness", "damping"), make=Impedance),
-                Field("stiffness", Number(least=0), "of the springs", required=True, kinds=("impedance",)),
-                Field("damping", Number(least=0), "of the dampers", 0, kinds=("impedance",)))
+                Field("stiffness", Number(minimum=0), "of the springs", required=True, kinds=("impedance",)),
+                Field("damping", Number(minimum=0), "of the dampers", 0, kinds=("impedance",)))
     yield
     del LAWS["impedance"]
     object.__setattr__(CONTROL, "keys", keys)

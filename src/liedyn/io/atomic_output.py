@@ -173,14 +173,14 @@ def translate_os_errors(path: str | Path) -> Iterator[None]:
 @contextmanager
 def _folders(folder: Path) -> Iterator[None]:
     """Create the folder and its parents. If the block fails, remove those that were created and are empty."""
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
         with suppress(OSError):
-            for one in made:
-                one.rmdir()
+            for path in missing:
+                path.rmdir()
         raise
 
 
@@ -210,7 +210,7 @@ def part_name() -> str:
 def _remove_left_overs(parent: Path) -> None:
     """Remove the parts in `parent` that no process has locked: their process was killed."""
     with suppress(OSError):
-        for part in [one for one in parent.iterdir() if _PART.fullmatch(one.name)]:
+        for part in [path for path in parent.iterdir() if _PART.fullmatch(path.name)]:
             lock = hold(part)
             if lock is not None and lock >= 0:
                 remove(part)
@@ -231,13 +231,13 @@ def hold(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = os.path.samestat(os.stat(path), os.fstat(descriptor))
+        is_same_file = os.path.samestat(os.stat(path), os.fstat(descriptor))
     except (BlockingIOError, FileNotFoundError):
-        held = False
+        is_same_file = False
     except OSError:
         os.close(descriptor)
         return -1
-    if held:
+    if is_same_file:
         return descriptor
     os.close(descriptor)
     return None
@@ -283,7 +283,7 @@ def _publish(part: Path, target: Path, force: bool) -> bool:
     return True
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two paths in one step. Return False if this does not work for any reason."""
     import ctypes
 
@@ -291,7 +291,7 @@ def _exchange(one: Path, other: Path) -> bool:
         renameat2 = ctypes.CDLL(None).renameat2
     except (OSError, TypeError, AttributeError):            # no such function, or no such system
         return False
-    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+    return bool(renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0)
 
 
 def _replace_in_two_steps(part: Path, target: Path) -> None:

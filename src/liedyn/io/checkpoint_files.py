@@ -91,9 +91,10 @@ class Unfinished:
         """Write a checkpoint in place of the previous one. state: nested dict of arrays and JSON values."""
         with translate_os_errors(self.folder):
             self._sync(self._open_file)
-            content, own = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
-            arrays, values = split_arrays({**state, "file": own})
-            np.savez(content, **arrays, **{_JSON: np.array(json.dumps(values))})      # type: ignore[arg-type]  # no array is a flag
+            content, file_state = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
+            arrays, values = split_arrays({**state, "file": file_state})
+            named: dict[str, Any] = {**arrays, _JSON: np.array(json.dumps(values))}
+            np.savez(content, **named)
             with (self.path / _NEW).open("wb") as file:
                 file.write(hashlib.sha256(content.getvalue()).digest())
                 file.write(content.getvalue())
@@ -169,11 +170,11 @@ class Unfinished:
 
 def _hash_of_start(file: IO[bytes], size: int) -> Any:
     """Return the SHA-256 of the first `size` bytes, or of all if the file is shorter."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while size > 0 and (block := file.read(min(size, _BLOCK))):
-        found.update(block)
+        digest.update(block)
         size -= len(block)
-    return found
+    return digest
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -214,10 +215,10 @@ def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dic
     """Return the nested state from the results of `split_arrays`."""
     for path, x in arrays.items():
         *outer, name = path.split(".")
-        place = values
+        target = values
         for key in outer:
-            place = place[key]
-        place[name] = x
+            target = target[key]
+        target[name] = x
     return values
 
 

@@ -91,9 +91,9 @@ class CsvTable:
         if len(cells) == len(self.titles):
             return
         many = len(cells) > len(self.titles)               # perhaps decimal commas
-        shown = f" ({row.strip()[:_SHOWN]}{'…' * (len(row.strip()) > _SHOWN)})" if many and row else ""
+        excerpt = f" ({row.strip()[:_SHOWN]}{'…' * (len(row.strip()) > _SHOWN)})" if many and row else ""
         raise self.error("the row has the wrong number of values", place=self.place(line),
-                         found=f"{len(cells)} value{'s' * (len(cells) != 1)}{shown}", expected=str(len(self.titles)),
+                         found=f"{len(cells)} value{'s' * (len(cells) != 1)}{excerpt}", expected=str(len(self.titles)),
                          hint="write numbers with a decimal point; commas separate columns" if many or ";" in row else None)
 
     def numbers(self, may_be_empty: Collection[str] = ()) -> Array:
@@ -132,8 +132,8 @@ class CsvTable:
             raise self._not_finite(line, column, cell)
         return number
 
-    def _not_finite(self, line: int, column: str, found: str) -> InputError:
-        return self.error("the value is not finite", place=self.place(line, column), found=found, expected="a finite number")
+    def _not_finite(self, line: int, column: str, cell: str) -> InputError:
+        return self.error("the value is not finite", place=self.place(line, column), found=cell, expected="a finite number")
 
 
 def read_table(source: str, error: type[InputError], *, largest: int = LARGEST_FILE, standard_input: bool = False,

@@ -37,27 +37,27 @@ class Names(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A finite number, at least `least`, larger than `above`, at most `most`."""
+    """A finite number, at least `minimum`, larger than `above`, at most `maximum`."""
 
-    least: float | None = None
+    minimum: float | None = None
     above: float | None = None
-    most: float | None = None
+    maximum: float | None = None
 
     def read(self, node: Node) -> float:
         """Return the number of a node."""
-        return node.number(least=self.least, above=self.above, most=self.most)
+        return node.number(minimum=self.minimum, above=self.above, maximum=self.maximum)
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """A whole number from `least` to `most`."""
+    """A whole number from `minimum` to `maximum`."""
 
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
 
     def read(self, node: Node) -> int:
         """Return the whole number of a node."""
-        return node.integer(least=self.least, most=self.most)
+        return node.integer(minimum=self.minimum, maximum=self.maximum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list of values `of`, of at least `least` and at most `most` entries, which errors call `words`."""
+    """A list of values `of`, of at least `minimum` and at most `maximum` entries, which errors call `words`."""
 
     of: Value
-    least: int = 0
-    most: int | None = None
+    minimum: int = 0
+    maximum: int | None = None
     words: str = "values"
     how: Reader | None = None
 
     def nodes(self, node: Node) -> list[Node]:
         """Return the nodes of the entries."""
-        return node.items(least=self.least, most=self.most, of=self.words)
+        return node.items(minimum=self.minimum, maximum=self.maximum, of=self.words)
 
     def read(self, node: Node) -> Any:
         """Return the values of the entries."""
@@ -136,19 +136,19 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A list of `count` numbers, at most `most` in magnitude."""
+    """A list of `count` numbers, at most `maximum` in magnitude."""
 
     count: int
-    most: float | None = None
+    maximum: float | None = None
 
     @property
     def entry(self) -> Number:
         """The declaration of one of the numbers."""
-        return Number(least=None if self.most is None else -self.most, most=self.most)
+        return Number(minimum=None if self.maximum is None else -self.maximum, maximum=self.maximum)
 
     def read(self, node: Node) -> tuple[float, ...]:
         """Return the numbers of a node."""
-        return node.vector(self.count, self.most)
+        return node.vector(self.count, self.maximum)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,14 +239,14 @@ class Schema:
     @property
     def below(self) -> dict[str, str]:
         """Where the keys of mappings within this one stand: `integrator.step` by step. The nearest, where there are several."""
-        found: dict[str, str] = {}
+        paths: dict[str, str] = {}
         level = [(key.name, key.value) for key in self.keys]
         while level:
             inner = [(path, key) for path, value in level for path, keys in _mappings(path, value) for key in keys.keys]
             for path, key in inner:
-                found.setdefault(key.name, f"{path}.{key.name}")
+                paths.setdefault(key.name, f"{path}.{key.name}")
             level = [(f"{path}.{key.name}", key.value) for path, key in inner]
-        return found
+        return paths
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Return the names of the keys that apply to a kind."""
@@ -257,13 +257,13 @@ class Schema:
         kind = self._kind_of(node, self.kind) if self.kind else None
         if kind:
             self._check_kind(node, kind)
-        given = node.mapping(self.of_kind(kind) if kind and self.lacks else self)
+        nodes = node.mapping(self.of_kind(kind) if kind and self.lacks else self)
         for key in self.keys:
             if key.required and (not key.kinds or kind in key.kinds):
                 node.require(key.name, key.missing)
         if self.empty:
-            return {name: child for name, child in given.items() if child.kind != "null" or self[name].required}
-        return given
+            return {name: child for name, child in nodes.items() if child.kind != "null" or self[name].required}
+        return nodes
 
     def _kind_of(self, node: Node, name: str) -> str:
         key = self[name]
@@ -276,29 +276,29 @@ class Schema:
             if name in self._by_name and name not in self.of_kind(kind):
                 if self.lacks:
                     raise child.problem(self.lacks.format(kind, name))
-                others = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
-                raise child.problem(f"{name} does not apply to {self.what.format(kind)}", expected=others or None,
+                allowed = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
+                raise child.problem(f"{name} does not apply to {self.what.format(kind)}", expected=allowed or None,
                                     hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
-    def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
+    def value(self, nodes: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
         """Return the value of one key, or `otherwise` if it is not given. `bounds` are added to the declared ones."""
-        if name not in given:
+        if name not in nodes:
             return otherwise
         declared = self[name].value
-        return (replace(declared, **bounds) if bounds else declared).read(given[name])
+        return (replace(declared, **bounds) if bounds else declared).read(nodes[name])
 
     def values(self, node: Node) -> dict[str, Any]:
         """Return the given values by name."""
-        given = self.given(node)
-        return {name: self.value(given, name) for name in given}
+        nodes = self.given(node)
+        return {name: self.value(nodes, name) for name in nodes}
 
     def read(self, node: Node) -> Any:
         """Return the value of a mapping: by `how`, if given, else a dict of the given values."""
         return self.how(node) if self.how else self.values(node)
 
-    def only(self, node: Node, what: str) -> tuple[str, Any]:
+    def only(self, node: Node, subject: str) -> tuple[str, Any]:
         """Return the only key of a mapping that takes one key, and its value."""
-        name, child = only(node, node.mapping(self), self, what)
+        name, child = only(node, node.mapping(self), self, subject)
         return name, self[name].value.read(child)
 
 
@@ -313,8 +313,8 @@ def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
     elif isinstance(value, List | Named):
         yield from _mappings(f"{path}.{'NAME' if isinstance(value, Named) else 0}", value.of)
     elif isinstance(value, OneOf):
-        for one in value.values:
-            yield from _mappings(path, one)
+        for alternative in value.values:
+            yield from _mappings(path, alternative)
 
 
 def one_of(title: str, *keys: Field, how: Reader | None = None) -> Schema:
@@ -328,14 +328,14 @@ def one_or_more(of: Value, title: str, words: str) -> OneOf:
     return OneOf((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
 
 
-def only(node: Node, given: Mapping[str, Node], keys: Iterable[str], what: str, nothing: str = "nothing", between: str = ", ",
+def only(node: Node, nodes: Mapping[str, Node], keys: Iterable[str], subject: str, nothing: str = "nothing", between: str = ", ",
          expected: str | None = None) -> tuple[str, Node]:
     """The only one of `keys` that is given in a mapping, and what it holds."""
-    found = {name: child for name, child in given.items() if name in keys}
-    if len(found) != 1:
-        raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=between.join(found) or nothing,
+    selected = {name: child for name, child in nodes.items() if name in keys}
+    if len(selected) != 1:
+        raise node.problem(f"{subject} takes exactly one of {', '.join(keys)}", found=between.join(selected) or nothing,
                            expected=expected)
-    return next(iter(found.items()))
+    return next(iter(selected.items()))
 
 
 def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -345,4 +345,4 @@ def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]
 
 def default_of(cls: type, name: str) -> Any:
     """Return the default of a field of a dataclass."""
-    return next(one.default for one in fields(cls) if one.name == name)
+    return next(each_field.default for each_field in fields(cls) if each_field.name == name)

@@ -53,9 +53,9 @@ def _default(value: Any) -> str:
 def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     match value:
         case Number():
-            return {"type": "number"} | _given(minimum=value.least, exclusiveMinimum=value.above, maximum=value.most)
+            return {"type": "number"} | _given(minimum=value.minimum, exclusiveMinimum=value.above, maximum=value.maximum)
         case Integer():
-            return {"type": "integer"} | _given(minimum=value.least, maximum=value.most)
+            return {"type": "integer"} | _given(minimum=value.minimum, maximum=value.maximum)
         case Boolean():
             return {"type": "boolean"}
         case Text() | File():
@@ -65,12 +65,12 @@ def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
         case Vector():
             return _schema(List(value.entry, value.count, value.count), defined)
         case List():
-            bounds = _given(minItems=value.least or None, maxItems=value.most)
+            bounds = _given(minItems=value.minimum or None, maxItems=value.maximum)
             return {"type": "array", "items": _schema(value.of, defined)} | bounds
         case Named():
             return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
         case OneOf():
-            return _refer(value, defined, lambda: {"anyOf": [_schema(one, defined) for one in value.values]})
+            return _refer(value, defined, lambda: {"anyOf": [_schema(alternative, defined) for alternative in value.values]})
     return _refer(value, defined, lambda: _keys_schema(value, defined))
 
 
@@ -107,12 +107,12 @@ def _property(key: Field, empty: bool, defined: dict[str, JsonSchema | None]) ->
     schema = _schema(key.value, defined)
     if empty and not key.required:
         schema = _or_nothing(schema)
-    given: JsonSchema = {"description": told(key)}
+    annotations: JsonSchema = {"description": told(key)}
     if _is_a_value(key.default, key.value):
-        given["default"] = key.default
+        annotations["default"] = key.default
     if key.example is not None:
-        given["examples"] = [key.example]
-    return schema | given
+        annotations["examples"] = [key.example]
+    return schema | annotations
 
 
 def _is_a_value(default: Any, value: Value) -> bool:
@@ -180,55 +180,55 @@ def _in_order(keys: Schema) -> list[Field]:
     return sorted(keys.keys, key=lambda key: not key.required or bool(key.kinds and not key.live))
 
 
-def _key(key: Field, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
+def _key(key: Field, depth: int, comment_depth: int | None, seen: set[int]) -> Iterator[_Row]:
     """A key with its example, and below it, commented out, what else it may hold."""
-    if off is None and not key.live:
-        off = depth
+    if comment_depth is None and not key.live:
+        comment_depth = depth
     if key.example is None:
-        yield _Row(depth, off, f"{key.name}:", told(key))
-        yield from _spelt(key.value, depth + 1, off, seen)
+        yield _Row(depth, comment_depth, f"{key.name}:", told(key))
+        yield from _spelt(key.value, depth + 1, comment_depth, seen)
         return
-    other = _structured(key.value)
-    unseen = other is not None and any(id(one) not in seen for one in other.keys)
+    structured = _structured(key.value)
+    unseen = structured is not None and any(id(field_of_schema) not in seen for field_of_schema in structured.keys)
     if isinstance(key.value, Named):
-        yield _Row(depth, off, f"{key.name}:", told(key))
+        yield _Row(depth, comment_depth, f"{key.name}:", told(key))
         for name, value in key.example.items():
-            yield from _entry(name, value, depth + 1, off)
+            yield from _entry(name, value, depth + 1, comment_depth)
         if unseen:
-            yield from _spelt(key.value, depth + 1, depth + 1 if off is None else off, seen)
+            yield from _spelt(key.value, depth + 1, depth + 1 if comment_depth is None else comment_depth, seen)
         return
-    yield _Row(depth, off, f"{key.name}: {to_yaml(key.example, True)}", told(key))
-    if other is not None and unseen:
-        off = depth if off is None else off
-        yield _Row(depth, off, f"{key.name}:", "or one of:" if other.one_of else "or:")
-        yield from _spelt(key.value, depth + 1, off, seen)
+    yield _Row(depth, comment_depth, f"{key.name}: {to_yaml(key.example, True)}", told(key))
+    if structured is not None and unseen:
+        comment_depth = depth if comment_depth is None else comment_depth
+        yield _Row(depth, comment_depth, f"{key.name}:", "or one of:" if structured.one_of else "or:")
+        yield from _spelt(key.value, depth + 1, comment_depth, seen)
 
 
-def _entry(name: str, value: Any, depth: int, off: int | None) -> Iterator[_Row]:
+def _entry(name: str, value: Any, depth: int, comment_depth: int | None) -> Iterator[_Row]:
     """Yield a key with its value on one line, or with a line for each key of the value."""
     line = f"{to_yaml(name, True)}: {to_yaml(value, True)}"
     if not isinstance(value, dict) or len(line) + 2 * depth <= _WIDTH:
-        yield _Row(depth, off, line)
+        yield _Row(depth, comment_depth, line)
         return
-    yield _Row(depth, off, f"{to_yaml(name, True)}:")
+    yield _Row(depth, comment_depth, f"{to_yaml(name, True)}:")
     for inner, part in value.items():
-        yield from _entry(inner, part, depth + 1, off)
+        yield from _entry(inner, part, depth + 1, comment_depth)
 
 
-def _spelt(value: Value, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
+def _spelt(value: Value, depth: int, comment_depth: int | None, seen: set[int]) -> Iterator[_Row]:
     """A structured value, key by key."""
     if isinstance(value, Named):
-        yield _Row(depth, off, f"{to_yaml(value.name, True)}:")
-        yield from _spelt(value.of, depth + 1, off, seen)
+        yield _Row(depth, comment_depth, f"{to_yaml(value.name, True)}:")
+        yield from _spelt(value.of, depth + 1, comment_depth, seen)
     elif isinstance(value, List):
         first = True
-        for row in _spelt(value.of, depth + 1, off, seen):
+        for row in _spelt(value.of, depth + 1, comment_depth, seen):
             yield replace(row, depth=depth, text=f"- {row.text}") if first else row
             first = False
     elif (keys := _structured(value)) is not None:
         seen.update(map(id, keys.keys))
         for key in _in_order(keys):
-            yield from _key(key, depth, off, seen)
+            yield from _key(key, depth, comment_depth, seen)
 
 
 def _structured(value: Value) -> Schema | None:
@@ -247,9 +247,9 @@ def _lines(row: _Row) -> list[str]:
     if not row.comment:
         return [text]
     if len(text) <= _COLUMN - 2:
-        first, *rest = textwrap.wrap(row.comment, _WIDTH - _COLUMN - 2)
+        first, *further = textwrap.wrap(row.comment, _WIDTH - _COLUMN - 2)
         more = start if row.off is not None else ""
-        return [f"{text:{_COLUMN}}# {first}", *(f"{more:{_COLUMN}}# {line}" for line in rest)]
+        return [f"{text:{_COLUMN}}# {first}", *(f"{more:{_COLUMN}}# {line}" for line in further)]
     return [*(f"{start}# {line}" for line in textwrap.wrap(row.comment, _WIDTH - len(start) - 2)), text]
 
 

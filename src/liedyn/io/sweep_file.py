@@ -200,10 +200,10 @@ def _varied(node: Node) -> SweepParameter:
         values[kind] = _range(values[kind], source)
     if kind == "csv":
         values[kind] = _column(**values[kind], place=source.value["column"].place)
-    found = SweepParameter(key, name, values[kind], None, scale, node.place)
-    if scale == "relative" and not found.is_number:
+    parameter = SweepParameter(key, name, values[kind], None, scale, node.place)
+    if scale == "relative" and not parameter.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
-    return found
+    return parameter
 
 
 def _range(values: tuple[float, ...], node: Node) -> Range:
@@ -224,12 +224,12 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
                             hint=nearest(column, table.titles))     # other names are not shown: it may be any file
     if not table.rows:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
-    at, found = table.titles.index(column), []
+    at, values = table.titles.index(column), []
     for line, cells in table.cells():
         if any(map(str.strip, cells[len(table.titles):])):
             table.check_length(line, cells)
-        found.append(table.number(line, column, cells[at] if at < len(cells) else ""))
-    return tuple(found)
+        values.append(table.number(line, column, cells[at] if at < len(cells) else ""))
+    return tuple(values)
 
 
 def _distribution(kind: str, values: Any, node: Node) -> Distribution:
@@ -253,7 +253,7 @@ def _plain(node: Node) -> Any:
     if node.kind == "number":
         return node.number()
     if node.kind == "list":
-        return tuple(child.number() for child in node.items(least=1, of="numbers"))
+        return tuple(child.number() for child in node.items(minimum=1, of="numbers"))
     if node.kind not in ("text", "boolean"):
         raise node.wrong("a number, text, true or false, or a list of numbers")
     return node.value
@@ -327,7 +327,7 @@ PARAMETER = Schema("parameter", (
     Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
         example="relative")), one_of=(SOURCES,), how=_varied)
 TRAJECTORIES = Schema("trajectories", (
-    Field("every", Integer(least=1), "keep every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
+    Field("every", Integer(minimum=1), "keep every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
     Field("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
 _SCALARS = Number(), Text(), Boolean()
 _VALUE = OneOf((*_SCALARS, List(Number(), 1), Named(OneOf(_SCALARS), "key")))
@@ -344,10 +344,10 @@ SWEEP = Schema("sweep", (
           missing="a list of what varies", live=True),
     Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
-    Field("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
+    Field("samples", Integer(minimum=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
     Field("sampling", Choice(SAMPLINGS), "of `sample`: `random` (a value depends on the seed, the name of the parameter and "
         "the number of the run alone), `latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
-    Field("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
+    Field("seed", Integer(minimum=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
     Field("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
         "[outputs](#outputs)",
         "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
@@ -369,8 +369,8 @@ SWEEP = Schema("sweep", (
         example=["q.*"]),
     Field("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
         example=["elbow"]),
-    Field("order", Integer(least=0, most=170), "time derivatives up to this order are computed, too",
-        default_of(TrajectoryJob, "order"), kinds=_SERIES, example=1),
+    Field("order", Integer(minimum=0, maximum=170), "time derivatives up to this order are computed, too",
+          default_of(TrajectoryJob, "order"), kinds=_SERIES, example=1),
     Field("smooth", OneOf((Number(above=0), Choice(("auto",))), "smooth", _smooth), "knot spacing [s] of least-squares splines "
         "that missing derivatives are computed with, or `auto`", "interpolating splines", kinds=_SERIES, example="auto"),
     Field("wrenches", Choice(WRENCH_AXES), "axes of the wrenches that joints transmit, which are computed, too", "none",
@@ -392,8 +392,8 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     root = read_yaml(path, ScenarioError)
     if root.kind == "mapping" and "robot" in root.value and "parameters" not in root.value:
         raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and parameters")
-    given = SWEEP.given(root)
-    kind = SWEEP.value(given, "job", SIMULATE)
+    nodes = SWEEP.given(root)
+    kind = SWEEP.value(nodes, "job", SIMULATE)
     texts = override_texts(overrides, ScenarioError)
     if kind != SIMULATE and texts:
         raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
@@ -401,12 +401,12 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     values = SWEEP.values(root)
     job = _job(kind, root, values) if kind != SIMULATE else None
     if job:
-        values["parameters"] = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in values["parameters"])
-    values.setdefault("combine", "sample" if any(one.drawn for one in values["parameters"]) else "grid")
+        values["parameters"] = tuple(_of_files(parameter, os.path.dirname(os.fspath(path))) for parameter in values["parameters"])
+    values.setdefault("combine", "sample" if any(parameter.drawn for parameter in values["parameters"]) else "grid")
     sweep = Sweep(**{field.name: values[field.name] for field in fields(Sweep) if field.name in values} | {
         "scenario": values.get("scenario", ""), "overrides": (*values.get("overrides", ()), *texts), "job": job,
         "source": os.fspath(path)})
-    _check_combination(root, given, sweep)
+    _check_combination(root, nodes, sweep)
     _check_names(sweep.parameters, sweep.outputs)
     return sweep
 
@@ -422,35 +422,35 @@ def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
     return TrajectoryJob(kind, **{field.name: values[field.name] for field in fields(TrajectoryJob) if field.name in values})
 
 
-def _of_files(one: SweepParameter, folder: str) -> SweepParameter:
+def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
     """Where trajectories vary, their paths from the current folder."""
-    if one.key != "trajectory":
-        return one
-    if not isinstance(one.values, tuple) or not all(isinstance(x, str) for x in one.values):
-        raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
-    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
-    for written, path in zip(one.values, paths, strict=True):
+    if parameter.key != "trajectory":
+        return parameter
+    if not isinstance(parameter.values, tuple) or not all(isinstance(x, str) for x in parameter.values):
+        raise ScenarioError("trajectories are files", place=parameter.place, expected="a list of paths")
+    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in parameter.values)
+    for written, path in zip(parameter.values, paths, strict=True):
         if not os.path.isfile(path):
-            raise ScenarioError("no such trajectory", place=one.place, found=written)
-    return replace(one, values=paths)
+            raise ScenarioError("no such trajectory", place=parameter.place, found=written)
+    return replace(parameter, values=paths)
 
 
-def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None:
-    at, drawn, runs = given.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
+def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None:
+    at, drawn, runs = nodes.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
     if sweep.combine == "sample":
         if not runs:
             raise root.problem("the key samples is missing", expected="a number of runs")
         if runs > MOST_RUNS:
-            raise given["samples"].problem("too many runs", found=runs, expected=f"at most {MOST_RUNS:.0e}")
-        numbers = runs * len(sweep.parameters)
-        if numbers > _IN_MEMORY and sweep.sampling != "random":
-            needed = f"the points of {given['sampling'].shown()} need {8e-9 * numbers:.3g} GB of memory"
-            raise given["samples"].problem(needed, found=f"{runs} x {len(sweep.parameters)}",
+            raise nodes["samples"].problem("too many runs", found=runs, expected=f"at most {MOST_RUNS:.0e}")
+        count = runs * len(sweep.parameters)
+        if count > _IN_MEMORY and sweep.sampling != "random":
+            needed = f"the points of {nodes['sampling'].shown()} need {8e-9 * count:.3g} GB of memory"
+            raise nodes["samples"].problem(needed, found=f"{runs} x {len(sweep.parameters)}",
                                            expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
-        if key in given:
-            raise given[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
+        if key in nodes:
+            raise nodes[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
     if drawn:
         raise at.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
                          expected="combine: sample, or a list or range")

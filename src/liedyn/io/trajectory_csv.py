@@ -127,8 +127,8 @@ class Trajectory(Immutable):
 
     def _path(self, key: str) -> str:
         """Return the path of the file that a comment names."""
-        here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
-        return os.path.join(here, self.header[key])
+        folder = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
+        return os.path.join(folder, self.header[key])
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
@@ -163,9 +163,9 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
         raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=units["t"], expected="t[s]")
     if not table.rows:
         raise TrajectoryError("there are column names but no rows", place=table.place())
-    numbers = table.numbers(MAY_BE_EMPTY)
-    _check_time(numbers[:, table.names.index("t")], table.lines, table.file, events, "events" in table.comments)
-    series = {name: np.ascontiguousarray(numbers[:, k]) for k, name in enumerate(table.names)}
+    values = table.numbers(MAY_BE_EMPTY)
+    _check_time(values[:, table.names.index("t")], table.lines, table.file, events, "events" in table.comments)
+    series = {name: np.ascontiguousarray(values[:, k]) for k, name in enumerate(table.names)}
     del units["t"]
     return Trajectory(table.comments, series.pop("t"), series, units, table.file, table.lines)
 
@@ -173,10 +173,10 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
 def _check_time_column(table: CsvTable) -> None:
     """The content of a file without a time is not shown: it may be any file that a scenario names."""
     if "t" not in table.names:
-        others = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
-                  if sum(title.count(sign) for title in table.titles) >= len(table.titles)]
+        separators = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
+                      if sum(title.count(sign) for title in table.titles) >= len(table.titles)]
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
-                              hint=f"columns are separated by commas, not {others[0]}" if others else None)
+                              hint=f"columns are separated by commas, not {separators[0]}" if separators else None)
 
 
 def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLike,
@@ -205,13 +205,13 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLik
 
 def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
     """Raise ComputationError for the first number, in order of time, that is not finite."""
-    t, found = columns[0][2], []
+    t, problems = columns[0][2], []
     for k, (name, _, values) in enumerate(columns):
         bad = np.isinf(values) if name in MAY_BE_EMPTY else ~np.isfinite(values)
         if bad.any():
-            found.append((int(bad.argmax()), k))
-    if found:
-        row, k = min(found)
+            problems.append((int(bad.argmax()), k))
+    if problems:
+        row, k = min(problems)
         name, unit, values = columns[k]
         raise ComputationError(f"{column_title(name, unit)} is {values[row]} at t = {float(t[row])!r} s: nothing is written")
 
@@ -223,22 +223,22 @@ def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.Da
                             index=pandas.Index(t, name=column_title("t", "s")))
 
 
-def check_no_events(trajectory: Trajectory, what: str) -> None:
-    """Raise if two rows have the same time: the motion jumps there, and `what` cannot be differentiated across it."""
-    twice = np.flatnonzero(np.diff(trajectory.t) == 0.0)
-    if twice.size:
-        k = int(twice[0]) + 1
-        raise TrajectoryError(f"two rows have one time, before and after an event: {what} cannot be derived across it",
+def check_no_events(trajectory: Trajectory, quantity: str) -> None:
+    """Raise if two rows have the same time: the motion jumps there, and `quantity` cannot be differentiated across it."""
+    repeated = np.flatnonzero(np.diff(trajectory.t) == 0.0)
+    if repeated.size:
+        k = int(repeated[0]) + 1
+        raise TrajectoryError(f"two rows have one time, before and after an event: {quantity} cannot be derived across it",
                               place=Place(trajectory.source, int(trajectory.lines[k]), "t"), found=f"{float(trajectory.t[k])!r}",
                               expected="a file with all columns of q, v and a, or rows between two events")
 
 
-def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, allowed: bool, recorded: bool) -> None:
+def _check_time(t: np.ndarray, values: np.ndarray, source: str, allowed: bool, recorded: bool) -> None:
     back = np.flatnonzero(t[1:] < t[:-1] if allowed and recorded else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
-        twice = recorded and t[k] == t[k - 1]
-        hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if twice else None
-        raise TrajectoryError("time does not increase", place=Place(source, int(numbers[k]), "t"),
+        is_repeated = recorded and t[k] == t[k - 1]
+        hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if is_repeated else None
+        raise TrajectoryError("time does not increase", place=Place(source, int(values[k]), "t"),
                               found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times",
                               hint=hint)

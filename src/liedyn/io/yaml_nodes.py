@@ -197,49 +197,49 @@ class Node:
             raise self.problem(f"the key {key} is missing", expected=expected)
         return child
 
-    def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
-        """Return the children of a list of `count` values, or of at least `least` and at most `most`."""
-        least, most = (least, most) if count is None else (count, count)
-        number = f"at least {least} " if least else ""
-        if most is not None:
-            number = f"{least} " if least == most else f"{least} to {most} "
-        if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
+    def items(self, count: int | None = None, *, minimum: int = 0, maximum: int | None = None, of: str = "values") -> list[Node]:
+        """Return the children of a list of `count` values, or of at least `minimum` and at most `maximum`."""
+        minimum, maximum = (minimum, maximum) if count is None else (count, count)
+        number = f"at least {minimum} " if minimum else ""
+        if maximum is not None:
+            number = f"{minimum} " if minimum == maximum else f"{minimum} to {maximum} "
+        if self.kind != "list" or len(self.value) < minimum or (maximum is not None and len(self.value) > maximum):
             raise self.wrong(f"a list of {number}{of}")
         result: list[Node] = self.value
         return result
 
     # scalars --------------------------------------------------------------------------------------------------------
 
-    def number(self, *, least: float | None = None, above: float | None = None, most: float | None = None) -> float:
-        """Return a finite number that is at least `least`, larger than `above` and at most `most`."""
+    def number(self, *, minimum: float | None = None, above: float | None = None, maximum: float | None = None) -> float:
+        """Return a finite number that is at least `minimum`, larger than `above` and at most `maximum`."""
         expected = "a number"
         if above is not None:
             expected += f" above {above:g}"
-        if least is not None:
-            expected += f" of at least {least:g}"
-        if most is not None:
-            expected += f"{' and' if least is not None else ' of'} at most {most:g}"
+        if minimum is not None:
+            expected += f" of at least {minimum:g}"
+        if maximum is not None:
+            expected += f"{' and' if minimum is not None else ' of'} at most {maximum:g}"
         if self.kind != "number":
             raise self.wrong(expected)
         if not math.isfinite(self.value):
             raise self.problem("not a finite number", found=self.shown(), expected=expected)
-        outside = ((least is not None and self.value < least) or (above is not None and self.value <= above)
-                   or (most is not None and self.value > most))
+        outside = ((minimum is not None and self.value < minimum) or (above is not None and self.value <= above)
+                   or (maximum is not None and self.value > maximum))
         if outside:
             raise self.problem("out of range", found=self.shown(), expected=expected)
         return float(self.value)
 
-    def integer(self, *, least: int | None = None, most: int | None = None) -> int:
-        """Return a whole number that is at least `least` and at most `most`."""
-        value = self.number(least=least, most=most)
+    def integer(self, *, minimum: int | None = None, maximum: int | None = None) -> int:
+        """Return a whole number that is at least `minimum` and at most `maximum`."""
+        value = self.number(minimum=minimum, maximum=maximum)
         if value != int(value):
             raise self.wrong("a whole number")
         return int(value)
 
-    def vector(self, count: int, most: float | None = None) -> tuple[float, ...]:
-        """Return a list of `count` finite numbers, each at most `most` in magnitude."""
-        least = None if most is None else -most
-        return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
+    def vector(self, count: int, maximum: float | None = None) -> tuple[float, ...]:
+        """Return a list of `count` finite numbers, each at most `maximum` in magnitude."""
+        minimum = None if maximum is None else -maximum
+        return tuple(child.number(minimum=minimum, maximum=maximum) for child in self.items(count, of="numbers"))
 
     def text(self) -> str:
         """Return the text. Raise `error` for any other value."""
@@ -376,8 +376,8 @@ class _TreeBuilder:
         if kind != "text" or not name:
             self.check_decimal_point(event, mapping)
             more = {"hint": "write it in quotes"} if event.value else {}
-            what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
-            raise self.refuse(event, mapping.key, what, expected="a name", **more)
+            message = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
+            raise self.refuse(event, mapping.key, message, expected="a name", **more)
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
         return str(name)
@@ -423,5 +423,5 @@ def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:
 
 
 def _join(parent: str, key: str) -> str:
-    shown = key if key.isprintable() else repr(key)
-    return f"{parent}.{shown}" if parent else shown
+    name = key if key.isprintable() else repr(key)
+    return f"{parent}.{name}" if parent else name

@@ -44,12 +44,12 @@ def tree_of(values: Mapping[str, Any], file: str, error: type[InputError]) -> No
     return root
 
 
-def text_of(value: Any, what: str, error: type[InputError]) -> str:
-    """Return the values as JSON, numbers with all digits. `what` is the location in errors."""
+def text_of(value: Any, location: str, error: type[InputError]) -> str:
+    """Return the values as JSON, numbers with all digits. `location` is the location in errors."""
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
-        raise error(f"invalid values: {problem}", place=Place(what),
+        raise error(f"invalid values: {problem}", place=Place(location),
                     expected="dicts, lists, text, numbers, true or false") from None
 
 
@@ -107,8 +107,8 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
 def _make_room(node: Node, part: str | int, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
     if node.kind != "mapping" or not re.match(r"control|(phases\..*\.)?joints\.", node.key):
         return []
-    others = {key for group in exclusive if part in group for key in group} - {part}
-    return [_key(node, other) for other in sorted(others) if node.value.pop(other, None)]
+    siblings = {key for group in exclusive if part in group for key in group} - {part}
+    return [_key(node, sibling) for sibling in sorted(siblings) if node.value.pop(sibling, None)]
 
 
 def _enter(node: Node, part: str, file: str) -> Node:
@@ -171,9 +171,9 @@ class FilePath(str):
 def plain(value: Any, folder: str | os.PathLike[str] | None = None) -> Any:
     """Return values as in a file: lists for tuples, no keys whose value is None, paths relative to `folder` or absolute."""
     if isinstance(value, dict):
-        return {key: plain(one, folder) for key, one in value.items() if one is not None}
+        return {key: plain(entry, folder) for key, entry in value.items() if entry is not None}
     if isinstance(value, list | tuple):
-        return [plain(one, folder) for one in value]
+        return [plain(entry, folder) for entry in value]
     if isinstance(value, FilePath):
         return os.path.abspath(value) if folder is None else os.path.relpath(value, folder)
     return value

@@ -45,13 +45,13 @@ def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
             _check_not_passive(element)
             thrusters += _thruster(element, tree)
     for k, joint in enumerate(tree.joints):
-        least, most = tree.force_ranges.get(joint.name, (-math.inf, math.inf))
+        min_force, max_force = tree.force_ranges.get(joint.name, (-math.inf, math.inf))
         if joint.name in efforts:
             lower, upper = (math.fsum(side) for side in zip(*efforts[joint.name], strict=True))
-            least, most = min(max(lower, least), most), min(max(upper, least), most)
+            min_force, max_force = min(max(lower, min_force), max_force), min(max(upper, min_force), max_force)
             coordinate, = joint.coordinates
-            tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(least), abs(most))),))
-        if least != -most:
+            tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(min_force), abs(max_force))),))
+        if min_force != -max_force:
             tree.count("smaller force limits of one direction")
     return tuple(thrusters)
 
@@ -64,14 +64,14 @@ def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]]
         _check_not_passive(element)
         tree.count("actuators of ball and free joints")
         return
-    gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)[0]
-    least, most = (gear * force if gear else 0.0 for force in _force_range(element, tree))
-    efforts.setdefault(joint, []).append((min(least, most), max(least, most)))
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, minimum=1)[0]
+    min_force, max_force = (gear * force if gear else 0.0 for force in _force_range(element, tree))
+    efforts.setdefault(joint, []).append((min(min_force, max_force), max(min_force, max_force)))
     if element.tag != "motor":
         tree.count("actuators with gains")
     more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
     if any(more.values()):
-        k = next(k for k, one in enumerate(tree.joints) if one.name == joint)
+        k = next(k for k, candidate in enumerate(tree.joints) if candidate.name == joint)
         old: Coordinate = tree.joints[k].coordinates[0]
         added = {key: getattr(old, key) + gear * gear * value for key, value in more.items()}
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
@@ -79,13 +79,13 @@ def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]]
 
 def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
     """Return the force range before the gear. The force of a motor is its control, which is limited first."""
-    least, most = -math.inf, math.inf
+    min_force, max_force = -math.inf, math.inf
     for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
         low, high = element.vector(f"{key}range", (0.0, 0.0))
         how = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
         if how == "true" or (how == "auto" and low < high and tree.compiler.autolimits):
-            least, most = min(max(least, low), high), min(max(most, low), high)
-    return least, most
+            min_force, max_force = min(max(min_force, low), high), min(max(max_force, low), high)
+    return min_force, max_force
 
 
 def _check_not_passive(element: XmlElement) -> None:
@@ -99,7 +99,7 @@ def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
         tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
         return
     name = element.name_of("site", tree.site, "unknown site", "a site's name")
-    gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, minimum=1)
     force, torque, size = gear[:3], gear[3:], math.hypot(*gear[:3])
     if size == 0 or math.hypot(*np.cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
@@ -157,10 +157,10 @@ def _loop(element: XmlElement, name: str, tree: BodyTree) -> Loop:
                 raise element.problem("the attribute anchor is missing", "anchor", expected="3 numbers")
             pose_a, pose_b = anchor, Pose.from_matrix(inverse(relative) @ pose(anchor))
         else:
-            given = element.vector("relpose", (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+            relpose = element.vector("relpose", (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
             pose_b = anchor
             pose_a = Pose.from_matrix(relative @ pose(anchor))
-            if any(given[3:]):
+            if any(relpose[3:]):
                 pose_a = placement(XmlElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
     if not weld:
         pose_a, pose_b = Pose(translation=pose_a.translation), Pose(translation=pose_b.translation)
@@ -185,18 +185,18 @@ def _site(element: XmlElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
     return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
 
 
-def _coupling(element: XmlElement, name: str, what: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
+def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
     """y1 - y1(start) = a0 + a1 (y2 - y2(start)), y a joint's coordinate or a tendon's length."""
-    a0, a1, *higher = element.vector("polycoef", _LINEAR, least=1)
-    second = f"{what}2" in element.attributes
+    a0, a1, *higher = element.vector("polycoef", _LINEAR, minimum=1)
+    second = f"{prefix}2" in element.attributes
     if second and any(higher):
         raise element.problem("a constraint that is not linear is not supported", "polycoef", found=element.text("polycoef"),
                               expected="a0 a1 0 0 0")
-    first, start = _of(element, f"{what}1", known)
+    first, start = _of(element, f"{prefix}1", known)
     terms, offset = dict(first), a0 + start
     if second:
-        others, start = _of(element, f"{what}2", known)
-        for joint, factor in others.items():
+        other_terms, start = _of(element, f"{prefix}2", known)
+        for joint, factor in other_terms.items():
             terms[joint] = terms.get(joint, 0.0) - a1 * factor
         offset -= a1 * start
     return Coupling(name, tuple((joint, "", factor) for joint, factor in terms.items()), offset, place=element.place())
@@ -252,16 +252,17 @@ def read_mjcf(path: str | os.PathLike[str]) -> Robot:
 
 def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
     """Return the primitives by link of the groups that MuJoCo's viewer shows; without these, those of the other groups."""
-    found = {}
+    visuals = {}
     for name, geoms in tree.geoms.items():
         drawn = []
         with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
             drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
-        shapes = [(seen, one) for seen, one in drawn if one is not None]
-        visible = tuple(one for seen, one in shapes if seen) or tuple(one for _, one in shapes)
+        shapes = [(is_visible, shape_or_none) for is_visible, shape_or_none in drawn if shape_or_none is not None]
+        visible = tuple(shape_or_none for is_visible, shape_or_none in shapes
+                        if is_visible) or tuple(shape_or_none for _, shape_or_none in shapes)
         if geoms:
-            found[name] = LinkVisuals(visible, complete=False)
-    return found
+            visuals[name] = LinkVisuals(visible, complete=False)
+    return visuals
 
 
 def _bodies(root: XmlElement) -> BodyTree:
@@ -287,11 +288,11 @@ def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
 
 def _findings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
     """Return a warning for everything that is not read, and one for everything that is not quite the same."""
-    found = []
+    warnings = []
     if tree.counts:
-        listed = ", ".join(f"{what} ({count})" for what, count in tree.counts.items())
-        found.append(LiedynWarning("mjcf-not-read", f"not read: {listed}", place=Place(root.file, root.line, "mujoco")))
+        listed = ", ".join(f"{part} ({count})" for part, count in tree.counts.items())
+        warnings.append(LiedynWarning("mjcf-not-read", f"not read: {listed}", place=Place(root.file, root.line, "mujoco")))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
-        found.append(LiedynWarning("mjcf-friction", message, place=Place(root.file, root.line, "frictionloss")))
-    return tuple(found)
+        warnings.append(LiedynWarning("mjcf-friction", message, place=Place(root.file, root.line, "frictionloss")))
+    return tuple(warnings)

@@ -71,15 +71,15 @@ class BodyTree:
     joint_names: dict[str, XmlElement] = field(default_factory=dict)
     bodies: int = 0
 
-    def count(self, what: str) -> None:
+    def count(self, part: str) -> None:
         """Count a part of the file that is not read, for a warning."""
-        self.counts[what] = self.counts.get(what, 0) + 1
+        self.counts[part] = self.counts.get(part, 0) + 1
 
 
 def _own_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> str:
     """Return a unique name: underscores are added to a generated name that is taken."""
-    given = element.name == name
-    if given and name in taken and taken[name].name == name and taken[name].tag == element.tag:
+    is_written = element.name == name
+    if is_written and name in taken and taken[name].name == name and taken[name].tag == element.tag:
         raise element.problem("the name is taken", "name", found=name, hint=f"first on line {taken[name].line}")
     while name in taken or name == WORLD:
         name += "_"
@@ -128,9 +128,9 @@ def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) ->
         if child.tag in _REFUSED:
             raise child.problem(f"<{child.tag}> is not supported", hint=_REFUSED[child.tag])
         if child.tag == "frame":
-            own = child.text("childclass", childclass)
-            tree.defaults.check(own, child, "childclass")
-            yield from _parts(child, compose(frame, placement(child, tree.compiler)), own, tree)
+            class_name = child.text("childclass", childclass)
+            tree.defaults.check(class_name, child, "childclass")
+            yield from _parts(child, compose(frame, placement(child, tree.compiler)), class_name, tree)
         else:
             yield child, frame, childclass
 
@@ -148,37 +148,37 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
     name = element.name or _own_name(f"body{tree.bodies}", element, tree.names)
     parts = list(_parts(element, Pose(), childclass, tree))
     home = compose(frame, placement(element, tree.compiler))
-    joints = [(tree.defaults.of(child, own, "joint") if child.tag == "joint" else child, at, own)
-              for child, at, own in parts if child.tag in ("joint", "freejoint")]
+    joints = [(tree.defaults.of(child, class_name, "joint") if child.tag == "joint" else child, at, class_name)
+              for child, at, class_name in parts if child.tag in ("joint", "freejoint")]
     tree.at_start[name] = compose(tree.at_start[parent], home)
     if not joints and parent in tree.still:
         tree.still.add(name)
     _attach(name, element, parent, home, joints, tree)
     tree.links.append(Link(name, place=element.place()))
-    tree.geoms[name] = [(_collides(child, own, tree), at) for child, at, own in parts if child.tag == "geom"]
+    tree.geoms[name] = [(_collides(child, class_name, tree), at) for child, at, class_name in parts if child.tag == "geom"]
     tree.mass[name] = _mass(name, parts, tree)
-    for child, at, own in parts:
+    for child, at, class_name in parts:
         if child.tag == "site":
-            _site(child, name, at, own, tree)
+            _site(child, name, at, class_name, tree)
         elif child.tag == "body":
-            _body(child, name, at, own, tree)
+            _body(child, name, at, class_name, tree)
         elif child.tag not in ("joint", "freejoint", "inertial", "geom", "camera", "light"):
             raise child.problem("unknown element", found=f"<{child.tag}>", expected="an element of a body")
 
 
 def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
     """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
-    compiler, found = tree.compiler, Mass()
+    compiler, mass = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
     if len(inertials) > 1:
         raise inertials[1][0].problem("a second <inertial>", expected="one")
     if compiler.inertia_from_geoms or (compiler.inertia_from_geoms is None and not inertials):
-        found = _of_geoms(name, tree)
-    if inertials and not found.mass:
+        mass = _of_geoms(name, tree)
+    if inertials and not mass.mass:
         child, at = inertials[0]
         _check_known(child, _INERTIAL)
-        found = of_inertial(child, compiler).seen_from(at)
-    return bounded(found, compiler)
+        mass = of_inertial(child, compiler).seen_from(at)
+    return bounded(mass, compiler)
 
 
 def _of_geoms(name: str, tree: BodyTree) -> Mass:
@@ -191,10 +191,10 @@ def _of_geoms(name: str, tree: BodyTree) -> Mass:
 
 
 def _with_mass(link: Link, tree: BodyTree) -> Link:
-    found, factor = tree.mass.get(link.name, Mass()), 1.0
+    mass, factor = tree.mass.get(link.name, Mass()), 1.0
     if tree.compiler.total_mass is not None:
         factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
-    return replace(link, mass=factor * found.mass, com=found.com, inertia=inertia_of(factor * x for x in found.inertia))
+    return replace(link, mass=factor * mass.mass, com=mass.com, inertia=inertia_of(factor * x for x in mass.inertia))
 
 
 def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
@@ -229,16 +229,16 @@ def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints: Seq
         return
     origin, anchor = home, (0.0, 0.0, 0.0)                            # of the next joint; of the last, in the body
     for k, (joint, frame, _) in enumerate(joints):
-        made = _joint(joint, f"{name}_joint" + (f"{k + 1}" if len(joints) > 1 else ""), frame, tree)
-        if made.type == "free":
+        new_joint = _joint(joint, f"{name}_joint" + (f"{k + 1}" if len(joints) > 1 else ""), frame, tree)
+        if new_joint.type == "free":
             _check_free(joint, parent, len(joints))
-            tree.joints.append(replace(made, parent=parent, child=name))
+            tree.joints.append(replace(new_joint, parent=parent, child=name))
             return
-        at = anchor if made.type == "prismatic" else _anchor(joint, frame)
-        origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _back(made, tree))
+        at = anchor if new_joint.type == "prismatic" else _anchor(joint, frame)
+        origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _back(new_joint, tree))
         anchor, last = at, k == len(joints) - 1
-        child = name if last and not any(anchor) else _own_name(made.name, joint, tree.names)
-        tree.joints.append(replace(made, parent=parent, child=child, origin=origin))
+        child = name if last and not any(anchor) else _own_name(new_joint.name, joint, tree.names)
+        tree.joints.append(replace(new_joint, parent=parent, child=child, origin=origin))
         if child != name:
             tree.links.append(Link(child, place=joint.place()))
         parent, origin = child, Pose()
@@ -311,25 +311,25 @@ def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTr
             raise joint.problem("the limits are swapped", "range", found=joint.text("range"), expected="the lower limit first")
         else:
             values |= {"lower": lower * unit_, "upper": upper * unit_}
-    least, most = joint.vector("actuatorfrcrange", (0.0, 0.0))
-    if _limited(joint, "actuatorfrclimited", least < most, tree):
-        tree.force_ranges[name] = least, most
-        values["effort"] = max(abs(least), abs(most))
+    min_force, max_force = joint.vector("actuatorfrcrange", (0.0, 0.0))
+    if _limited(joint, "actuatorfrclimited", min_force < max_force, tree):
+        tree.force_ranges[name] = min_force, max_force
+        values["effort"] = max(abs(min_force), abs(max_force))
     return Coordinate(**values)
 
 
-def _limited(joint: XmlElement, key: str, given: bool, tree: BodyTree) -> bool:
+def _limited(joint: XmlElement, key: str, has_range: bool, tree: BodyTree) -> bool:
     """Return whether a limit applies; `auto` means that it does if a range is given."""
     how = joint.choice(key, ("true", "false", "auto"), "auto")
-    if how == "auto" and given and not tree.compiler.autolimits:
+    if how == "auto" and has_range and not tree.compiler.autolimits:
         raise joint.problem(f"a range without {key}, and autolimits is false", key, expected="true or false")
-    return how == "true" or (how == "auto" and given)
+    return how == "true" or (how == "auto" and has_range)
 
 
-def _raise_not_supported(joint: XmlElement, values: dict[str, float], what: str) -> None:
+def _raise_not_supported(joint: XmlElement, values: dict[str, float], subject: str) -> None:
     for key, value in values.items():
         if value:
-            raise joint.problem(f"{what} has no {key}", key, found=joint.text(key), expected="0",
+            raise joint.problem(f"{subject} has no {key}", key, found=joint.text(key), expected="0",
                                 hint="<freejoint> takes no values of default classes" if joint.text("type") == "free" else None)
 
 

@@ -38,29 +38,30 @@ class Compiler:
 
 def merged_elements(elements: Iterable[XmlElement], tag: str) -> XmlElement:
     """Return all elements of a tag merged into one: later attributes replace earlier ones."""
-    found = list(elements)
+    all_elements = list(elements)
     attributes: dict[str, LocatedText] = {}
-    for element in found:
+    for element in all_elements:
         attributes |= element.attributes
-    children = [child for element in found for child in element.children]
-    return XmlElement(tag, attributes, found[0].file if found else "", found[0].line if found else 0, children)
+    children = [child for element in all_elements for child in element.children]
+    return XmlElement(tag, attributes, all_elements[0].file if all_elements else "", all_elements[0].line if all_elements else 0,
+                      children)
 
 
 def read_compiler(root: XmlElement) -> Compiler:
     """Return the settings of <compiler>. Raise for those that are not supported."""
-    found = merged_elements(root.every("compiler"), "compiler")
-    if found.text("coordinate", "local") != "local":
-        raise found.problem("global coordinates are not supported", "coordinate", found=found.text("coordinate"),
-                            expected="local")
-    sequence = found.text("eulerseq", "xyz")
+    settings = merged_elements(root.every("compiler"), "compiler")
+    if settings.text("coordinate", "local") != "local":
+        raise settings.problem("global coordinates are not supported", "coordinate", found=settings.text("coordinate"),
+                               expected="local")
+    sequence = settings.text("eulerseq", "xyz")
     if len(sequence) != 3 or set(sequence) - set("xyzXYZ"):
-        raise found.problem("wrong value", "eulerseq", found=sequence, expected="three of x y z X Y Z")
-    total = found.number("settotalmass", -1.0)
-    groups = found.vector("inertiagrouprange", (-math.inf, math.inf))
-    return Compiler(_ANGLE[found.choice("angle", _ANGLE, "degree")], sequence, found.switch("autolimits", True),
-                    _WAYS[found.choice("inertiafromgeom", _WAYS, "auto")], groups,
-                    total if total > 0 else None, found.number("boundmass", 0.0), found.number("boundinertia", 0.0),
-                    found.switch("balanceinertia", False), found.switch("alignfree", False))
+        raise settings.problem("wrong value", "eulerseq", found=sequence, expected="three of x y z X Y Z")
+    total = settings.number("settotalmass", -1.0)
+    groups = settings.vector("inertiagrouprange", (-math.inf, math.inf))
+    return Compiler(_ANGLE[settings.choice("angle", _ANGLE, "degree")], sequence, settings.switch("autolimits", True),
+                    _WAYS[settings.choice("inertiafromgeom", _WAYS, "auto")], groups,
+                    total if total > 0 else None, settings.number("boundmass", 0.0), settings.number("boundinertia", 0.0),
+                    settings.switch("balanceinertia", False), settings.switch("alignfree", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,15 @@ class Option:
 
 def read_option(root: XmlElement) -> Option:
     """Return the settings of <option>. Raise for those that are not supported."""
-    found = merged_elements(root.every("option"), "option")
+    settings = merged_elements(root.every("option"), "option")
     for key in ("density", "viscosity"):
-        found.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
-    flag = merged_elements(found.every("flag"), "flag")
+        settings.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
+    flag = merged_elements(settings.every("flag"), "flag")
 
     def on(name: str) -> bool:
         return flag.choice(name, ("enable", "disable"), "enable") == "enable"
     constraints, passive = on("constraint"), on("passive")
-    gravity = found.vector("gravity", STANDARD_GRAVITY) if on("gravity") else (0.0, 0.0, 0.0)
+    gravity = settings.vector("gravity", STANDARD_GRAVITY) if on("gravity") else (0.0, 0.0, 0.0)
     return Option(gravity, on("spring") and passive, on("damper") and passive, on("frictionloss") and constraints,
                   on("limit") and constraints, on("equality") and constraints)
 
@@ -136,10 +137,10 @@ class Defaults:
 
 def merged_defaults(inherited: dict[str, LocatedText], element: XmlElement) -> dict[str, LocatedText]:
     """Own attributes over inherited ones; of the orientations one remains."""
-    own = element.attributes
-    if any(key in own for key in ORIENTATIONS):
+    attributes_of_element = element.attributes
+    if any(key in attributes_of_element for key in ORIENTATIONS):
         inherited = {key: written for key, written in inherited.items() if key not in ORIENTATIONS}
-    return inherited | own
+    return inherited | attributes_of_element
 
 
 def _kind(tag: str) -> str:
@@ -159,12 +160,12 @@ def placement(element: XmlElement, compiler: Compiler) -> Pose:
 
 def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
     """Return the rotation of an element, which is given by one of five attributes."""
-    given = [key for key in ORIENTATIONS if key in element.attributes]
-    if len(given) > 1:
-        raise element.problem("several orientations", given[1], found=given, expected="one of them")
-    if not given:
+    keys = [key for key in ORIENTATIONS if key in element.attributes]
+    if len(keys) > 1:
+        raise element.problem("several orientations", keys[1], found=keys, expected="one of them")
+    if not keys:
         return IDENTITY
-    kind, = given
+    kind, = keys
     if kind == "quat":
         w, x, y, z = element.vector("quat", (1.0, 0.0, 0.0, 0.0))
         return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, "quat")).rotation
@@ -174,10 +175,10 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
     if kind == "euler":
         return _euler(element.vector("euler", _ZERO), compiler)
     if kind == "xyaxes":
-        found = element.vector("xyaxes", (0.0,) * 6)
-        x_axis = unit(found[:3], element, "xyaxes")
-        along = sum(a * b for a, b in zip(x_axis, found[3:], strict=True))
-        y_axis = unit(vector_of(b - along * a for a, b in zip(x_axis, found[3:], strict=True)), element, "xyaxes")
+        axes = element.vector("xyaxes", (0.0,) * 6)
+        x_axis = unit(axes[:3], element, "xyaxes")
+        along = sum(a * b for a, b in zip(x_axis, axes[3:], strict=True))
+        y_axis = unit(vector_of(b - along * a for a, b in zip(x_axis, axes[3:], strict=True)), element, "xyaxes")
         return rotation_by_rows(np.column_stack([x_axis, y_axis, np.cross(x_axis, y_axis)]))
     return rotation_by_rows(rotation_of_z(np.array(unit(element.vector("zaxis", _ZERO), element, "zaxis"))))
 
@@ -264,12 +265,12 @@ def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
 def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
     """In the frame of the geom's parent. A mesh is an error, since its file is not read, and so is a hollow shape."""
     kind = element.text("type", "sphere")
-    given = element.number("mass", math.nan)
+    written_mass = element.number("mass", math.nan)
     density = element.number("density", _DENSITY)
-    if kind in _MASSLESS or given == 0 or (math.isnan(given) and density == 0):
+    if kind in _MASSLESS or written_mass == 0 or (math.isnan(written_mass) and density == 0):
         return Mass()
-    if given < 0 or density < 0:
-        key = "mass" if given < 0 else "density"
+    if written_mass < 0 or density < 0:
+        key = "mass" if written_mass < 0 else "density"
         raise element.problem(f"negative {key}", key, found=element.text(key), expected="zero or more")
     if kind not in SIZES or is_mesh(element):
         known = is_mesh(element)
@@ -282,7 +283,7 @@ def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
                               expected="an <inertial> of the body")
     frame, sizes = shape(element, kind, compiler)
     volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
-    mass = density * volume if math.isnan(given) else given
+    mass = density * volume if math.isnan(written_mass) else written_mass
     return Mass(mass, inertia=inertia_of(mass * x for x in inertia)).seen_from(frame)
 
 
@@ -298,13 +299,13 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
         ends = element.vector("fromto", (0.0,) * 6)
         if kind == "sphere" or "pos" in element.attributes:
             raise element.problem("fromto is for a capsule, cylinder, box or ellipsoid without pos", "fromto")
-        across = element.vector("size", (0.0, 0.0, 0.0), least=1)[0]
+        across = element.vector("size", (0.0, 0.0, 0.0), minimum=1)[0]
         along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
         frame = Pose(rotation_by_rows(rotation_of_z(np.array(unit(along, element, "fromto")))),
                      vector_of((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
         sizes = (*(across,) * (count - 1), math.hypot(*along) / 2)
     else:
-        frame, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
+        frame, sizes = placement(element, compiler), element.vector("size", _ZERO, minimum=count)[:count]
     if min(sizes) <= 0:
         raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
                               expected=f"{count} number{'s' * (count > 1)} above 0")
@@ -317,8 +318,8 @@ def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> LinkShape 
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
-    own, sizes = shape(element, kind, compiler)
-    return LinkShape(kind, sizes, compose(frame, own))
+    frame_of_shape, sizes = shape(element, kind, compiler)
+    return LinkShape(kind, sizes, compose(frame, frame_of_shape))
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
@@ -338,7 +339,8 @@ def total(parts: Sequence[Mass]) -> Mass:
     for part in parts:
         x, y, z = minus(part.com, com)
         moved = (y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y)
-        inertia = [old + own + part.mass * step for old, own, step in zip(inertia, part.inertia, moved, strict=True)]
+        inertia = [total_entry + entry + part.mass * step for total_entry, entry,
+                   step in zip(inertia, part.inertia, moved, strict=True)]
     return Mass(mass, com, inertia_of(inertia))
 
 
@@ -350,10 +352,10 @@ def bounded(body: Mass, compiler: Compiler) -> Mass:
         return Mass(mass, body.com, body.inertia)
     xx, xy, xz, yy, yz, zz = body.inertia
     values, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    found = np.maximum(values, compiler.least_inertia)
-    if compiler.balance and found[0] + found[1] < found[2]:
-        found[:] = found.mean()
-    if np.array_equal(found, values):
+    bounded_values = np.maximum(values, compiler.least_inertia)
+    if compiler.balance and bounded_values[0] + bounded_values[1] < bounded_values[2]:
+        bounded_values[:] = bounded_values.mean()
+    if np.array_equal(bounded_values, values):
         return Mass(mass, body.com, body.inertia)
-    I = (R * found) @ R.T
+    I = (R * bounded_values) @ R.T
     return Mass(mass, body.com, inertia_of(I[np.triu_indices(3)]))

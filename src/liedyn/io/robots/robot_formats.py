@@ -92,16 +92,16 @@ def formats_of_ending(path: str | os.PathLike[str]) -> list[RobotFormat]:
     """The formats that a file of this name may have, the most specific first. Formats of installed packages (entry points in the
     group `liedyn.formats`) are added when an ending is unknown."""
     ending = Path(path).suffix.lower()
-    found = _with_ending(ending)
-    if not found:
+    formats = _with_ending(ending)
+    if not formats:
         _add_installed()
-        found = _with_ending(ending)
-    return found
+        formats = _with_ending(ending)
+    return formats
 
 
 def _with_ending(ending: str) -> list[RobotFormat]:
-    return [*(one for one in FORMATS.values() if ending in one.endings),
-            *(one for one in FORMATS.values() if ending in one.ambiguous)]
+    return [*(robot_format for robot_format in FORMATS.values() if ending in robot_format.endings),
+            *(robot_format for robot_format in FORMATS.values() if ending in robot_format.ambiguous)]
 
 
 @cache
@@ -113,21 +113,21 @@ def _add_installed() -> None:
 
 def format_of_file(path: Path) -> RobotFormat:
     """Return the format of a robot file. Raise ModelError for other file name extensions."""
-    for one in formats_of_ending(path):
-        if path.suffix.lower() in one.ambiguous or one.matches is None or one.matches(path):
-            return one
+    for robot_format in formats_of_ending(path):
+        if path.suffix.lower() in robot_format.ambiguous or robot_format.matches is None or robot_format.matches(path):
+            return robot_format
     raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
-                     expected=in_words([ending for one in FORMATS.values() for ending in one.endings]))
+                     expected=in_words([ending for robot_format in FORMATS.values() for ending in robot_format.endings]))
 
 
 def written_formats() -> dict[str, RobotFormat]:
     """Return the formats that can be written, by name."""
-    return {name: one for name, one in FORMATS.items() if one.write}
+    return {name: robot_format for name, robot_format in FORMATS.items() if robot_format.write}
 
 
 def written_endings() -> dict[str, str]:
     """Return the name of the output format by file name extension."""
-    return {ending: name for name, one in written_formats().items() for ending in one.endings}
+    return {ending: name for name, robot_format in written_formats().items() for ending in robot_format.endings}
 
 
 def in_words(names: list[str]) -> str:

@@ -79,8 +79,9 @@ def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
         return cylinder, _diagonal(across, along)
     ends = 4 / 3 * math.pi * r * r * r                 # two half balls, their centres 3/8 r beyond the cylinder's ends
     ends_across, ends_along = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r, 0.4 * r * r
-    share = length / (length + 4 / 3 * r)              # of the cylinder in the volume
-    return cylinder + ends, _diagonal(share * across + (1 - share) * ends_across, share * along + (1 - share) * ends_along)
+    fraction = length / (length + 4 / 3 * r)              # of the cylinder in the volume
+    return cylinder + ends, _diagonal(fraction * across + (1 - fraction) * ends_across, fraction * along + (1 - fraction) *
+                                      ends_along)
 
 
 def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:
@@ -103,23 +104,23 @@ def _diagonal(across: float, along: float) -> Inertia:
 _UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
 
 
-def inertia(most: float | None = None) -> OneOf:
-    """Six numbers, or three of a diagonal. most: in magnitude; None: `model.validate` looks at it."""
+def inertia(maximum: float | None = None) -> OneOf:
+    """Six numbers, or three of a diagonal. maximum: in magnitude; None: `model.validate` looks at it."""
     def read(node: Node) -> Inertia:
         if node.kind != "list" or len(node.value) not in (3, 6):
             raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
-        values = node.vector(len(node.value), most)
+        values = node.vector(len(node.value), maximum)
         return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
     return OneOf((Vector(3), Vector(6)), "inertia", read)
 
 
 def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
     """What it is, and its lengths [m] in the order of SHAPES."""
-    given = node.mapping(SHAPE)
-    if len(given) != 1:
+    nodes = node.mapping(SHAPE)
+    if len(nodes) != 1:
         raise node.wrong("one of " + ", ".join(SHAPE))
-    kind, = given
-    return kind, SHAPE.value(given, kind)
+    kind, = nodes
+    return kind, SHAPE.value(nodes, kind)
 
 
 def _pose(node: Node, known: Schema) -> Pose:
@@ -145,7 +146,7 @@ def _side(node: Node) -> tuple[str, Pose]:
 
 # links --------------------------------------------------------------------------------------------------------------
 
-_LENGTH = Number(above=0, most=MAX_INPUT)
+_LENGTH = Number(above=0, maximum=MAX_INPUT)
 _SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
           "length": Field("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
 
@@ -267,7 +268,7 @@ _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
 
 
 def _closures_with(key: str) -> Names:
-    return Names(LOOP_TYPES, lambda one: key in one.parameters)
+    return Names(LOOP_TYPES, lambda loop_type: key in loop_type.parameters)
 
 
 LOOP = Schema("loop", (

@@ -86,22 +86,22 @@ def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
     name, is passed over, which is a warning."""
     path = Path(path)
-    own, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
-    if own.is_file():
-        return read_loops_file(own), ()
+    separate, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
+    if separate.is_file():
+        return read_loops_file(separate), ()
     if not common.is_file():
         return None, ()
-    found, place = read_loops_file(common), Place(os.fspath(common), key=common.name)
-    if found.robot is None:
+    loops_file, place = read_loops_file(common), Place(os.fspath(common), key=common.name)
+    if loops_file.robot is None:
         return None, (LiedynWarning("loops-unused", f"does not name a robot and is ignored; add robot: {path.name}",
                                     place=place),)
-    if os.path.basename(found.robot) != path.name:
+    if os.path.basename(loops_file.robot) != path.name:
         return None, ()
-    named = os.path.abspath(common.parent / found.robot)
+    named = os.path.abspath(common.parent / loops_file.robot)
     if named != os.path.abspath(path) and os.path.isfile(named):
-        return None, (LiedynWarning("loops-unused", f"belongs to {found.robot}, another file of that name, and is ignored",
+        return None, (LiedynWarning("loops-unused", f"belongs to {loops_file.robot}, another file of that name, and is ignored",
                                     place=place),)
-    return found, ()
+    return loops_file, ()
 
 
 def read_loops(root: Node) -> tuple[Loop, ...]:
@@ -149,11 +149,11 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     if "robot" in root.mapping() and "links" not in root.value:
         raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
                                           expected="links and joints", hint="use that file")
-    given = ROBOT.given(root)
-    joints = given["joints"].mapping() if "joints" in given else {}
-    return Robot(name=ROBOT.value(given, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
+    nodes = ROBOT.given(root)
+    joints = nodes["joints"].mapping() if "joints" in nodes else {}
+    return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
                  joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),
-                 base=ROBOT.value(given, "base", "fixed"), gravity=ROBOT.value(given, "gravity", STANDARD_GRAVITY),
+                 base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=read_loops(root), couplings=read_couplings(root),
                  source=os.fspath(path), visuals=visuals_of_yaml(root.require("links").mapping()))
 
@@ -191,10 +191,10 @@ def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
     values = JOINT.values(node)
     if "mimic" in values:
         node.value["mimic"].value["joint"].choice(joints)
-    own = {key: values[key] for key in ("origin", "axes", "pitch", "sequence", "screws", "mimic") if key in values}
+    fields_of_joint = {key: values[key] for key in ("origin", "axes", "pitch", "sequence", "screws", "mimic") if key in values}
     if "axis" in values:
-        own["axes"] = (values["axis"],)
-    joint = Joint(name, values["type"], values["parent"], values["child"], **own,
+        fields_of_joint["axes"] = (values["axis"],)
+    joint = Joint(name, values["type"], values["parent"], values["child"], **fields_of_joint,
                   place=place_of_keys(node, axis="axes" if "axes" in values else "axis"))
     return _with_coordinates(joint, node)
 

@@ -86,8 +86,8 @@ class _Checker:
         name = element.text("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
-        shown = name if name.isprintable() else repr(name)[1:-1]
-        place = Place(self.file, element.line, f'{element.tag} "{shown}"')
+        name_text = name if name.isprintable() else repr(name)[1:-1]
+        place = Place(self.file, element.line, f'{element.tag} "{name_text}"')
         copy = ElementTree.Element(element.tag, {"name": name})
         parts = {part.tag: part for part in self.known_children(element, name)}
         if element.tag == "joint":
@@ -171,22 +171,22 @@ def _check_numbers(text: str, count: int, element: XmlElement, key: str, place: 
     words = text.split()
     if len(words) == count and all(map(_NUMBER.match, words)) and all(map(math.isfinite, map(float, words))):
         return
-    here, expected = _attribute_place(element, key, place), "a number" if count == 1 else f"{count} numbers"
+    attribute_place, expected = _attribute_place(element, key, place), "a number" if count == 1 else f"{count} numbers"
     bad = next((word for word in words if not (_NUMBER.match(word) and math.isfinite(float(word)))), "")
     if len(words) == count and not _NUMBER.match(bad) and ("${" in text or "$(" in text):
-        raise ModelError("a xacro expression", place=here, found=text, expected=expected, hint=XACRO_HINT)
+        raise ModelError("a xacro expression", place=attribute_place, found=text, expected=expected, hint=XACRO_HINT)
     infinite = len(words) == count and (_NUMBER.match(bad) or _NOT_FINITE.match(bad))
-    raise ModelError("not a finite number" if infinite else "wrong value", place=here, found=text, expected=expected)
+    raise ModelError("not a finite number" if infinite else "wrong value", place=attribute_place, found=text, expected=expected)
 
 
 def _element_place(place: Place, tag: str, parts: dict[str, XmlElement]) -> ElementPlace:
-    found = {}
+    places = {}
     for part, source in _PARTS[tag].items():
         if source in parts:
             attributes = _ATTRIBUTES[source]
             key = f"<{source} {next(iter(attributes))}>" if len(attributes) == 1 else f"<{source}>"
-            found[part] = Place(place.file, parts[source].line, f"{place.key}, {key}")
-    return ElementPlace(place.file, place.line, place.key, found)
+            places[part] = Place(place.file, parts[source].line, f"{place.key}, {key}")
+    return ElementPlace(place.file, place.line, place.key, places)
 
 
 def _pose(origin: Any) -> Pose:

@@ -22,7 +22,7 @@ _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length
 def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
     """Primitives by link; none of links without one. Those of collisions for a link that has no others and is not among the
     `visible` ones."""
-    found = {link: one.shapes or (() if link in visible else one.collision) for link, one in robot.visuals.items()}
+    found = {link: visuals.shapes or (() if link in visible else visuals.collision) for link, visuals in robot.visuals.items()}
     return {link: shapes for link, shapes in found.items() if shapes}
 
 
@@ -32,7 +32,7 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) ->
     `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a folder above the robot file, or part.stl in one
     that is itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
     """
-    meshes = {link: one.meshes for link, one in robot.visuals.items() if one.meshes}
+    meshes = {link: visuals.meshes for link, visuals in robot.visuals.items() if visuals.meshes}
     if not meshes:
         return {}
     path = Path(robot.source or "")
@@ -42,27 +42,28 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) ->
 
 def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
     """Return the visuals of the links of a robot YAML that was read without an error."""
-    found = {}
+    visuals = {}
     for name, node in links.items():
         if node.get("shape"):
             values: dict[str, Any] = LINK.values(node)
             at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
             kind, sizes = values["shape"]
-            found[name] = LinkVisuals((LinkShape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
-    return found
+            visuals[name] = LinkVisuals((LinkShape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
+    return visuals
 
 
 def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
     """Return the visuals of the <robot> of a URDF. Invalid elements are ignored: they do not affect dynamics."""
-    materials, found = materials_of(robot), {}
+    materials, visuals = materials_of(robot), {}
     for link in robot.every("link"):
         visual, collision = ([_drawn(part, names) for part in link.children if part.tag == tag]
                              for tag, names in (("visual", materials), ("collision", {})))
         if visual or collision:
-            shapes, other = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
+            shapes, collision_shapes = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
             meshes = tuple(mesh for _, group in visual for mesh in group)
-            found[link.text("name", "")] = LinkVisuals(shapes, other, meshes, not collision and len(shapes) == len(visual))
-    return found
+            visuals[link.text("name", "")] = LinkVisuals(shapes, collision_shapes, meshes,
+                                                         not collision and len(shapes) == len(visual))
+    return visuals
 
 
 def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], list[LinkMesh]]:
@@ -101,10 +102,10 @@ def _pose_of(origin: XmlElement | None) -> Pose | None:
 def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
     """Return the `count` finite numbers of a text, or None for any other text."""
     try:
-        found = tuple(map(float, text.split()))
+        values = tuple(map(float, text.split()))
     except ValueError:
         return None
-    return found if len(found) == count and all(map(math.isfinite, found)) else None
+    return values if len(values) == count and all(map(math.isfinite, values)) else None
 
 
 def materials_of(robot: XmlElement) -> Materials:
@@ -136,20 +137,21 @@ _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:
     package = _PACKAGE.fullmatch(name)
     if package:
-        places = [place for folder in folders
-                  for place in (folder / package[1] / package[2], *([folder / package[2]] if folder.name == package[1] else []))]
+        candidates = [path_candidate for folder in folders
+                      for path_candidate in (folder / package[1] / package[2],
+                                             *([folder / package[2]] if folder.name == package[1] else []))]
     elif name.startswith("file://"):
-        places = [Path(unquote(name.removeprefix("file://")))]
+        candidates = [Path(unquote(name.removeprefix("file://")))]
     else:
-        places = [path.absolute().parent / name]
+        candidates = [path.absolute().parent / name]
     try:
-        return next((place for place in places if place.is_file()), None)
+        return next((path_candidate for path_candidate in candidates if path_candidate.is_file()), None)
     except (OSError, ValueError):                               # a name that no file can have
         return None
 
 
 def _of_ros() -> list[Path]:
     def of(variable: str) -> list[Path]:
-        return [Path(place) for place in os.environ.get(variable, "").split(os.pathsep) if place]
+        return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
-    return [*of("ROS_PACKAGE_PATH"), *(place / "share" for place in of("AMENT_PREFIX_PATH"))]
+    return [*of("ROS_PACKAGE_PATH"), *(folder / "share" for folder in of("AMENT_PREFIX_PATH"))]

@@ -41,11 +41,11 @@ def rpy_of(R: Rotation) -> Triple:
     """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll), also if the pitch is a right angle."""
     if R == IDENTITY:
         return 0.0, 0.0, 0.0
-    best, least = (0.0, 0.0, 0.0), math.inf
+    best, smallest = (0.0, 0.0, 0.0), math.inf
     for rpy in _nearby(R):
-        if (found := error(R, rpy)) < least:
-            best, least = rpy, found
-        if not least:
+        if (difference := error(R, rpy)) < smallest:
+            best, smallest = rpy, difference
+        if not smallest:
             break
     return best
 
@@ -73,8 +73,8 @@ def quaternion_error(R: Rotation, quaternion: tuple[float, ...]) -> float:
     return _difference(R, Pose.from_xyz_quaternion((0, 0, 0), [x / norm for x in quaternion]).rotation)
 
 
-def _difference(R: Rotation, other: Rotation) -> float:
-    return max(abs(a - b) for a, b in zip(R, other, strict=True))
+def _difference(R: Rotation, S: Rotation) -> float:
+    return max(abs(a - b) for a, b in zip(R, S, strict=True))
 
 
 def _nearby(R: Rotation) -> Iterator[Triple]:
@@ -127,7 +127,7 @@ def _constraints(robot: Robot) -> str:
 
 
 def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[str, Any]]) -> str:
-    return f"{key}:\n" + _text({one.name: values_of(one) for one in elements}, "  ") if elements else ""
+    return f"{key}:\n" + _text({element.name: values_of(element) for element in elements}, "  ") if elements else ""
 
 
 def _text(values: Mapping[str, Any], indent: str = "") -> str:
@@ -193,11 +193,11 @@ def _axes(element: Joint | Loop) -> dict[str, Any]:
 
 def _each(joint: Joint, key: str) -> float | list[float] | None:
     """A number for all coordinates, a list with one for each, or None where all have the default."""
-    numbers = [getattr(coordinate, key) for coordinate in joint.coordinate_parameters]
-    if all(x == getattr(Coordinate(), key) for x in numbers):
+    values = [getattr(coordinate, key) for coordinate in joint.coordinate_parameters]
+    if all(x == getattr(Coordinate(), key) for x in values):
         return None
-    numbers = [written_limit(x) for x in numbers]
-    return numbers[0] if len(set(numbers)) == 1 else numbers
+    values = [written_limit(x) for x in values]
+    return values[0] if len(set(values)) == 1 else values
 
 
 def pose_to_dict(pose: Pose) -> dict[str, Any]:

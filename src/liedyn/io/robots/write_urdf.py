@@ -80,8 +80,8 @@ def _standard(shape: LinkShape) -> Iterator[tuple[str, tuple[float, ...], Pose]]
         return
     radius, length = shape.sizes
     yield "cylinder", (radius, length), shape.pose
-    for way in (-length / 2, length / 2):
-        p = vector_of(x + way * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
+    for z_offset in (-length / 2, length / 2):
+        p = vector_of(x + z_offset * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
         yield "sphere", (radius,), Pose(shape.pose.rotation, p)
 
 
@@ -146,8 +146,8 @@ def as_urdf(robot: Robot) -> Subset:
     """
     out = Subset(robot)
     if robot.gravity != STANDARD_GRAVITY:
-        given = ", ".join(f"{x:g}" for x in robot.gravity)
-        out.losses.append(Omission("gravity", f"[{given}] becomes the default, [0, 0, -9.81]"))
+        gravity = ", ".join(f"{x:g}" for x in robot.gravity)
+        out.losses.append(Omission("gravity", f"[{gravity}] becomes the default, [0, 0, -9.81]"))
         out.robot = replace(out.robot, gravity=STANDARD_GRAVITY)
     for actuator in robot.actuators:
         out.losses.append(Omission(actuator.name, "the actuator is left out", dynamics=False))
@@ -190,8 +190,8 @@ def _split_joints(out: Subset) -> None:
         joints[-1] = replace(joints[-1], child=joint.child)
         links += [Link(name) for name in between[:-1]]
         if len(between) > 1 and len(out.losses) == lost:
-            made = ", ".join(part.type for part in joints[-len(between):])
-            out.rewritten.append(f'the {joint.type} joint "{shown(joint.name)}" is {len(between)} joints ({made}) with massless '
+            types = ", ".join(part.type for part in joints[-len(between):])
+            out.rewritten.append(f'the {joint.type} joint "{shown(joint.name)}" is {len(between)} joints ({types}) with massless '
                                  "links between")
     labels = {joint.name: joint.labels for joint in out.robot.joints}
     couplings = tuple(_of_parts(coupling, labels) for coupling in out.robot.couplings)
@@ -242,15 +242,15 @@ def _moved(origin: Pose, by: np.ndarray) -> Pose:
 
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:
-    kept = []
+    coordinates = []
     for label, figures in zip(joint.labels, joint.coordinate_parameters, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
         if figures.stiffness:
             out.losses.append(Omission(name, f"the spring of stiffness {figures.stiffness:g} is left out"))
         if figures.armature:
             out.losses.append(Omission(name, f"the armature {figures.armature:g} is left out"))
-        kept.append(replace(figures, stiffness=0.0, rest=0.0, armature=0.0))
-    return replace(joint, coordinates=tuple(kept))
+        coordinates.append(replace(figures, stiffness=0.0, rest=0.0, armature=0.0))
+    return replace(joint, coordinates=tuple(coordinates))
 
 
 def _parameters_to_dict(joint: Joint) -> tuple[Coordinate, ...]:

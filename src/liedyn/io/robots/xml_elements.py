@@ -128,18 +128,18 @@ class XmlElement:
         """Return the number of an attribute."""
         return self.vector(attribute, (default,))[0]
 
-    def vector(self, attribute: str, default: Numbers, least: int | None = None) -> Numbers:
-        """As many numbers as `default` has; from `least` on, those that are missing are taken from it."""
+    def vector(self, attribute: str, default: Numbers, minimum: int | None = None) -> Numbers:
+        """As many numbers as `default` has; from `minimum` on, those that are missing are taken from it."""
         text = self.text(attribute)
         if text is None:
             return default
-        found = self.numbers(attribute)
-        most = len(default)
-        least = most if least is None else least
-        if not least <= len(found) <= most:
-            count = str(most) if least == most else f"{least} to {most}"
+        values = self.numbers(attribute)
+        maximum = len(default)
+        minimum = maximum if minimum is None else minimum
+        if not minimum <= len(values) <= maximum:
+            count = str(maximum) if minimum == maximum else f"{minimum} to {maximum}"
             raise self.problem("wrong value", attribute, found=text, expected=f"{count} number{'s' * (count != '1')}")
-        return cast(Numbers, (*found, *default[len(found):]))
+        return cast(Numbers, (*values, *default[len(values):]))
 
     def numbers(self, attribute: str) -> tuple[float, ...]:
         """Return the numbers of an attribute. Raise if one of them is not finite."""
@@ -251,10 +251,10 @@ def _is_urdf(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bo
 
 def _check_robot(tag: str, place: Place) -> None:
     if tag != "robot":
-        what, expected = "not a URDF file", "<robot>"
+        problem, expected = "not a URDF file", "<robot>"
         if (place.file or "").lower().endswith(".xml"):
-            what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
-        raise ModelError(what, place=place, found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
+            problem, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
+        raise ModelError(problem, place=place, found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
                          hint=_OTHER_FORMATS.get(tag))
 
 

@@ -98,12 +98,12 @@ def _set(node: Node) -> Set:
 
 
 def _impact(node: Node) -> Impact:
-    given = node.mapping(IMPACT)
-    if ("joint" in given) == ("link" in given):
-        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in given else "neither")
+    nodes = node.mapping(IMPACT)
+    if ("joint" in nodes) == ("link" in nodes):
+        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in nodes else "neither")
     for key in ("point", "normal"):
-        if key in given and "joint" in given:
-            raise given[key].problem(f"{key} belongs to the impact of a link", expected="link")
+        if key in nodes and "joint" in nodes:
+            raise nodes[key].problem(f"{key} belongs to the impact of a link", expected="link")
     values = {"restitution": 0.0} | IMPACT.values(node)
     return Impact(coordinate=values.pop("joint", None), **values, place=node.place)
 
@@ -127,12 +127,12 @@ IMPACT = Schema("impact", (
     Field("point", Vector(3, MAX_INPUT), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
     Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
         "impulse in world axes", "z", example="z"),
-    Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
+    Field("restitution", Number(minimum=0, maximum=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),), how=_impact)
 ATTACH: Schema = Schema("attach", (
     Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
-    Field("mass", Number(above=0, most=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Field("mass", Number(above=0, maximum=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
     Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
     Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
     how=lambda node: Attach(**ATTACH.values(node), place=node.place))
@@ -201,21 +201,21 @@ def declare_action(key: ActionKey) -> None:
 def read_actions(node: Node) -> tuple[Action, ...]:
     """Return the actions of a list of mappings, one mapping, or the word stop, in the order of the file."""
     make, actions = {one.key.name: one.make for one in ACTION_KEYS}, []
-    for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
+    for one in node.items(minimum=1, of="actions") if node.kind == "list" else [node]:
         if one.kind == "text":
             if one.value in ACTION and one.value not in WORDS.options:
                 raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
             actions.append(make[WORDS.read(one)](True, one.place))
         else:
-            given = one.mapping(ACTION)
-            actions += [make[key](ACTION.value(given, key), child.place) for key, child in given.items()]
-    found = tuple(action for action in actions if action)
-    if not found:
+            nodes = one.mapping(ACTION)
+            actions += [make[key](ACTION.value(nodes, key), child.place) for key, child in nodes.items()]
+    result = tuple(action for action in actions if action)
+    if not result:
         raise node.problem("an event without an action", expected=", ".join(ACTION))
-    return found
+    return result
 
 
 def action_to_dict(action: Action) -> dict[str, Any]:
     """Return the action as in a file."""
-    values = ((one.key.name, one.plain(action)) for one in ACTION_KEYS if isinstance(action, one.kind))
+    values = ((entry.key.name, entry.plain(action)) for entry in ACTION_KEYS if isinstance(action, entry.kind))
     return next({name: value} for name, value in values if value is not None)

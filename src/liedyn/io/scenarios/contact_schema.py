@@ -44,16 +44,16 @@ from liedyn.model.description import MAX_INPUT
 
 def read_contacts(node: Node, method: str) -> Contact:
     """method: of the integrator."""
-    given = node.mapping(CONTACTS)
+    nodes = node.mapping(CONTACTS)
     if method in WITHOUT_EVENTS:                         # their Newton iterations do not know the slopes of contact forces
         raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
     values = CONTACTS.values(node)
     if not values["links"]:
-        raise given["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
-    if "planes" in given and not values["planes"] and "pairs" not in given:
-        raise given["planes"].problem("no plane", expected="{ground: {point: [0, 0, 0], normal: [0, 0, 1]}}")
+        raise nodes["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
+    if "planes" in nodes and not values["planes"] and "pairs" not in nodes:
+        raise nodes["planes"].problem("no plane", expected="{ground: {point: [0, 0, 0], normal: [0, 0, 1]}}")
     parts = {key: values[key] for key in ("links", "planes", "pairs") if key in values}
-    return Contact(**parts, material=_material(given), place=node.place)
+    return Contact(**parts, material=_material(nodes), place=node.place)
 
 
 def _pair(node: Node) -> Pair:
@@ -75,39 +75,41 @@ def _plane(name: str, node: Node) -> Plane:
 
 
 def _shape(node: Node) -> Shape:
-    given = node.mapping(SHAPE)
-    kind, child = only(node, given, SHAPES, "a contact")
-    own = {key: SHAPE.value(given, key) for key in ("at", "rpy") if key in given}
+    nodes = node.mapping(SHAPE)
+    kind, child = only(node, nodes, SHAPES, "a contact")
+    placement = {key: SHAPE.value(nodes, key) for key in ("at", "rpy") if key in nodes}
     for key in {"point": ("at", "rpy"), "sphere": ("rpy",)}.get(kind, ()):
-        if key in given:
-            raise given[key].problem(f"{key} does not apply to a {kind}")
+        if key in nodes:
+            raise nodes[key].problem(f"{key} does not apply to a {kind}")
     sizes: Any = SHAPE[kind].value.read(child)
     if kind == "point":
-        own, sizes = {"at": sizes}, ()
-    return Shape(kind, sizes, **own, material=_material(given), place=node.place)
+        placement, sizes = {"at": sizes}, ()
+    return Shape(kind, sizes, **placement, material=_material(nodes), place=node.place)
 
 
-def _material(given: dict[str, Node]) -> tuple[tuple[str, float], ...]:
-    if "stiffness" in given and "sink" in given:
-        raise given["sink"].problem("both stiffness and sink", expected="one of them")
-    values = {key.name: CONTACTS.value(given, key.name) for key in MATERIAL if key.name in given}
+def _material(nodes: dict[str, Node]) -> tuple[tuple[str, float], ...]:
+    if "stiffness" in nodes and "sink" in nodes:
+        raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
+    values = {key.name: CONTACTS.value(nodes, key.name) for key in MATERIAL if key.name in nodes}
     if values.get("exponent", EXPONENTS[0]) not in EXPONENTS:
-        raise given["exponent"].wrong("one of " + ", ".join(f"{x:g}" for x in EXPONENTS))
+        raise nodes["exponent"].wrong("one of " + ", ".join(f"{x:g}" for x in EXPONENTS))
     return tuple(values.items())
 
 
-MATERIAL = (Field("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"),
-                  example=0.8), Field("stiffness", Number(above=0, most=MAX_INPUT), "[N/m^exponent]", "by `sink`", example=1e5),
-            Field("sink", Number(least=LEAST_LENGTH, most=MAX_INPUT),
+MATERIAL = (Field("friction", Number(minimum=0, maximum=100), "coefficient of friction", default_of(Material, "friction"),
+                  example=0.8), Field("stiffness", Number(above=0, maximum=MAX_INPUT), "[N/m^exponent]", "by `sink`",
+                                      example=1e5),
+            Field("sink", Number(minimum=LEAST_LENGTH, maximum=MAX_INPUT),
                   "instead of `stiffness`: how far a contact sinks under its share of " "the weight [m]",
                   default_of(Material, "sink"), example=1e-3),
             Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
-            Field("damping", Number(least=0, most=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"),
-                  example=2),
-            Field("friction_speed", Number(least=MIN_FRICTION_SPEED, most=MAX_FRICTION_SPEED),
-                  "speed below which friction is smooth [m/s]", default_of(Material, "friction_speed"), example=1e-3),
-            Field("smooth", Number(least=LEAST_LENGTH, most=MAX_INPUT), "width of the smooth form of the normal force, which is "
-                  "differentiable everywhere [m]", "none", example=1e-4))
+            Field("damping", Number(minimum=0, maximum=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"),
+                  example=2), Field("friction_speed", Number(minimum=MIN_FRICTION_SPEED, maximum=MAX_FRICTION_SPEED),
+                                    "speed below which friction is smooth [m/s]", default_of(Material, "friction_speed"),
+                                    example=1e-3),
+            Field("smooth", Number(minimum=LEAST_LENGTH, maximum=MAX_INPUT),
+                  "width of the smooth form of the normal force, which is " "differentiable everywhere [m]", "none",
+                  example=1e-4))
 SHAPE = Schema("contact_shape", (
     Field("point", Vector(3, MAX_INPUT), "position in the link frame [m]", example=[0, 0, -0.5]),
     Field("sphere", BODY["sphere"].value, "by its radius"),
@@ -192,24 +194,28 @@ def _limits(node: Node) -> LimitStops | None:
 
 
 def _stops(node: Node) -> LimitStops:
-    given = LIMIT_STOPS.given(node)
-    if "stiffness" in given and "sink" in given:
-        raise given["sink"].problem("both stiffness and sink", expected="one of them")
+    nodes = LIMIT_STOPS.given(node)
+    if "stiffness" in nodes and "sink" in nodes:
+        raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
     return LimitStops(**LIMIT_STOPS.values(node), place=node.place)
 
 
-LIMIT_STOPS = Schema("limit_stops", (
-    Field("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
-        "the limit", default_of(LimitStops, "mode"), example="hard"),
-    _of_mode("stiffness", Number(above=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`",
-             example=2000),
-    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: depth "
-             "at which a stop carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
-    _of_mode("damping", Number(least=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: c [s/rad or s/m]", example=2),
-    _of_mode("restitution", Number(least=0, most=1), "with `mode: hard`: ratio of the speed after an impact to the "
-             "speed before", example=0.4),
-    Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
-    kind="mode", what="{} stops", how=_stops)
+LIMIT_STOPS = Schema("limit_stops",
+                     (Field("mode", Choice(tuple(MODES)),
+                            "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
+                            "the limit", default_of(LimitStops, "mode"), example="hard"),
+                      _of_mode("stiffness", Number(above=0, maximum=LARGEST_STOP_VALUE),
+                               "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
+                      _of_mode("sink", Number(minimum=LEAST_SINK, maximum=LARGEST_STOP_VALUE),
+                               "with `mode: compliant`, instead of `stiffness`: depth "
+                               "at which a stop carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m",
+                               example=0.01),
+                      _of_mode("damping", Number(minimum=0, maximum=LARGEST_STOP_VALUE),
+                               "with `mode: compliant`: c [s/rad or s/m]", example=2),
+                      _of_mode("restitution", Number(minimum=0, maximum=1),
+                               "with `mode: hard`: ratio of the speed after an impact to the " "speed before", example=0.4),
+                      Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits",
+                            example=["elbow"])), kind="mode", what="{} stops", how=_stops)
 LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 

@@ -103,19 +103,19 @@ def _with(key: str) -> Names:
 
 
 def _control(node: Node) -> Control:
-    given = CONTROL.given(node)
-    name = given["law"].value
+    nodes = CONTROL.given(node)
+    name = nodes["law"].value
     law = LAWS[name]
     if law.poles:
-        key, chosen = only(node, given, POLES, "control", "neither", " and ")
+        key, chosen = only(node, nodes, POLES, "control", "neither", " and ")
         if key == "poles":
             for child in chosen.items(law.poles, of=f"poles for {name}"):
                 if child.number() >= 0.0:
                     raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
     values = CONTROL.values(node)
     setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
-    if rows and "joints" in given:
-        raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
+    if rows and "joints" in nodes:
+        raise nodes["joints"].problem("the rows of the gain have names already", expected="joints or names")
     return law.make(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
                     setpoint_v=setpoint.get("v", ()), place=node.place)
 
@@ -130,7 +130,7 @@ def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...],
         return tuple(tuple(row.get(column, 0.0) for column in columns) for row in named.values()), tuple(named), columns
     if node.kind != "list" or not node.value:
         raise node.wrong(MATRIX)
-    rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
+    rows = tuple(tuple(child.number() for child in row.items(minimum=1, of="numbers")) for row in node.value)
     for child, row in zip(node.value, rows, strict=True):
         if len(row) != len(rows[0]):
             raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
@@ -154,9 +154,9 @@ def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[st
     if not named:
         return gain, (), ()
     rows, columns = [split_title(cells[0])[0] for _, cells in body], table.names[1:]
-    for what, names in (("rows", rows), ("columns", columns)):
+    for axis, names in (("rows", rows), ("columns", columns)):
         if len(set(names)) < len(names):
-            raise ScenarioError(f"two {what} have the same name", place=Place(file))
+            raise ScenarioError(f"two {axis} have the same name", place=Place(file))
     return gain, tuple(rows), tuple(columns)
 
 
@@ -231,16 +231,16 @@ SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "li
 RATE = "rate", "period"
 
 
-def read_sampling(node: Node, duration: float, most: int) -> Sampling:
-    """most: samples that a run may take."""
-    given = node.mapping(SAMPLING)
-    chosen = only(node, given, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
+def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
+    """maximum: samples that a run may take."""
+    nodes = node.mapping(SAMPLING)
+    chosen = only(node, nodes, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
     values = SAMPLING.values(node)
-    found = Sampling(**values.pop("quantization", {}), **values, place=node.place)
-    if duration / found.interval > most:
-        raise chosen.problem(f"about {duration / found.interval:.3g} samples in {duration:g} s", found=chosen.shown(),
-                             expected=f"at most {most:g}", hint="--force-long or force_long=True allows more")
-    return found
+    sampling = Sampling(**values.pop("quantization", {}), **values, place=node.place)
+    if duration / sampling.interval > maximum:
+        raise chosen.problem(f"about {duration / sampling.interval:.3g} samples in {duration:g} s", found=chosen.shown(),
+                             expected=f"at most {maximum:g}", hint="--force-long or force_long=True allows more")
+    return sampling
 
 
 def _resolutions(node: Node) -> tuple[Rule, ...]:
@@ -250,7 +250,7 @@ def _resolutions(node: Node) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-_RESOLUTION = Number(least=0)
+_RESOLUTION = Number(minimum=0)
 _BY_JOINT = OneOf((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _resolutions)
 
 QUANTIZATION = Schema("quantization", (
@@ -258,11 +258,11 @@ QUANTIZATION = Schema("quantization", (
     Field("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
     Field("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
 SAMPLING = Schema("sampling", (
-    Field("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
-    Field("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
-    Field("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample "
+    Field("rate", Number(above=0, maximum=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
+    Field("period", Number(minimum=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
+    Field("delay", Number(minimum=0), "time from a sample to the torque that is computed from it [s]; that of the first sample "
                                     "acts "
-        "from the start", 0, example=5e-4),
+          "from the start", 0, example=5e-4),
     Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
                                  "through "
         "the last two", "zero", example="first"),
@@ -296,13 +296,13 @@ class Motor:
 
 
 def _curve(node: Node) -> tuple[tuple[float, float], ...]:
-    rows = [row.vector(2) for row in node.items(least=1, of="points [speed, torque]")]
+    rows = [row.vector(2) for row in node.items(minimum=1, of="points [speed, torque]")]
     points = tuple((speed, torque) for speed, torque in rows)
-    for before, after, row in zip((None, *points), points, node.value, strict=False):
-        if before is not None and after[0] <= before[0]:
-            raise row.value[0].problem("speeds must increase", found=f"{after[0]:g}", expected=f"a speed above {before[0]:g}")
-        if not 0.0 <= after[1] <= _LARGEST:
-            raise row.value[1].problem("the torque of a motor's curve is out of range", found=f"{after[1]:g}",
+    for previous, point, row in zip((None, *points), points, node.value, strict=False):
+        if previous is not None and point[0] <= previous[0]:
+            raise row.value[0].problem("speeds must increase", found=f"{point[0]:g}", expected=f"a speed above {previous[0]:g}")
+        if not 0.0 <= point[1] <= _LARGEST:
+            raise row.value[1].problem("the torque of a motor's curve is out of range", found=f"{point[1]:g}",
                                        expected="its size, from 0 to 1e9 N m: the curve holds for both directions")
     if not any(torque for _, torque in points):
         raise node.problem("the motor has no torque at any speed", expected="a torque above 0")
@@ -310,12 +310,12 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
 
 
 MOTOR: Schema = Schema("motor", (
-    Field("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
-        default_of(Motor, "gear"), example=100, live=True),
+    Field("gear", Number(above=0, maximum=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
+          default_of(Motor, "gear"), example=100, live=True),
     Field("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
         "[rad/s, N m] joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
-    Field("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
-        default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
+    Field("inertia", Number(minimum=0, maximum=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
+          default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
 MOTORS = by_name(MOTOR, "joint*")
 
 

@@ -60,50 +60,50 @@ def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple
 def _event(name: str, node: Node, duration: float) -> Event:
     if name == PHASE_START:
         raise node.problem(f"an event cannot be called {name}: `from: {name}` is the present phase", expected="another name")
-    given = node.mapping(EVENT)
-    timed, _ = only(node, given, TIMED, "an event", "none", " and ")
+    nodes = node.mapping(EVENT)
+    timed, _ = only(node, nodes, TIMED, "an event", "none", " and ")
     for key in OF_WHEN:
-        if key in given and timed != "when":
-            raise given[key].problem(f"{key} belongs to events with when", expected="an event with when")
+        if key in nodes and timed != "when":
+            raise nodes[key].problem(f"{key} belongs to events with when", expected="an event with when")
     values = EVENT.values(node)
     if timed == "every" and duration / values["every"] > MOST_TIMES:
-        raise given["every"].problem(f"the event happens about {duration / values['every']:.3g} times in {duration:g} s",
-                                     found=given["every"].shown(), expected=f"at most {MOST_TIMES:g} times")
+        raise nodes["every"].problem(f"the event happens about {duration / values['every']:.3g} times in {duration:g} s",
+                                     found=nodes["every"].shown(), expected=f"at most {MOST_TIMES:g} times")
     when, touch = values.pop("when", (None, None))
-    if touch and "value" in given:
-        raise given["value"].problem("value does not apply to touch and lift", expected="no value")
-    direction = DIRECTIONS[values.pop("direction")] if "direction" in given else touch.way if touch else 0
+    if touch and "value" in nodes:
+        raise nodes["value"].problem("value does not apply to touch and lift", expected="no value")
+    direction = DIRECTIONS[values.pop("direction")] if "direction" in nodes else touch.way if touch else 0
     return Event(name, values.pop("do"), when=when, touch=touch, direction=direction, phases=values.pop("phases", ()), **values,
                  place=node.place)
 
 
 def _times(node: Node) -> tuple[float, ...]:
     seen: list[float] = []
-    for one in node.items(least=1, of="times") if node.kind == "list" else [node]:
-        t = one.number(least=0)
+    for child in node.items(minimum=1, of="times") if node.kind == "list" else [node]:
+        t = child.number(minimum=0)
         if t in seen:
-            raise one.problem("a time is given twice", found=one.shown())
+            raise child.problem("a time is given twice", found=child.shown())
         seen.append(t)
     return tuple(sorted(seen))
 
 
 def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
     """Return the expression of an event, and its contact event if it is one, else None."""
-    if node.kind == "mapping" and len(given := node.mapping(TOUCH)) == 1:
-        word, = given
-        link, other = TOUCH.value(given, word), None
+    if node.kind == "mapping" and len(nodes := node.mapping(TOUCH)) == 1:
+        word, = nodes
+        link, other_link = TOUCH.value(nodes, word), None
     else:
         if node.kind != "text":
             raise node.wrong(f"an expression, or {_FORM}")
-        found = _CALL.fullmatch(node.value)
-        if not found:
+        call = _CALL.fullmatch(node.value)
+        if not call:
             return Expression(node.value, node.place), None
-        word, names = found[1], [name.strip().strip("'\"") for name in found[2].split(",")]
+        word, names = call[1], [name.strip().strip("'\"") for name in call[2].split(",")]
         if len(names) > 2 or not all(names):
             raise node.wrong(_FORM)
-        link, other = (*names, None)[:2]
-    text = f"{word}({link}, {other})" if other else f"{word}({link})"
-    return Expression(text, node.place), TouchEvent(link, other, WAYS[word])
+        link, other_link = (*names, None)[:2]
+    text = f"{word}({link}, {other_link})" if other_link else f"{word}({link})"
+    return Expression(text, node.place), TouchEvent(link, other_link, WAYS[word])
 
 
 # keys ---------------------------------------------------------------------------------------------------------------
@@ -119,7 +119,8 @@ TOUCH = Schema("touch_event", (
     Field("touch", Text(), "link whose first contact begins", example="foot"),
     Field("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
 EVENT = Schema("event", (
-    Field("at", OneOf((Number(least=0), List(Number(least=0), 1)), "times", _times), "time or list of times [s]", example=1.5),
+    Field("at", OneOf((Number(minimum=0), List(Number(minimum=0), 1)), "times", _times), "time or list of times [s]",
+          example=1.5),
     Field("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
     Field("when", OneOf((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
         "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or a contact "
@@ -128,7 +129,7 @@ EVENT = Schema("event", (
     Field("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
     Field("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
         example="rising"),
-    Field("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
+    Field("debounce", Number(minimum=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
     Field("phases", NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
     Field("once", Boolean(), "whether it happens only the first time", False, example=True),
     Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", read_actions),

@@ -353,8 +353,8 @@ class Sampling:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the function, which may have no importable name."""
-        return type(self), (*(getattr(self, one.name) for one in fields(self) if one.name not in ("function", "place")), None,
-                            self.place)
+        return type(self), (*(getattr(self, each_field.name) for each_field in fields(self)
+                              if each_field.name not in ("function", "place")), None, self.place)
 
     @property
     def interval(self) -> float:

@@ -94,10 +94,10 @@ INTEGRATOR = Schema("integrator", (
     Field("method", Choice(tuple(METHODS)), "see [integrators](#integrators) for their use", default_of(Integrator, "method"),
         example="dopri5", live=True),
     _of_method("step", Number(above=0), "fixed step [s]", example=1e-3),
-    _of_method("rho", Number(least=0, most=1), "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most",
-               example=0.9),
-    _of_method("rtol", Number(above=0, least=2.3e-14, most=0.1), "relative tolerance", example=1e-8, live=True),   # 100 roundings
-    _of_method("atol", Number(above=0, least=1e-30), "absolute tolerance", example=1e-10),    # SciPy's first step overflows below
+    _of_method("rho", Number(minimum=0, maximum=1),
+               "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most", example=0.9),
+    _of_method("rtol", Number(above=0, minimum=2.3e-14, maximum=0.1), "relative tolerance", example=1e-8, live=True),  # 100 roundings
+    _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
     _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method", what="the method {}")
 
 INITIAL = Schema("initial", (
@@ -114,9 +114,9 @@ CONSTRAINTS = Schema("constraints", (
           "`projection`: after each step, position and velocity are projected onto "
         "the constraints in the metric of the mass matrix; `baumgarte`: the residual r obeys r'' + 2 f r' + f² r = 0; `none`",
         default_of(Stabilization, "method"), example="projection"),
-    Field("tolerance", Number(above=0, least=1e-15, most=1e-3), "of `projection`: the largest residual [rad, or m per "
-        "characteristic length of the loop]",
-        default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
+    Field("tolerance", Number(above=0, minimum=1e-15, maximum=1e-3), "of `projection`: the largest residual [rad, or m per "
+          "characteristic length of the loop]",
+          default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
     Field("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)),
     kind="stabilization", what="the stabilization {}", how=_stabilization)
@@ -143,12 +143,12 @@ SCENARIO = Schema("scenario", (
     Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
-    Field("duration", Number(least=SHORTEST), "simulated time [s]", required=True,
-        missing="the time to simulate, in seconds", example=5, live=True),
+    Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required=True,
+          missing="the time to simulate, in seconds", example=5, live=True),
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
     Field("integrator", INTEGRATOR, "method, steps and tolerances: see [integrators](#integrators)", live=True),
     Field("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),
-    Field("seed", Integer(least=0), "an integer that is copied to `run.json`", example=7),
+    Field("seed", Integer(minimum=0), "an integer that is copied to `run.json`", example=7),
     Field("initial", INITIAL, "the initial state; prescribed joints start on their motion", live=True),
     Field("joints", by_name(DRIVES, "joint*"), "what each joint does, by name or pattern: see [joints](#joints)", "no force",
         live=True,
@@ -213,7 +213,7 @@ def scenario_of(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Ove
     """
     if isinstance(path, Mapping):
         return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
-    robot = any(not one.has_keys for one in formats_of_ending(path)) or is_robot(read_yaml(path, ScenarioError))
+    robot = any(not robot_format.has_keys for robot_format in formats_of_ending(path)) or is_robot(read_yaml(path, ScenarioError))
     return (scenario_of_robot if robot else read_scenario)(path, overrides, long)
 
 
@@ -226,34 +226,34 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
                 for key in override(root, text, ScenarioError, (*DRIVES.one_of, *LEVELS.one_of, *TORQUES.one_of, POLES))]
-    given = SCENARIO.given(root)
-    duration = SCENARIO.value(given, "duration")
-    output_step = SCENARIO.value(given, "output_step", duration / 500, most=duration)
-    integrator = _integrator(given["integrator"], duration) if "integrator" in given else Integrator(named=False)
-    _check_length(given, duration, output_step, integrator, long)
+    nodes = SCENARIO.given(root)
+    duration = SCENARIO.value(nodes, "duration")
+    output_step = SCENARIO.value(nodes, "output_step", duration / 500, maximum=duration)
+    integrator = _integrator(nodes["integrator"], duration) if "integrator" in nodes else Integrator(named=False)
+    _check_length(nodes, duration, output_step, integrator, long)
     values = {"duration": duration, "output_step": output_step, "integrator": integrator}
-    if "sampling" in given:
-        values["sampling"] = read_sampling(given["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS)
-    if "phases" in given:
-        values["phases"] = read_phases(given["phases"])
-    if "events" in given:
-        values["events"] = read_events(given["events"], values.get("phases", ()), duration)
-    if "contacts" in given:
-        values["contacts"] = read_contacts(given["contacts"], integrator.method)
-    values |= {_FIELDS.get(key, key): SCENARIO.value(given, key) for key in given if key not in (*values, "initial")}
-    if "initial" in given:
-        values |= _initial(given["initial"])
+    if "sampling" in nodes:
+        values["sampling"] = read_sampling(nodes["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS)
+    if "phases" in nodes:
+        values["phases"] = read_phases(nodes["phases"])
+    if "events" in nodes:
+        values["events"] = read_events(nodes["events"], values.get("phases", ()), duration)
+    if "contacts" in nodes:
+        values["contacts"] = read_contacts(nodes["contacts"], integrator.method)
+    values |= {_FIELDS.get(key, key): SCENARIO.value(nodes, key) for key in nodes if key not in (*values, "initial")}
+    if "initial" in nodes:
+        values |= _initial(nodes["initial"])
     if integrator.method == "generalized_alpha" and values.get("limits"):       # its Newton iteration does not know their slopes
-        raise given["limits"].problem("generalized_alpha does not go with stops at limits", expected="another integrator.method")
+        raise nodes["limits"].problem("generalized_alpha does not go with stops at limits", expected="another integrator.method")
     warnings = (*(LiedynWarning("override-replaces", f"-S {text} replaces {key}") for text, key in replaced),
                 *unreached(values.get("phases", ()), values.get("events", ())))
     return Scenario(**values, source=source, overrides=overrides, warnings=warnings)
 
 
 def _integrator(node: Node, duration: float) -> Integrator:
-    given = INTEGRATOR.given(node)
-    INTEGRATOR.value(given, "step", most=duration)
-    return Integrator(**INTEGRATOR.values(node), named=bool(given.keys() & {"method", "step"}), place=node.place)
+    nodes = INTEGRATOR.given(node)
+    INTEGRATOR.value(nodes, "step", maximum=duration)
+    return Integrator(**INTEGRATOR.values(node), named=bool(nodes.keys() & {"method", "step"}), place=node.place)
 
 
 def _initial(node: Node) -> dict[str, Any]:
@@ -263,16 +263,16 @@ def _initial(node: Node) -> dict[str, Any]:
     return {_INITIAL.get(key, key): value for key, value in values.items()}
 
 
-def _check_length(given: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:
+def _check_length(nodes: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:
     """Raise ScenarioError for a run of too many rows or steps."""
     step, key = (integrator.step, "step") if integrator.step_is_fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
-    step_node = given["integrator"].get(key) if "integrator" in given else None
-    for what, count, most, node in (("rows of output", duration / output_step, MOST_ROWS, given.get("output_step")),
-                                    ("steps", duration / step, MOST_STEPS, step_node)):
-        limit, blamed = MOST_AT_ALL if long else most, node or given["duration"]
+    step_node = nodes["integrator"].get(key) if "integrator" in nodes else None
+    for unit, count, maximum, node in (("rows of output", duration / output_step, MOST_ROWS, nodes.get("output_step")),
+                                       ("steps", duration / step, MOST_STEPS, step_node)):
+        limit, blamed = MOST_AT_ALL if long else maximum, node or nodes["duration"]
         if count > limit:
-            told = f"about {min(count, sys.float_info.max):.3g} {what} in {duration:g} s"
-            raise blamed.problem(told, found=blamed.shown(), expected=f"at most {limit:g}",
+            description = f"about {min(count, sys.float_info.max):.3g} {unit} in {duration:g} s"
+            raise blamed.problem(description, found=blamed.shown(), expected=f"at most {limit:g}",
                                  hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
 
 
@@ -283,24 +283,30 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
 
     Paths are relative to `folder`, or absolute.
     """
-    one, kept, start = scenario, scenario.stabilization, scenario.initial_from
-    integrator = {key: getattr(one.integrator, key) for key in ("method", *METHODS[one.integrator.method])}
-    result: dict[str, Any] = plain({
-        "robot": FilePath(one.robot), "loops": one.loops and FilePath(one.loops), "base": one.base, "gravity": one.gravity,
-        "duration": one.duration, "output_step": one.output_step, "passive": one.passive, "seed": one.seed,
-        "integrator": {key: value for key, value in integrator.items() if value != math.inf},
-        "initial": {"q": rules_to_dict(one.initial_q, numbers_to_list), "v": rules_to_dict(one.initial_v, numbers_to_list),
-                    "assemble": None if one.assemble else False, "from": start and FilePath(start.file)},
-        "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
-        if kept != Stabilization() else None,
-        "drives": rules_to_dict(one.drives, drive_to_dict) or None, "control": one.control and control_to_dict(one.control),
-        "sampling": one.sampling and sampling_to_dict(one.sampling), "saturate": rules_to_dict(one.saturate) or None,
-        "motors": rules_to_dict(one.motors, motor_to_dict) or None, "limits": one.limits and limits_to_dict(one.limits),
-        "contacts": one.contacts and contacts_to_dict(one.contacts),
-        "joints": rules_to_dict(one.joints, drive_to_dict), "actuators": rules_to_dict(one.actuators, signal_to_dict),
-        "external_forces": list(map(_force_to_dict, one.forces)),
-        "phases": {phase.name: phase_to_dict(phase) for phase in one.phases} or None,
-        "events": {event.name: event_to_dict(event) for event in one.events} or None}, folder)
+    s, stabilization, start = scenario, scenario.stabilization, scenario.initial_from
+    integrator = {key: getattr(s.integrator, key) for key in ("method", *METHODS[s.integrator.method])}
+    result: dict[str, Any] = plain({"robot": FilePath(s.robot), "loops": s.loops and FilePath(s.loops), "base": s.base,
+                                    "gravity": s.gravity, "duration": s.duration, "output_step": s.output_step,
+                                    "passive": s.passive, "seed": s.seed,
+                                    "integrator": {key: value for key, value in integrator.items() if value != math.inf},
+                                    "initial": {"q": rules_to_dict(s.initial_q, numbers_to_list),
+                                                "v": rules_to_dict(s.initial_v, numbers_to_list), "assemble": None
+                                                if s.assemble else False, "from": start and FilePath(start.file)},
+                                    "constraints": {"stabilization": stabilization.method,
+                                                    **{key: getattr(stabilization, key)
+                                                       for key in STABILIZATIONS[stabilization.method]}}
+                                    if stabilization != Stabilization() else None,
+                                    "drives": rules_to_dict(s.drives, drive_to_dict) or None,
+                                    "control": s.control and control_to_dict(s.control),
+                                    "sampling": s.sampling and sampling_to_dict(s.sampling), "saturate": rules_to_dict(s.saturate)
+                                    or None, "motors": rules_to_dict(s.motors, motor_to_dict) or None,
+                                    "limits": s.limits and limits_to_dict(s.limits),
+                                    "contacts": s.contacts and contacts_to_dict(s.contacts),
+                                    "joints": rules_to_dict(s.joints, drive_to_dict),
+                                    "actuators": rules_to_dict(s.actuators, signal_to_dict),
+                                    "external_forces": list(map(_force_to_dict, s.forces)),
+                                    "phases": {phase.name: phase_to_dict(phase) for phase in s.phases} or None,
+                                    "events": {event.name: event_to_dict(event) for event in s.events} or None}, folder)
     return result
 
 

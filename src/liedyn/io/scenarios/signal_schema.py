@@ -83,31 +83,31 @@ def read_signal(node: Node, *more: str) -> Signal:
     kinds = (*CURVES.one_of[0], *more)
     if node.kind != "mapping" or not node.value:
         raise node.wrong("a number, an expression, or one of " + ", ".join(kinds))
-    given = node.mapping((*CURVES, *more))
-    key, child = only(node, given, kinds, "a signal")
+    nodes = node.mapping((*CURVES, *more))
+    key, child = only(node, nodes, kinds, "a signal")
     curve: Any = CURVES[key].value.read(child)
-    return RelativeTime(curve, given["from"].text(), given["from"].place) if "from" in given else curve
+    return RelativeTime(curve, nodes["from"].text(), nodes["from"].place) if "from" in nodes else curve
 
 
 def _quintic(node: Node) -> Quintic:
-    points = [[child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²")]
-              for row in node.items(least=2, of="waypoints [t, x]")]
+    points = [[child.number() for child in row.items(minimum=2, maximum=4, of="numbers: t, x, dx/dt, d²x/dt²")]
+              for row in node.items(minimum=2, of="waypoints [t, x]")]
     _check_times(node)
     padded = ([*point, 0.0, 0.0] for point in points)
     return Quintic(tuple((t, x, dx, ddx) for t, x, dx, ddx, *_ in padded), node.place)
 
 
 def _spline(node: Node) -> Spline:
-    points = tuple((t, x) for t, x in (row.vector(2) for row in node.items(least=2, of="points [t, x]")))
+    points = tuple((t, x) for t, x in (row.vector(2) for row in node.items(minimum=2, of="points [t, x]")))
     _check_times(node)
     return Spline(points, node.place)
 
 
 def _check_times(node: Node) -> None:
-    for before, after in zip(node.value, node.value[1:], strict=False):
-        if after.value[0].value <= before.value[0].value:
-            raise after.value[0].problem("times must increase", found=after.value[0].shown(),
-                                         expected=f"a time after {before.value[0].written}")
+    for previous, following in zip(node.value, node.value[1:], strict=False):
+        if following.value[0].value <= previous.value[0].value:
+            raise following.value[0].problem("times must increase", found=following.value[0].shown(),
+                                             expected=f"a time after {previous.value[0].written}")
 
 
 def _column(node: Node) -> Column:
@@ -145,7 +145,7 @@ def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
     """Return a signal as in a file."""
     match signal:
         case tuple():
-            return [signal_to_dict(one) for one in signal]
+            return [signal_to_dict(component) for component in signal]
         case Constant():
             return signal.value
         case Expression():
@@ -169,15 +169,15 @@ _UNIT_NORM = 1e-6                                # a quaternion typed with seven
 
 def _waypoints(node: Node) -> Waypoints:
     points: list[Waypoint] = []
-    for child in node.items(least=2, of="waypoints {t, xyz, rpy}"):
-        values, given = WAYPOINT.values(child), child.value
+    for child in node.items(minimum=2, of="waypoints {t, xyz, rpy}"):
+        values, nodes = WAYPOINT.values(child), child.value
         if points and values["t"] <= points[-1].t:
-            raise given["t"].problem("times must increase", found=given["t"].shown(), expected=f"a time after {points[-1].t:g}")
+            raise nodes["t"].problem("times must increase", found=nodes["t"].shown(), expected=f"a time after {points[-1].t:g}")
         if "rpy" in values and "quaternion" in values:
-            raise given["rpy"].problem("both rpy and quaternion", expected="one of them")
+            raise nodes["rpy"].problem("both rpy and quaternion", expected="one of them")
         norm = math.hypot(*values.get("quaternion", (1.0,)))
         if abs(norm - 1.0) > _UNIT_NORM:
-            raise given["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=given["quaternion"].shown(),
+            raise nodes["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=nodes["quaternion"].shown(),
                                               expected="a unit quaternion x, y, z, w")
         points.append(Waypoint(**values, place=child.place))
     return Waypoints(tuple(points), node.place)
@@ -185,24 +185,24 @@ def _waypoints(node: Node) -> Waypoints:
 
 def _pose(node: Node) -> Motion | Waypoints:
     """Of a ball or free joint."""
-    given = node.mapping((*POSE_MOTION, *CURVES))
-    for key in given:
+    nodes = node.mapping((*POSE_MOTION, *CURVES))
+    for key in nodes:
         if key not in POSE_MOTION:
-            by = ", ".join(one for one in given if one in POSE_MOTION)
-            raise given[key].problem(f"{key} cannot be given with {by} of a pose",
+            by = ", ".join(one for one in nodes if one in POSE_MOTION)
+            raise nodes[key].problem(f"{key} cannot be given with {by} of a pose",
                                      hint="it may be given with a curve in xyz and rpy" if key == "from" else None)
-    if "waypoints" not in given:
+    if "waypoints" not in nodes:
         return _motion(node, "a pose")
-    if len(given) > 1:
-        raise node.problem("waypoints stand alone", found=", ".join(given), expected="waypoints, or xyz and rpy")
-    result: Motion | Waypoints = POSE_MOTION.value(given, "waypoints")
+    if len(nodes) > 1:
+        raise node.problem("waypoints stand alone", found=", ".join(nodes), expected="waypoints, or xyz and rpy")
+    result: Motion | Waypoints = POSE_MOTION.value(nodes, "waypoints")
     return result
 
 
-def _motion(node: Node, what: str = "a driven loop") -> Motion:
+def _motion(node: Node, subject: str = "a driven loop") -> Motion:
     values = MOTION.values(node)
     if not values:
-        raise node.problem(f"{what} needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+        raise node.problem(f"{subject} needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
     return Motion(**values, place=node.place)
 
 
@@ -252,7 +252,7 @@ def _pd(node: Node, keys: Schema) -> Pd:
     return Pd(**values, place=node.place)
 
 
-_GAIN = Number(least=0, most=LARGEST_GAIN)
+_GAIN = Number(minimum=0, maximum=LARGEST_GAIN)
 _GAINS = OneOf((_GAIN, List(_GAIN, 1, words="numbers")), "gain")
 _KP = Field("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
 _OF_PD = (
@@ -289,8 +289,8 @@ def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...
         case Motion():
             return {"xyz": signal_to_dict(value.xyz) or None, "rpy": signal_to_dict(value.rpy) or None}
         case Waypoints():
-            return {"waypoints": [{key: getattr(one, key) for key in WAYPOINT if key == "t" or getattr(one, key)}
-                                  for one in value.points]}
+            return {"waypoints": [{key: getattr(waypoint, key) for key in WAYPOINT if key == "t" or getattr(waypoint, key)}
+                                  for waypoint in value.points]}
         case Prescribe():
             return {"prescribe": {value.level: drive_to_dict(value.signals)}}
         case Torque():
