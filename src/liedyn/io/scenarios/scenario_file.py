@@ -96,7 +96,7 @@ INTEGRATOR = Schema("integrator", (
     _of_method("step", Number(above=0), "fixed step [s]", example=1e-3),
     _of_method("rho", Number(minimum=0, maximum=1),
                "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most", example=0.9),
-    _of_method("rtol", Number(above=0, minimum=2.3e-14, maximum=0.1), "relative tolerance", example=1e-8, live=True),  # 100 roundings
+    _of_method("rtol", Number(above=0, minimum=2.3e-14, maximum=0.1), "relative tolerance", example=1e-8, live=True),  # 100 x eps
     _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
     _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method", what="the method {}")
 
