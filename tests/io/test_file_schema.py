@@ -179,7 +179,7 @@ def example_of(value):
     if isinstance(value, Named):
         return {value.name: example_of(value.of)}
     if isinstance(value, List):
-        return [example_of(value.of)] * max(value.least, 1)
+        return [example_of(value.of)] * max(value.minimum, 1)
     if isinstance(value, Schema):
         return beside(value, None) or beside(value, value.keys[0])
     return {Choice: lambda: value.options[0], Number: lambda: 1.0}.get(type(value), lambda: "a")()
@@ -226,7 +226,7 @@ def mappings_in(value, example):
         for inner, wrap, way in mappings_in(value.of, None):
             yield inner, lambda x, wrap=wrap: others | {value.name: wrap(x)}, (value.name, *way)
     elif isinstance(value, List):
-        others = (example if isinstance(example, list) else [])[:max(value.least, 1) - 1]
+        others = (example if isinstance(example, list) else [])[:max(value.minimum, 1) - 1]
         for inner, wrap, way in mappings_in(value.of, None):
             yield inner, lambda x, wrap=wrap: [*others, wrap(x)], (len(others), *way)
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -134,17 +134,17 @@ def _drop_what_cannot_be_written() -> None:
 class _Commands(click.Group):
     """Group that imports a command at its first use."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:        # noqa: ARG002 - of click
         _add_installed()
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:        # noqa: ARG002
         if name not in COMMANDS:
             _add_installed()
-        found = COMMANDS.get(name)
-        return getattr(importlib.import_module(f"liedyn.cli.{found}"), name) if isinstance(found, str) else found
+        command = COMMANDS.get(name)
+        return getattr(importlib.import_module(f"liedyn.cli.{command}"), name) if isinstance(command, str) else command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -153,7 +153,7 @@ class _Commands(click.Group):
                 raise
             raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx) from None
 
-    def main(self, *args, **options):
+    def main(self, *args: Any, **options: Any) -> Any:
         prepare()
         return super().main(*args, **options)
 
@@ -163,11 +163,11 @@ class _Commands(click.Group):
             raise click.exceptions.Exit(2)
         return super().parse_args(ctx, args)
 
-    def make_context(self, *args, **options) -> click.Context:
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
         with _report_errors():
             return super().make_context(*args, **options)
 
-    def invoke(self, ctx: click.Context):
+    def invoke(self, ctx: click.Context) -> Any:
         with _report_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore", LiedynWarning)  # commands print the warnings of results
             if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
@@ -177,7 +177,7 @@ class _Commands(click.Group):
 
 @click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="%(prog)s %(version)s")
-def main():
+def main() -> None:
     """Inverse, forward and hybrid dynamics of robots from URDF, YAML and MJCF files.
 
     \b

@@ -1,26 +1,31 @@
+"""`liedyn batch`: many runs of a scenario as one table."""
 from __future__ import annotations
 
 import re
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import check_drawn, with_console
-from liedyn.cli.options import FILE, force_option, json_option, override_option
+from liedyn.cli.console import Console, check_drawn, with_console
+from liedyn.cli.options import FILE, ParamType, force_option, json_option, override_option
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError
 
+if TYPE_CHECKING:
+    from liedyn.batch.run_batch import PreparedSweep, SweepOutcome
 
-class _Shard(click.ParamType):
-    """i/N."""
+
+class _Shard(ParamType):
+    """The text i/N: part i of N."""
 
     name = "i/N"
 
-    def convert(self, value, param, ctx):
-        found = re.fullmatch(r"(\d+)/(\d+)", value)
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        match = re.fullmatch(r"(\d+)/(\d+)", value)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
             self.fail(f"{value!r} is not a part of the runs such as 2/5, from 1/5 to 5/5.", param, ctx)
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
 
 @click.command(short_help="Run a sweep: many runs of a scenario, as one table.")
@@ -39,7 +44,9 @@ class _Shard(click.ParamType):
               help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
 @click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
 @with_console(force_option, json_option)
-def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):
+def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: bool, rerun: int | None,
+          shard: tuple[int, int] | None, resume: bool, jobs: int | None, scheduler: str | None, csv: bool, force: bool,
+          as_json: bool, console: Console) -> None:
     """Run the scenario of a sweep many times, with different values each time, and write one table of results.
 
     \b
@@ -60,50 +67,51 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     read = read_sweep(sweep, overrides)
     with console.progress.stage("checking the sweep"):
         from liedyn.batch.run_batch import PreparedSweep
-        found = PreparedSweep(read, threads=jobs)
-    console.robot(found.binding.model)
-    console.warn(*found.warnings)
+        prepared = PreparedSweep(read, threads=jobs)
+    console.robot(prepared.binding.model)
+    console.warn(*prepared.warnings)
     if rerun is not None:
-        if rerun >= found.count:
-            raise UsageError(f"there is no run {rerun}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
+        if rerun >= prepared.count:
+            raise UsageError(f"there is no run {rerun}: the sweep has {prepared.count} runs, from 0 to {prepared.count - 1}")
         again = _rerun_along if read.job else _rerun
-        again(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
+        again(prepared, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
         return
     if dry_run:
-        _dry_run(found, folder, as_json, console)
+        _dry_run(prepared, folder, as_json, console)
         return
     from liedyn.dynamics.batching.threads import cores
     jobs = jobs or cores()
-    done = _run(found, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
+    done = _run(prepared, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
     if as_json:
         console.result_json({"runs": done.count, "computed": done.computed, "reused": done.reused, "chunks_missing": done.missing,
                              "seconds": done.seconds, "status": done.table.counts, "folder": str(folder)})
-    _tell(done, folder, console)
+    _print_summary(done, folder, console)
 
 
-def _run(found, folder, console, *, shard, **options):
-    began = [time.monotonic(), None]
+def _run(prepared: PreparedSweep, folder: Path, console: Console, *, shard: tuple[int, int] | None,
+         **options: Any) -> SweepOutcome:
+    first: list[tuple[float, int]] = []                     # time and number of runs at the first call
 
     def progress(done: int, count: int) -> None:
-        if began[1] is None:
-            began[0], began[1] = time.monotonic(), done
-        spent, more = time.monotonic() - began[0], done - began[1]
+        if not first:
+            first.append((time.monotonic(), done))
+        spent, more = time.monotonic() - first[0][0], done - first[0][1]
         rate = more / spent if spent > 0.0 and more else None
         about = "" if rate is None else f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
         console.progress.update(done / count if count else 1.0, f"{done} of {count} runs{about}")
 
     with console.progress.stage("simulating"):
         try:
-            return found.run(folder, shard=shard or (1, 1), progress=progress, **options)
+            return prepared.run(folder, shard=shard or (1, 1), progress=progress, **options)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"what is computed is in {folder}; --resume computes the rest") from None
 
 
-def _tell(done, folder: Path, console) -> None:
+def _print_summary(done: SweepOutcome, folder: Path, console: Console) -> None:
     """Print a summary of a batch. Raise ComputationError if runs are not complete."""
     reused = f", {done.reused} were there already" if done.reused else ""
-    told = ", ".join(f"{n} {status}" for status, n in sorted(done.table.counts.items()))
-    console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(done.table.counts.items()))
+    console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {counts}' if counts else ''}")
     if done.missing:
         console.warn(LiedynWarning("missing-chunks",
                                    f"{done.missing} chunks of other shards are missing: the table is written when the last of "
@@ -117,23 +125,23 @@ def _tell(done, folder: Path, console) -> None:
     many, reason = done.table.failure
     if many:
         lost = done.count - done.table.counts.get("complete", 0)
-        which = "the first" if lost <= many else f"{many} of them"
-        raise ComputationError(f"{max(lost, many)} of {done.count} runs are not complete, {which} because: {reason} "
+        these = "the first" if lost <= many else f"{many} of them"
+        raise ComputationError(f"{max(lost, many)} of {done.count} runs are not complete, {these} because: {reason} "
                                "(column reason)")
 
 
-def _dry_run(found, folder: Path, as_json: bool, console) -> None:
+def _dry_run(prepared: PreparedSweep, folder: Path, as_json: bool, console: Console) -> None:
     from liedyn.report.result_summary import batch_text
 
-    found.check_disk(folder)
-    report = found.report(folder)
+    prepared.check_disk(folder)
+    report = prepared.report(folder)
     if as_json:
         console.result_json(report)
     else:
         console.result(batch_text(report))
 
 
-def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console) -> None:
+def _rerun(prepared: PreparedSweep, number: int, folder: Path, force: bool, as_json: bool, console: Console) -> None:
     from liedyn.io.atomic_output import check_folder
     from liedyn.report.run_folder import write_run
     from liedyn.simulation.run import simulate_prepared
@@ -141,21 +149,21 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     check_folder(folder, mark="run.json", force=force)
     ended = None
     try:
-        result = simulate_prepared(found.binding.run(number), console.progress)
+        result = simulate_prepared(prepared.binding.run(number), console.progress)
     except LiedynError as error:
         if error.result is None:
             raise
         ended, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    console.warn(*_values(found, number), *result.warnings)
+    console.warn(*_values(prepared, number), *result.warnings)
     console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
     check_drawn(written.failures)
 
 
-def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, console) -> None:
+def _rerun_along(prepared: PreparedSweep, number: int, path: Path, force: bool, as_json: bool, console: Console) -> None:
     """Run a job along a trajectory again and write its CSV."""
     from liedyn.analysis.recorded_motion import comments_for
     from liedyn.batch.trajectory_jobs import run_trajectory_job
@@ -164,16 +172,19 @@ def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, con
 
     target = str(path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv"))
     check_output(target, force=force)
-    run = found.binding.run(number)
-    result = run_trajectory_job(found.sweep.job, run)
+    run = prepared.binding.run(number)
+    job = prepared.sweep.job
+    assert job is not None, "the sweep runs a job along a trajectory"
+    result = run_trajectory_job(job, run)
     write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
-    console.warn(*_values(found, number), *result.warnings)
+    console.warn(*_values(prepared, number), *result.warnings)
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
     console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
 
 
-def _values(found, number: int) -> list[LiedynWarning]:
-    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.parameters, found.binding.values_of(number), strict=True))
-    other = [LiedynWarning("robot-edited", "the robot is another one than in its file: other commands do not know what differs")]
-    return [LiedynWarning("rerun", f"run {number}: {told}"), *(other if found.binding.of_robot else [])]
+def _values(prepared: PreparedSweep, number: int) -> list[LiedynWarning]:
+    values = ", ".join(f"{parameter.key} = {x}" for parameter,
+                       x in zip(prepared.sweep.parameters, prepared.binding.values_of(number), strict=True))
+    edited = [LiedynWarning("robot-edited", "the robot is another one than in its file: other commands do not know what differs")]
+    return [LiedynWarning("rerun", f"run {number}: {values}"), *(edited if prepared.binding.of_robot else [])]

@@ -12,12 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from liedyn.cli.app import print_message, show
 from liedyn.errors import ComputationError, LiedynWarning, shown
+
+if TYPE_CHECKING:
+    from liedyn.model.model import Model
+    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.simulation.run import Result
 
 # Progress of long computations: nothing in the first two seconds, then stage and progress -------------------------------
 
@@ -73,22 +78,22 @@ class Progress:
     def _watch(self, done: threading.Event) -> None:
         wait = self._delay
         while not done.wait(wait):
-            self._tell()
+            self._show_stage()
             wait = _REDRAW
 
-    def _tell(self) -> None:
+    def _show_stage(self) -> None:
         stages, fraction = self._stages[-1:], self._fraction
         if not stages:
             return
-        (text, since), now = stages[0], time.monotonic()
+        (text, since), time_now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
         about = f"; {self._about}" if self._about else ""
-        line = f"{shown(text)} …{percent} ({now - since:.0f} s{about})"
+        line = f"{shown(text)} …{percent} ({time_now - since:.0f} s{about})"
         if self._terminal:
             self._write("\r\x1b[K" + line)
-        elif text != self._said[0] or now - self._said[1] >= _REPEAT:
+        elif text != self._said[0] or time_now - self._said[1] >= _REPEAT:
             self._write(line + "\n")
-            self._said = (text, now)
+            self._said = (text, time_now)
 
     def _erase(self) -> None:
         if self._terminal:
@@ -117,13 +122,16 @@ class Console:
 
     @cached_property
     def progress(self) -> Progress:
+        """Progress of this command, shown on a terminal."""
         return Progress(quiet=self.quiet)
 
     def say(self, text: str) -> None:
+        """Print a text, unless --quiet is given."""
         if not self.quiet:
             print_message(text)
 
     def detail(self, text: str) -> None:
+        """Print a text if --verbose is given."""
         if self.verbose:
             print_message(text)
 
@@ -148,20 +156,23 @@ class Console:
         if path != STDIO:
             self.wrote_file(path)
 
-    def wrote_file(self, path: str, what: str = "") -> None:
-        self.say(f"wrote {shown(path)}{what}")
+    def wrote_file(self, path: str, details: str = "") -> None:
+        """Print the name of a written file, followed by `details` about it."""
+        self.say(f"wrote {shown(path)}{details}")
 
     def result(self, text: str) -> None:
+        """Write a text to standard output."""
         show(text)
 
-    def result_json(self, value) -> None:
+    def result_json(self, value: Any) -> None:
         """Write JSON in ASCII with escapes, which is valid in every encoding."""
         show(json.dumps(value, indent=2, allow_nan=False))
 
     def seconds(self, timing: Mapping[str, float]) -> None:
+        """Print how long each part took if --verbose is given."""
         self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
 
-    def run(self, result, written, folder: Path, as_json: bool) -> None:
+    def run(self, result: Result, written: SavedPlots, folder: Path, as_json: bool) -> None:
         """Print a summary of a run and its written files."""
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
@@ -174,7 +185,7 @@ class Console:
         self.seconds(result.timing)
         self.wrote(written.paths)
 
-    def robot(self, model) -> None:
+    def robot(self, model: Model) -> None:
         """Print details of the robot, and one line about its warnings."""
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
@@ -190,15 +201,15 @@ def check_drawn(failures: Mapping[str, str]) -> None:
         names: dict[str, list[str]] = {}
         for name, why in failures.items():
             names.setdefault(why, []).append(name)
-        told = "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())
-        raise ComputationError(f"not drawn: {told}; all other results are written")
+        reasons = "; ".join(f"{', '.join(plots)} ({why})" for why, plots in names.items())
+        raise ComputationError(f"not drawn: {reasons}; all other results are written")
 
 
-def with_console(*options: Callable) -> Callable:
+def with_console(*options: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decorator that adds these options, then -q and -v. The command receives `console`."""
-    def decorated(command: Callable) -> Callable:
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_levels(*args, quiet: bool, verbose: bool, **values):
+        def with_levels(*args: Any, quiet: bool, verbose: bool, **values: Any) -> Any:
             if quiet and verbose:
                 raise click.UsageError("--quiet and --verbose contradict each other.")
             with _messages_of_the_library(quiet):

@@ -6,27 +6,38 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import Console, with_console
 from liedyn.errors import close_to
+
+if TYPE_CHECKING:
+    from liedyn.arrays import Base
+
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType
 
 
 class Existing(click.Path):
     """A path that must exist. The error suggests the nearest existing path."""
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         super().__init__(exists=True, **options)
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raise with a suggestion if it does not exist."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             inside = Path(value, "trajectory.csv")             # of a run folder
             near = inside if inside.is_file() else None if os.path.exists(value) else _nearest(Path(value))
             if near:
-                error.message = f"{error.message.rstrip('.')}. Did you mean '{near}'?"
+                raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{near}'?", ctx, param) from None
             raise
 
 
@@ -56,7 +67,7 @@ text_output_option = click.option("-o", "--output", type=click.Path(), default="
                                   help="File to write. Default: stdout.")
 
 
-class Smooth(click.ParamType):
+class Smooth(ParamType):
     """Seconds, or one of several words."""
 
     name = "seconds"
@@ -64,7 +75,8 @@ class Smooth(click.ParamType):
     def __init__(self, *words: str):
         self.words = words
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of seconds, or the word."""
         if value in self.words or isinstance(value, float):
             return value
         try:
@@ -76,12 +88,13 @@ class Smooth(click.ParamType):
         return seconds
 
 
-class Override(click.ParamType):
+class Override(ParamType):
     """KEY=VALUE, which is applied to a scenario later."""
 
     name = "KEY=VALUE"
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:       # noqa: ARG002
+        """Return the text of an override. Raise if it has another form."""
         from liedyn.io.yaml_values import is_override
 
         if not is_override(value):
@@ -89,12 +102,15 @@ class Override(click.ParamType):
         return value
 
 
-def override_option(example: str = "") -> Callable:
+def override_option(example: str = "") -> Callable[..., Any]:
+    """Return the option -S; `example` continues its help text."""
     return click.option("-S", "overrides", multiple=True, type=Override(), metavar="KEY=VALUE",
                         help=f"Override a value of the scenario{example}, or remove a key (KEY=null); may be repeated.")
 
 
 class Order(click.IntRange):
+    """A whole number, in usage lines."""
+
     name = "whole number"
 
 
@@ -114,14 +130,15 @@ _OPTIONS = (
     base_option, strict_option, force_option, json_option)
 
 
-def along_command(short_help: str, *options: Callable) -> Callable:
+def along_command(short_help: str, *options: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decorator that makes a command over a trajectory from a function.
 
     The function takes (model, motion, values of the command's options, progress) and returns the result.
     """
-    def decorated(compute: Callable) -> click.Command:
+    def decorated(compute: Callable[..., Any]) -> click.Command:
         @functools.wraps(compute)
-        def command(console, trajectory, robot, base, output, strict, force, as_json, **own):
+        def command(console: Console, trajectory: str, robot: str | None, base: Base | None, output: str | None, strict: bool,
+                    force: bool, as_json: bool, **own_options: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
@@ -135,15 +152,15 @@ def along_command(short_help: str, *options: Callable) -> Callable:
             from liedyn.analysis.recorded_motion import comments_for, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
-            model, warnings = robot_of(motion, robot, base=base, strict=strict)
+            model, robot_warnings = robot_of(motion, robot, base=base, strict=strict)
             console.robot(model)
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-                result = compute(model, motion, **own, progress=console.progress)
+                result = compute(model, motion, **own_options, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
             if motion.header.get("attached"):
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
             write_trajectory(target, comments, result.t, result.columns, force=force)
-            warnings = [*warnings, *result.warnings]
+            warnings = [*robot_warnings, *result.warnings]
             console.warn(*warnings)
             if as_json:
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],

@@ -1,12 +1,19 @@
+"""Commands for results: plot, replay, linearize."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import check_drawn, with_console
-from liedyn.cli.options import FILE, Existing, force_option, json_option, override_option, robot_option, strict_option
+from liedyn.cli.console import Console, check_drawn, with_console
+from liedyn.cli.options import FILE, Existing, ParamType, force_option, json_option, override_option, robot_option, strict_option
+from liedyn.errors import LiedynWarning
+
+if TYPE_CHECKING:
+    from liedyn.report.plots.save_plots import SavedPlots
 
 
 @click.command(short_help="Plot a trajectory, a run folder or a batch.")
@@ -19,7 +26,8 @@ from liedyn.cli.options import FILE, Existing, force_option, json_option, overri
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(force_option, json_option)
-def plot(trajectory, robot, output, formats, against, force, as_json, console):
+def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[str, ...], against: tuple[str, ...], force: bool,
+         as_json: bool, console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
     For the folder of a batch: outputs against the varied values, their distributions and derivatives, and envelopes of
@@ -43,16 +51,16 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
             raise click.UsageError("--robot and --against cannot be used with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
-            _tell(*plot_batch(trajectory, folder, formats), as_json, console)
+            _print_report(*plot_batch(trajectory, folder, formats), as_json, console)
         return
     csv, folder = sources(trajectory, output)
     check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
         written, warnings = plot_trajectory(csv, robot, folder, formats, against)
-    _tell(written, warnings, as_json, console)
+    _print_report(written, warnings, as_json, console)
 
 
-def _tell(written, warnings, as_json, console):
+def _print_report(written: SavedPlots, warnings: Iterable[LiedynWarning], as_json: bool, console: Console) -> None:
     console.warn(*warnings)
     if as_json:
         console.result_json({"plots": [str(path) for path in written.paths]})
@@ -62,16 +70,16 @@ def _tell(written, warnings, as_json, console):
 
 # replay -----------------------------------------------------------------------------------------------------------------
 
-class _Size(click.ParamType):
+class _Size(ParamType):
     """WIDTHxHEIGHT."""
 
     name = "WIDTHxHEIGHT"
 
-    def convert(self, value, param, ctx):
-        found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", value) if isinstance(value, str) else None
-        if found is None or int(found[1]) % 2 or int(found[2]) % 2:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        match = re.fullmatch(r"(\d{2,4})x(\d{2,4})", value) if isinstance(value, str) else None
+        if match is None or int(match[1]) % 2 or int(match[2]) % 2:
             self.fail(f"{value!r} is not a size in even numbers of pixels, such as 1280x720.", param, ctx)
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
 
 @click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
@@ -103,8 +111,9 @@ class _Size(click.ParamType):
 @click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
-def replay(trajectory, robot, output, against, runs, side_by_side, traces, follow, speed, meshes, roots, video, size, fps, mcap,
-           force, as_json, console):
+def replay(trajectory: str, robot: str | None, output: str | None, against: tuple[str, ...], runs: str, side_by_side: bool | None,
+           traces: tuple[str, ...], follow: str, speed: float, meshes: bool, roots: tuple[str, ...], video: str | None,
+           size: tuple[int, int], fps: float, mcap: str | None, force: bool, as_json: bool, console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5, it shows that time. For the folder of a
@@ -123,7 +132,7 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
     page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
-    source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
+    source = Source(trajectory, [run for run in runs.split(",") if run], robot, against, meshes or bool(roots), roots)
     side_by_side = is_batch(trajectory) if side_by_side is None else side_by_side
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         look, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
@@ -162,8 +171,9 @@ def replay(trajectory, robot, output, against, runs, side_by_side, traces, follo
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw plots.")
 @with_console(strict_option, force_option, json_option)
-def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
-              no_plots, strict, force, as_json, console):
+def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool, inputs: tuple[str, ...],
+              outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool, output: str | None,
+              overrides: tuple[str, ...], no_plots: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces

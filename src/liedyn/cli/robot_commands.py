@@ -1,10 +1,12 @@
+"""Commands for robot files and templates: info, check, convert, export, assemble, template, schema, warmup."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import Console, with_console
 from liedyn.cli.options import (
     FILE,
     base_option,
@@ -18,11 +20,14 @@ from liedyn.cli.options import (
 )
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
+if TYPE_CHECKING:
+    from liedyn.arrays import Base
+
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
 @with_console(base_option, loops_option, json_option)
-def info(robot, base, loops, as_json, console):
+def info(robot: str, base: Base | None, loops: str | None, as_json: bool, console: Console) -> None:
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
@@ -46,7 +51,7 @@ def info(robot, base, loops, as_json, console):
 @click.command(short_help="Check robot files and list all warnings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
 @with_console(base_option, loops_option, json_option)
-def check(robots, base, loops, as_json, console):
+def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json: bool, console: Console) -> None:
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
@@ -78,7 +83,8 @@ def check(robots, base, loops, as_json, console):
 @click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
               "cannot describe is left out.")
 @with_console(base_option, loops_option, force_option, json_option)
-def convert(robot, output, format, lossy, base, loops, force, as_json, console):
+def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base | None, loops: str | None, force: bool,
+            as_json: bool, console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 
     Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
@@ -133,7 +139,8 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
 @with_console(base_option, strict_option, force_option, json_option)
-def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
+def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool, base: Base | None,
+           strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -149,10 +156,11 @@ def export(robot, function, output, no_passive, single, with_test, base, strict,
     model = read_model(robot, base=base, strict=strict)
     console.robot(model)
     with console.progress.stage("writing the function"):
-        found, paths = write_export(model, function, output and Path(output), passive=not no_passive, single=single,
-                                    with_test=with_test, force=force)
+        c_function, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,
+                                         with_test=with_test, force=force)
     if as_json:
-        console.result_json({"files": [str(path) for path in paths], "function": found.name, "operations": found.trace.size})
+        console.result_json({"files": [str(path) for path in paths], "function": c_function.name,
+                             "operations": c_function.trace.size})
     console.wrote(paths)
 
 
@@ -173,7 +181,9 @@ def export(robot, function, output, no_passive, single, with_test, base, strict,
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
 @with_console(base_option, strict_option, force_option, json_option)
-def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force, as_json, console):
+def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str, ...], drive: tuple[str, ...],
+             loops: str | None, seed: int, output: str, base: Base | None, strict: bool, force: bool, as_json: bool,
+             console: Console) -> None:
     """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 
     Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular. The output can
@@ -185,10 +195,9 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     """
     from liedyn.io.atomic_output import check_output
 
-    if as_json and output == "-":
-        output = None
-    if output:
-        check_output(output, force=force)
+    target = None if as_json and output == "-" else output
+    if target:
+        check_output(target, force=force)
 
     from liedyn.analysis.configurations import assembled_state
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
@@ -203,8 +212,8 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     console.warn(*assembly_warnings(state))
     if as_json:
         console.result_json(assembly_to_dict(state))
-    if output:
-        write_assembly(state, output, force=force)
+    if target:
+        write_assembly(state, target, force=force)
     if output and output != "-":
         console.wrote_file(output)
 
@@ -214,7 +223,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
 @click.command(short_help="Write a commented scenario, robot, loops or sweep file with all keys.")
 @file_kind_argument
 @with_console(text_output_option, force_option)
-def template(kind, output, force, console):
+def template(kind: str, output: str, force: bool, console: Console) -> None:
     """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
 
     The lines without a # are a complete file: the robot is an arm with two joints, and the scenario moves it.
@@ -234,7 +243,7 @@ def template(kind, output, force, console):
 @click.command(short_help="Write the JSON schema of scenario, robot, loops or sweep files.")
 @file_kind_argument
 @with_console(text_output_option, force_option)
-def schema(kind, output, force, console):
+def schema(kind: str, output: str, force: bool, console: Console) -> None:
     """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
 
     \b
@@ -257,7 +266,7 @@ GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "
 @click.option("-w", "--what", multiple=True, type=click.Choice(GROUPS), help="Group of functions to compile; may be repeated. "
               "Default: dynamics and simulate, and loops if ROBOT has loops.")
 @with_console(json_option)
-def warmup(robot, what, as_json, console):
+def warmup(robot: str | None, what: tuple[str, ...], as_json: bool, console: Console) -> None:
     """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
     container images, for CI, before a demonstration.
 

@@ -1,3 +1,4 @@
+"""`liedyn simulate`: one run of a scenario."""
 from __future__ import annotations
 
 import os
@@ -5,18 +6,23 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import check_drawn, with_console
+from liedyn.cli.console import Console, check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
 from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
+
+if TYPE_CHECKING:
+    from liedyn.io.checkpoint_files import Unfinished
+    from liedyn.simulation.run import Result
 
 
 class _Run(Existing):
     """A scenario, a robot file, or a run folder, which may still have its temporary name."""
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from liedyn.io.atomic_output import UNFINISHED, is_unfinished
 
         name = os.fspath(value).rstrip("/").removesuffix(UNFINISHED)
@@ -35,7 +41,8 @@ class _Run(Existing):
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
 @click.option("--no-plots", is_flag=True, help="Write neither plots nor the replay.")
 @with_console(strict_option, force_option, json_option)
-def simulate(scenario, output, overrides, resume, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
+def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resume: bool, force_long: bool, dry_run: bool,
+             print_config: bool, no_plots: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Simulate a scenario and write its trajectory, self-check and plots to a run folder.
 
     If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
@@ -93,7 +100,8 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
     check_drawn(written.failures)
 
 
-def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
+def _simulate(scenario: str, overrides: list[str], console: Console, strict: bool, force_long: bool, folder: Path,
+              resume: bool) -> tuple[Result, LiedynError | None, Unfinished]:
     """Return the result, the error with which it ended (or None), and the folder of an unfinished run."""
     from liedyn.io.atomic_output import is_unfinished
     from liedyn.io.checkpoint_files import Unfinished, read_checkpoint
@@ -107,7 +115,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
     else:
         disk.command = {"scenario": os.path.abspath(scenario), "overrides": overrides, "strict": strict, "force_long": force_long}
     try:
-        with asked_to_stop(disk):
+        with stop_on_signals(disk):
             return simulate_file(scenario, disk.command["overrides"], console.progress, disk.command["strict"],
                                  force_long or disk.command["force_long"], disk, resumed), None, disk
     except (ComputationError, ScenarioError, Interrupted) as error:
@@ -128,7 +136,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
         raise KeyboardInterrupt(f"`liedyn simulate {folder} --resume` continues from the last checkpoint") from None
 
 
-def _has_ended(scenario, folder, console) -> bool:
+def _has_ended(scenario: str, folder: Path, console: Console) -> bool:
     """Return whether a run without checkpoint has ended. If not, it starts from the beginning."""
     from liedyn.report.run_folder import status_of
 
@@ -144,7 +152,8 @@ def _has_ended(scenario, folder, console) -> bool:
     return False
 
 
-def _print_config(scenario, overrides, force_long, strict, folder, console):
+def _print_config(scenario: str, overrides: tuple[str, ...], force_long: bool, strict: bool, folder: Path,
+                  console: Console) -> None:
     from liedyn.io.atomic_output import STDIO
     from liedyn.io.scenarios.scenario_file import to_plain
     from liedyn.io.yaml_values import to_yaml
@@ -155,7 +164,8 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
     console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 
 
-def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
+def _dry_run(scenario: str, overrides: tuple[str, ...], force_long: bool, strict: bool, folder: Path, as_json: bool,
+             console: Console) -> None:
     from liedyn.report.result_summary import plan_text
     from liedyn.simulation.preparation import prepare
 
@@ -171,16 +181,16 @@ def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
 
 # Ctrl-C and SIGTERM during a run: it ends between two steps, and its rows are written -----------------------------------
 
-_HEARD = signal.SIGINT, signal.SIGTERM
+_STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
 @contextmanager
-def asked_to_stop(run) -> Iterator[None]:
+def stop_on_signals(run: Unfinished) -> Iterator[None]:
     """Set `run.stop` at the first of these signals within a block, while the run is `listening`.
 
     Further signals, and signals at other times, end the process as usual.
     """
-    def heard(number, frame):
+    def stop(number: int, _frame: object) -> None:
         if run.listening and not run.stop:
             run.stop = number
         elif number == signal.SIGINT:
@@ -189,14 +199,14 @@ def asked_to_stop(run) -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-    before = {}
+    previous = {}
     try:
-        for number in _HEARD:
-            before[number] = signal.signal(number, heard)
+        for number in _STOP_SIGNALS:
+            previous[number] = signal.signal(number, stop)
     except ValueError:                                         # only the main thread can set signal handlers
         pass
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,8 +1,11 @@
+"""Commands over a trajectory: inverse, forward, hybrid, kinematics, derivatives, parameters."""
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import Console, Progress, with_console
 from liedyn.cli.options import (
     FILE_OR_STDIN,
     Smooth,
@@ -16,6 +19,12 @@ from liedyn.cli.options import (
     strict_option,
 )
 
+if TYPE_CHECKING:
+    from liedyn.analysis.recorded_motion import CompletedTrajectory
+    from liedyn.arrays import Base, Criterion, Frame
+    from liedyn.io.trajectory_csv import Trajectory
+    from liedyn.model.model import Model
+
 
 @along_command(
     "Compute joint forces along a trajectory.",
@@ -28,7 +37,8 @@ from liedyn.cli.options import (
                  "transmits (fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of "
                  "loops likewise."),
     order_option, smooth_option)
-def inverse(model, motion, actuated, criterion, wrenches, order, smooth, progress):
+def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criterion: Criterion, wrenches: str | None, order: int,
+            smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
     """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
@@ -51,7 +61,7 @@ def inverse(model, motion, actuated, criterion, wrenches, order, smooth, progres
 # forward ----------------------------------------------------------------------------------------------------------------
 
 @along_command("Compute joint accelerations along a trajectory.", order_option, smooth_option)
-def forward(model, motion, order, smooth, progress):
+def forward(model: Model, motion: Trajectory, order: int, smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
     """Compute the joint accelerations for the state and forces in each row of TRAJECTORY, a CSV of q, v and tau.
 
     Nothing is integrated; to simulate a motion, see `liedyn simulate`. With --order 2, the result also has the time derivatives
@@ -74,7 +84,8 @@ def forward(model, motion, order, smooth, progress):
     click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
                  help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated."),
     order_option, smooth_option)
-def hybrid(model, motion, prescribed, order, smooth, progress):
+def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order: int, smooth: float | str | None,
+           progress: Progress) -> CompletedTrajectory:
     """Compute hybrid dynamics along TRAJECTORY: the forces of prescribed joints and the accelerations of all others.
 
     Prescribed joints need columns a (or q or v, from which a is computed), all others need tau. With --order 2, the result also
@@ -106,7 +117,8 @@ def hybrid(model, motion, prescribed, order, smooth, progress):
     click.option("--momentum", is_flag=True,
                  help="Write the linear momentum, and the angular momentum about the centre of mass."),
     click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0."))
-def kinematics(model, motion, links, point, frame, jacobian, com, momentum, zmp, progress):
+def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: tuple[float, float, float] | None, frame: Frame,
+               jacobian: bool, com: bool, momentum: bool, zmp: bool, progress: Progress) -> CompletedTrajectory:       # noqa: ARG001
     """Compute poses, twists and accelerations of links along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are pose.hand.px[m], twist.hand.vx[m/s], speed.hand[m/s], acceleration.hand.vx[m/s^2], …; with --jacobian also
@@ -138,7 +150,8 @@ def kinematics(model, motion, links, point, frame, jacobian, com, momentum, zmp,
                  help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
     click.option("--verify", is_flag=True,
                  help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."))
-def derivatives(model, motion, of, prescribed, by, joints, verify, progress):
+def derivatives(model: Model, motion: Trajectory, of: str, prescribed: tuple[str, ...], by: tuple[str, ...],
+                joints: tuple[str, ...], verify: bool, progress: Progress) -> CompletedTrajectory:
     """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
 
     Derivatives by q are tangent: for ball and free joints, by small rotations and translations along the body axes
@@ -172,7 +185,9 @@ def derivatives(model, motion, of, prescribed, by, joints, verify, progress):
 @click.option("-o", "--output", type=click.Path(),
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @with_console(base_option, strict_option, force_option, json_option)
-def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, base, strict, force, as_json, console):
+def parameters(robot: str, trajectory: str | None, smooth: float | str | None, joints: tuple[str, ...], offset: bool,
+               tolerance: float, output: str | None, base: Base | None, strict: bool, force: bool, as_json: bool,
+               console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -198,15 +213,15 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
     from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-        found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
-                              smooth=smooth or "auto", tolerance=tolerance)
-    console.robot(found.model)
-    console.warn(*found.warnings, *weak_warnings(found.base))
+        result = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
+                               smooth=smooth or "auto", tolerance=tolerance)
+    console.robot(result.model)
+    console.warn(*result.warnings, *weak_warnings(result.base))
     if output:
-        write_parameters(output, found.base, found.fit, force=force)
+        write_parameters(output, result.base, result.fit, force=force)
     if as_json:
-        console.result_json(parameters_to_dict(found.model, found.base, found.fit))
+        console.result_json(parameters_to_dict(result.model, result.base, result.fit))
     elif output != "-":
-        console.result(parameter_text(found.model, found.base, found.fit, whole=console.verbose))
+        console.result(parameter_text(result.model, result.base, result.fit, whole=console.verbose))
     if output and output != "-":
-        console.wrote_file(output, f": {len(found.base)} base parameters")
+        console.wrote_file(output, f": {len(result.base)} base parameters")

@@ -30,7 +30,9 @@ class CFunction:
     def __init__(self, model, function: str, specialization: Specialization, *, name: str | None = None, passive: bool = True,
                  single: bool = False):
         self.model, self.function, self.single = model, function, single
-        self.trace = make_trace(model, specialization, libm=True)
+        trace = make_trace(model, specialization, libm=True)
+        assert trace is not None, "functions that can be exported do not branch on numbers"
+        self.trace = trace
         self.name = name or identifier(f"{model.name}_{function}")
         self._passive = passive
         self.outputs = {array.name: array.size for array in self.trace.arrays if array.results}
