@@ -1,10 +1,11 @@
 """Execution of the runs of a rollout: vectorized by generated code, or sequentially by the compiled loop of a single run."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, fastest_m
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
@@ -55,7 +57,7 @@ class RolloutKey:
     passive: bool
     method: str
     places: tuple[int, ...]
-    rows: tuple
+    rows: tuple[Any, ...]
     events: Hashable
     generated: bool
 
@@ -68,14 +70,14 @@ class _WarningHistory:
     limits_reported   whether a warning about position limits was returned
     """
 
-    without_warnings: tuple | None = None
+    without_warnings: tuple[Any, ...] | None = None
     limits_reported: bool = False
 
 
 _WARNING_HISTORY = ModelValue("warnings of rollouts")
 
 
-def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, places,
+def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method: str, places: tuple[int, ...],
                     events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
     """Return the problem in which `mask` (nv,) is prescribed, and its generated step or None.
 
@@ -84,13 +86,15 @@ def prepare_problem(runs: RolloutInputs, mask, passive: bool, method: str, place
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = RolloutKey(None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
                      method, places, rows, events and events.key, is_enabled())
-    def build():
+    def build() -> tuple[InitialValueProblem, BatchStep | None]:
         problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
         return problem, generated_step(problem, method, places, rows)
-    return cached_scenario(model, key, build)
+    problem, step = cached_scenario(model, key, build)
+    return problem, step
 
 
-def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
+def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None = None,
+             events: Events | None = None) -> InitialValueProblem:
     """Return a problem whose joint forces or accelerations are constants of value 1, with the feedback gains of `pattern`."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
@@ -118,10 +122,9 @@ def step_clocks(steps: int, dt: float) -> np.ndarray:
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
-                   rows: np.ndarray,
-                   handler: RolloutEventHandler | None = None) -> None:
-    """Simulate all runs by generated code; write their outputs to `found`.
+def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
+                   dt: float, rows: np.ndarray, handler: RolloutEventHandler | None = None) -> None:
+    """Simulate all runs by generated code; write their outputs to `outputs`.
 
     engines  BatchIntegrator of each segment
     rows     steps before which there is an output
@@ -131,21 +134,21 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
     clocks = step_clocks(steps, dt)
     timed = handler.events.timed if handler else {}
     # the last row of each run has the state after the events of its time, and the forces of its last step
-    closes = handler is not None or bool(found.forces.shape[2] and (runs.last < steps).any())
+    closes = handler is not None or bool(outputs.forces.shape[2] and (runs.last < steps).any())
     cuts, tau = sorted({*timed, *(runs.last.tolist() if closes else ())}), None
     for engine, (first, until, _) in zip(engines, runs.segments, strict=True):
         # a policy is called before each step
         borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
         for s, end in pairwise([*borders, until]):
             if runs.policy and (s == 0 or s not in timed):
-                tau = rollout_specialization(runs, s * dt, batch_states.q, batch_states.v)[:, None]
+                tau = policy_torques(runs, s * dt, batch_states.q, batch_states.v)[:, None]
             step_inputs = runs.step_inputs(s, end, tau)
             if handler and (s == 0 or s in timed):
-                before = batch_states.q.copy(), batch_states.v.copy()
+                states_before = batch_states.q.copy(), batch_states.v.copy()
                 handler.apply_timed_events(s, engine, batch_states, clocks[s], values, step_inputs)
-                changed = not all(map(np.array_equal, before, (batch_states.q, batch_states.v)))
+                changed = not all(map(np.array_equal, states_before, (batch_states.q, batch_states.v)))
                 if runs.policy and (s > 0 or changed):                 # its arguments are the states after the events
-                    tau = rollout_specialization(runs, s * dt, batch_states.q, batch_states.v)[:, None]
+                    tau = policy_torques(runs, s * dt, batch_states.q, batch_states.v)[:, None]
                     step_inputs = runs.step_inputs(s, end, tau)
                 handler.update_signs(batch_states, values, step_inputs)
             grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
@@ -154,22 +157,22 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
             batch_states.last[:] = runs.last - s                             # relative to this call
             if closes:
                 batch_states.last[runs.last == s] = -1
-            before = batch_states.ended.copy()
-            engine.advance(batch_states, grid, found, values, step_inputs)
+            ended_before = batch_states.ended.copy()
+            engine.advance(batch_states, grid, outputs, values, step_inputs)
             if handler:
-                handler.continue_runs(engine, batch_states, grid, found, values, step_inputs)
-            batch_states.ended[(batch_states.ended >= 0) & (before < 0)] += s
+                handler.continue_runs(engine, batch_states, grid, outputs, values, step_inputs)
+            batch_states.ended[(batch_states.ended >= 0) & (ended_before < 0)] += s
             over = runs.last == end
             if closes and over.any():
                 step_inputs = runs.step_inputs(end - 1, end, tau)
                 if handler:
                     handler.finish(end, engine, batch_states, clocks[end], values, step_inputs)
-                batch_states.last[:], before = np.where(over, 0, -1), batch_states.ended.copy()
-                engine.advance(batch_states, Grid(clocks[end:end + 1], row[end:end + 1]), found, values, step_inputs)
-                batch_states.ended[(batch_states.ended >= 0) & (before < 0)] += end
+                batch_states.last[:], ended_before = np.where(over, 0, -1), batch_states.ended.copy()
+                engine.advance(batch_states, Grid(clocks[end:end + 1], row[end:end + 1]), outputs, values, step_inputs)
+                batch_states.ended[(batch_states.ended >= 0) & (ended_before < 0)] += end
 
 
-def robot_of_run(runs: RolloutInputs, k: int):
+def robot_of_run(runs: RolloutInputs, k: int) -> Model:
     """Return the robot of run k."""
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
@@ -180,24 +183,25 @@ def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> In
     return replace(problem, model=robot_of_run(runs, k), contacts=contacts)
 
 
-def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> ContactMotion:
+def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.ndarray, v: np.ndarray) -> ContactMotion:
     """Return the contacts at the states q (…, R, nq), v (…, R, nv) of all runs."""
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
+    assert runs.contacts is not None, "the rollout has contacts"
     names = runs.contacts.names
     force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
-    found = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
+    arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
     for robot in np.unique(runs.robot):
-        own = np.flatnonzero(runs.robot == robot)
-        states = (x[own].reshape(-1, x.shape[2]) for x in (q, v))
-        motion = contact_motion(_with_robot(problem, runs, int(own[0])), names, *states)
-        for name, x in found.items():
-            x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
-    for x in found.values():
+        run_indices = np.flatnonzero(runs.robot == robot)
+        states = (x[run_indices].reshape(-1, x.shape[2]) for x in (q, v))
+        motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names, *states)
+        for name, x in arrays.items():
+            x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
+    for x in arrays.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()),
-                         *friction_parameters(problem.contacts))
+    force, depth, slip, centre = (x.reshape(*runs.lead, *x.shape[1:]) for x in arrays.values())
+    return ContactMotion(names, force, depth, slip, centre, *friction_parameters(problem.contacts))
 
 
 def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *,
@@ -218,14 +222,14 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
 
 
 def warnings_of(event_warnings: Sequence[LiedynWarning], problem: InitialValueProblem, runs: RolloutInputs, dt: float,
-                method: str, t, q, v) -> tuple[LiedynWarning, ...]:
+                method: str, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return all warnings about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
             *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
-def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
+def state_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray, q: np.ndarray) -> list[LiedynWarning]:
     """Return the warnings about the states of all runs, which take little time to compute."""
     rows = spaced_rows(t)
     beyond = position_limit_warnings(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
@@ -244,12 +248,12 @@ def drop_reported(model: Model, warnings: Sequence[LiedynWarning]) -> list[Liedy
     """
     beyond = [warning for warning in warnings if warning.code == "beyond-limits"]
     history = model.cached(_WARNING_HISTORY, _WarningHistory)
-    kept = [warning for warning in warnings if not (history.limits_reported and warning in beyond)]
+    new_warnings = [warning for warning in warnings if not (history.limits_reported and warning in beyond)]
     history.limits_reported = history.limits_reported or bool(beyond)
-    return kept
+    return new_warnings
 
 
-def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[LiedynWarning]:
+def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray, q: np.ndarray) -> list[LiedynWarning]:
     """Return a warning if joints creep because friction is smoothed."""
     model = runs.model
     if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # saves time in many short rollouts
@@ -261,7 +265,8 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> l
     return measure_creep(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).warnings()
 
 
-def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[LiedynWarning, ...]:
+def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray,
+                      q: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return a warning if mechanisms passed singular configurations.
 
     It covers runs that were repeated sequentially, and the first run at its outputs t (R,), q (R, nq).
@@ -273,13 +278,13 @@ def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t, q) -
     if not passed:
         return ()
     k = min(passed, key=lambda k: (passed[k], k))
-    others = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
+    more_runs = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
     return (LiedynWarning("singular-configuration",
-                          f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{others}: "
+                          f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{more_runs}: "
                           "constraints became dependent there, where the motion may branch; it was continued straight through"),)
 
 
-def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> float | None:
+def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray, q: np.ndarray) -> float | None:
     """Return the time at which the independent equations of the first run became dependent, or None.
 
     It is at an output, or between two of them if the orientation of the equations is reversed: then the determinant of A(t1)
@@ -298,8 +303,8 @@ def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> f
     return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
 
 
-def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
-                   v) -> tuple[LiedynWarning, ...]:
+def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t: np.ndarray, q: np.ndarray,
+                   v: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return a warning if forces of joints, contacts and feedback act faster than the step can resolve.
 
     Evaluated at some outputs t (R,), q (R, nq), v (R, nv) of the first run.
@@ -314,25 +319,27 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
     if not len(whole):
         return ()
     some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
-    found = max(fastest_motion(at, float(t[k]), q[k], v[k], False) for k in some)
-    most = STABILITY_LIMITS[method]
-    if found.rate * dt <= most:
+    fastest = max(fastest_motion(at, float(t[k]), q[k], v[k], False) for k in some)
+    limit = STABILITY_LIMITS[method]
+    if fastest.rate * dt <= limit:
         return ()
-    subject_and_verb = found.subject_and_verb.replace(GAINS_LABEL, "gains")
+    subject_and_verb = fastest.subject_and_verb.replace(GAINS_LABEL, "gains")
     return (LiedynWarning("stiff-step",
-                          f"dt is too long: {subject_and_verb} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and "
-                          f"{method} is not stable there with steps over {most / found.rate:.1g} s; the motion is not reliable"),)
+                          f"dt is too long: {subject_and_verb} within {1.0 / fastest.rate:.1e} s at t = {fastest.t:.6g} s, and "
+                          f"{method} is not stable there with steps over {limit / fastest.rate:.1g} s; the motion is not "
+                          "reliable"),)
 
 
-def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
+def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return the joint forces (N, nv) of the policy at t [s]."""
     nv = runs.model.nv
-    given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
-    given = as_array(to_numpy(given), "what the policy returns", (nv,))
+    assert runs.policy is not None, "the rollout has a policy"
+    tau = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
+    tau = as_array(to_numpy(tau), "what the policy returns", (nv,))
     try:
-        return np.ascontiguousarray(np.broadcast_to(given, (*runs.lead, nv)).reshape(runs.count, nv))
+        return np.ascontiguousarray(np.broadcast_to(tau, (*runs.lead, nv)).reshape(runs.count, nv))
     except ValueError:
-        raise ShapeError(f"what the policy returns has the wrong shape; found {given.shape}, expected "
+        raise ShapeError(f"what the policy returns has the wrong shape; found {tau.shape}, expected "
                          f"{(*runs.lead, nv)}") from None
 
 
@@ -347,7 +354,8 @@ class _HeldForces:
     def next_time(self) -> float:
         return (self.k + 1) * self.dt if self.k + 1 < len(self.series) else np.inf
 
-    def update(self, problem, t, q0, y) -> None:
+    def update(self, _problem: InitialValueProblem, t: float, _q0: np.ndarray, _y: np.ndarray) -> None:
+        """Set the forces that act at t."""
         while self.next_time <= t * (1.0 + 1e-15):
             self.k += 1
         self.torque = self.series[min(self.k, len(self.series) - 1)]
@@ -356,69 +364,72 @@ class _HeldForces:
 class _RowCounter(RunObserver):
     """Observer that keeps the record and the number of rows of a run, also if it fails."""
 
-    record, count = None, (0,)
+    record: Any = None
+    count: Any = (0,)
 
-    def begin_segment(self, record, count) -> None:
+    def begin_segment(self, record: Any, count: Any) -> None:
         self.record, self.count = record, count
 
 
 def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
     """Raise UsageError for options that the loop of a single run does not support."""
-    for asked, what in _unsupported(problem, runs, method):
-        if asked:
+    for is_used, option in _unsupported(problem, runs, method):
+        if is_used:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
             raise UsageError(
-                f"{what} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} joint forces by array")
+                f"{option} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} joint forces by array")
 
 
-def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:
+def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple[Any, ...]:
     """Return (whether it is used, name) of each option that the loop of a single run does not support."""
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.pattern is not None and runs.setpoints is not None, "feedback about a state that moves"),
             (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"))
 
 
-def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
-                    rows, method: str) -> dict:
+def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
+                    dt: float, rows: np.ndarray, method: str) -> dict[int, str]:
     """Repeat runs whose independent constraint equations became dependent; a single run chooses them at each step.
 
     Returns the same as `run_sequentially`.
     """
-    if any(asked for asked, _ in _unsupported(problem, runs, method)):
+    if any(is_used for is_used, _ in _unsupported(problem, runs, method)):
         return {}
     runs.rerun_indices = np.flatnonzero((batch_states.codes == DEPENDENT_EQUATIONS) & (batch_states.ended >= 0))
     if not len(runs.rerun_indices):
         return {}
     batch_states.ended[runs.rerun_indices] = -1
-    return run_sequentially(problem, runs, batch_states, found, dt, rows, runs.rerun_indices)
+    return run_sequentially(problem, runs, batch_states, outputs, dt, rows, runs.rerun_indices)
 
 
-def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, found: BatchOutputs, dt: float,
-                     rows, run_indices) -> dict:
+def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
+                     dt: float, rows: np.ndarray, run_indices: Iterable[int]) -> dict[int, str]:
     """Simulate the runs `run_indices` by the compiled loop of a single run.
 
     Returns the reasons of runs that ended early, by run.
     """
-    reasons, driving = {}, runs.step_inputs(0, runs.steps).series
+    reasons: dict[int, str] = {}
+    driving = runs.step_inputs(0, runs.steps).series
     for k in map(int, run_indices):
-        own, kept, shown = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
-        times = np.unique(dt * np.append(rows[shown], runs.last[k]))
+        single, counter, has_output = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
+        times = np.unique(dt * np.append(rows[has_output], runs.last[k]))
         try:
-            segment = solve_segment(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
+            segment = solve_segment(single, SegmentStart(0.0, single.q, single.v), times, Options(step=dt),
                                     controller=_HeldForces(driving[k], dt),
-                                    observer=kept)
+                                    observer=counter)
             loops = segment.statistics.loops
             if loops is not None and loops.singular:
                 runs.singular_times[k] = loops.singular_time
         except ComputationError as error:
             batch_states.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
-        record, count = kept.record, min(int(kept.count[NEXT_OUTPUT]), np.count_nonzero(shown))
-        for x in (found.q, found.v, found.supplied_energy, found.forces):      # the vectorized run may have written more rows
+        record, count = counter.record, min(int(counter.count[NEXT_OUTPUT]), np.count_nonzero(has_output))
+        # the vectorized run may have written more rows
+        for x in (outputs.q, outputs.v, outputs.supplied_energy, outputs.forces):
             x[k] = np.nan
-        for x, recorded in ((found.q, record.q), (found.v, record.v), (found.supplied_energy, record.supplied_energy)):
+        for x, recorded in ((outputs.q, record.q), (outputs.v, record.v), (outputs.supplied_energy, record.supplied_energy)):
             x[k, :count] = recorded[:count]
-        if found.forces.shape[2]:
-            found.forces[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
+        if outputs.forces.shape[2]:
+            outputs.forces[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
     return reasons
 
 
@@ -426,12 +437,10 @@ def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -
     """Return the problem of run k: its robot, initial state, feedback and joint forces."""
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
-    if laws is not None:
-        nv, gain = model.nv, np.zeros(2 * model.nv**2)
+    if laws is not None and runs.pattern is not None:
+        gain = np.zeros(2 * model.nv**2)
         gain[runs.pattern.reshape(-1)] = runs.gains[k]
-        q, v = runs.feedback_values[k,
-                                    runs.gains.shape[1]:][:model.nq], runs.feedback_values[k,
-                                                                                           runs.gains.shape[1] + model.nq:][:nv]
-        laws = laws._replace(gain=gain, setpoint_q=q, setpoint_v=v)
+        setpoint = runs.feedback_values[k, runs.gains.shape[1]:]
+        laws = laws._replace(gain=gain, setpoint_q=setpoint[:model.nq], setpoint_v=setpoint[model.nq:model.nq + model.nv])
     signals = SimpleNamespace(signal=np.arange(model.nv))
     return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

@@ -6,8 +6,9 @@ them to the end of the step and of the grid.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,11 @@ from liedyn.integrators.zero_crossings import (
 )
 from liedyn.io.scenarios.action_schema import Impact
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
-from liedyn.io.scenarios.scenario import Event
+from liedyn.io.scenarios.scenario import Event, Expression
 from liedyn.io.yaml_values import text_of
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import MEASURED, STATE_OPERATIONS, SWITCH_OPERATIONS, Signals
+from liedyn.model.model import Model
 from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.event_actions import action_function
 from liedyn.simulation.expression_motion import expression_motion
@@ -43,7 +45,10 @@ from liedyn.simulation.segment_problems import EventLedger
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-STOPPED, ZENO, INCONSISTENT_IMPACT = 40, 41, 42          # codes of runs, in addition to those of `BatchStep`
+# codes of runs, in addition to those of `BatchStep`
+STOPPED = 40
+ZENO = 41
+INCONSISTENT_IMPACT = 42
 _MAX_EVENTS_PER_STEP = 100              # events of one run within a step
 _STENCIL_WIDTH = 0.1      # of a step: derivatives of event values are from values at half and all of it before and after, with
                          # errors of its 4th power
@@ -99,7 +104,7 @@ class Events:
     warnings      about events after the end
     """
 
-    def __init__(self, events: tuple[Event, ...], model, dt: float, steps: int, key: str):
+    def __init__(self, events: tuple[Event, ...], model: Model, dt: float, steps: int, key: str):
         self.definitions, self.key, self.model = events, key, model
         self.state_events = [event for event in events if event.when]
         self.directions, self.q_of_v = tuple(event.direction for event in self.state_events), v_to_q_indices(model)
@@ -111,37 +116,39 @@ class Events:
                 self.timed.setdefault(s, []).append(i)
 
     @classmethod
-    def read(cls, given: Mapping | None, model, dt: float, steps: int) -> Events | None:
+    def read(cls, argument: Mapping[str, Any] | None, model: Model, dt: float, steps: int) -> Events | None:
         """Return the events of an argument, or None.
 
         Raises UsageError or ScenarioError for invalid events, and for those that a rollout does not support.
         """
-        node = scenario_key("events", given, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
-        return node and cls(read_events(node, (), dt * steps), model, dt, steps, text_of(given, "events", ScenarioError))
+        node = scenario_key("events", argument, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
+        if node is None:
+            return None
+        return cls(read_events(node, (), dt * steps), model, dt, steps, text_of(argument, "events", ScenarioError))
 
     def add_event_signals(self, table: SignalCompiler) -> np.ndarray:
         """Add the signals that pass zero when events happen, and return their indices."""
-        return np.array([table.add_program(self._event_program(event, table), SignalPurpose(f"event {event.name}"),
-                                           event.when.place) for event in self.state_events], dtype=np.int64)
+        return np.array([table.add_program(self._event_program(event, event.when, table), SignalPurpose(f"event {event.name}"),
+                                           event.when.place) for event in self.state_events if event.when], dtype=np.int64)
 
-    def _event_program(self, event: Event, table: SignalCompiler) -> SignalProgram:
+    def _event_program(self, event: Event, when: Expression, table: SignalCompiler) -> SignalProgram:
         """Return the program of the event's expression minus its value."""
-        found = table.compile(event.when, SignalPurpose(f"event {event.name}", forces=True))
-        words = [] if isinstance(found, float) else [(word & 255, word >> 8) for word in found.code]
-        if not any(operation in STATE_OPERATIONS for operation, _ in words):
-            raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
-                                found=event.when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
+        program = table.compile(when, SignalPurpose(f"event {event.name}", forces=True))
+        words = [(word & 255, word >> 8) for word in program.code] if isinstance(program, SignalProgram) else []
+        if not isinstance(program, SignalProgram) or not any(operation in STATE_OPERATIONS for operation, _ in words):
+            raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=when.place,
+                                found=when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
         if any(operation == MEASURED and k < self.model.nv for operation, k in words):
             raise _not_supported(event, "reading joint forces")
-        return subtract_constant(found, event.value)
+        return subtract_constant(program, event.value)
 
 
-def _not_supported(event: Event, what: str) -> UsageError:
+def _not_supported(event: Event, option: str) -> UsageError:
     """Return the error for an event with an option that rollouts do not support."""
-    return UsageError(f"event {event.name}: {what} is not possible in a rollout; use ld.simulate or `liedyn batch`")
+    return UsageError(f"event {event.name}: {option} is not possible in a rollout; use ld.simulate or `liedyn batch`")
 
 
-def _check_event(event: Event, model, events: tuple[Event, ...]) -> None:
+def _check_event(event: Event, model: Model, events: tuple[Event, ...]) -> None:
     """Raise an error for unknown names, and for actions that change more than the state."""
     if event.touch:
         raise _not_supported(event, "waiting for touch or lift")
@@ -158,32 +165,32 @@ def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
     """Return the steps before which an event of known times happens."""
     times = np.array(event.at) if event.at else np.arange(1, int(steps * dt / event.every + _STEP_TOLERANCE) + 1) * event.every \
         if event.every else np.zeros(0)
-    numbers = np.round(times / dt)
-    off = np.abs(times / dt - numbers) > _STEP_TOLERANCE * np.maximum(numbers, 1.0)
-    if off.any():
-        raise UsageError(f"event {event.name} at t = {times[np.argmax(off)]:.9g} s is not between two steps; "
+    nearest = np.round(times / dt)
+    is_between = np.abs(times / dt - nearest) > _STEP_TOLERANCE * np.maximum(nearest, 1.0)
+    if is_between.any():
+        raise UsageError(f"event {event.name} at t = {times[np.argmax(is_between)]:.9g} s is not between two steps; "
                          f"expected a multiple of dt = {dt:g} s")
-    return [int(k) for k in numbers if k <= steps]
+    return [int(k) for k in nearest if k <= steps]
 
 
 def unfreeze_switches(signals: Signals) -> Signals:
     """Return signals whose abs, min, step … of the state are evaluated at each state, also within a step."""
     code = signals.code.copy()
-    held = np.isin(code & 255, SWITCH_OPERATIONS)
-    code[held] &= 255
+    is_frozen = np.isin(code & 255, SWITCH_OPERATIONS)
+    code[is_frozen] &= 255
     return signals._replace(code=code, held=np.zeros(0))
 
 
-def _select_runs(series: np.ndarray, run_indices) -> np.ndarray:
+def _select_runs(series: np.ndarray, run_indices: np.ndarray) -> np.ndarray:
     """Return the rows of runs `run_indices` of a series (1 or N, …)."""
-    return series[np.minimum(run_indices, len(series) - 1)]
+    return np.asarray(series[np.minimum(run_indices, len(series) - 1)])
 
 
-def _step_values(values: np.ndarray, step_inputs: StepInputs, run_indices, steps=0) -> np.ndarray:
+def _step_values(values: np.ndarray, step_inputs: StepInputs, run_indices: np.ndarray, steps: int | np.ndarray = 0) -> np.ndarray:
     """Return the values of runs `run_indices` with the step inputs of their steps `steps`."""
-    own, series = values[run_indices], _select_runs(step_inputs.series, run_indices)
-    own[:, step_inputs.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
-    return own
+    run_values, series = values[run_indices], _select_runs(step_inputs.series, run_indices)
+    run_values[:, step_inputs.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
+    return np.asarray(run_values)
 
 
 class RolloutEventHandler:
@@ -202,7 +209,7 @@ class RolloutEventHandler:
         self.armed = np.ones((runs.count, len(events.state_events)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.state_events)))
         self.step, self.is_started = 0.0, False                     # length of a step [s]
-        self._found: list[tuple] = []
+        self._found: list[tuple[Any, ...]] = []
 
     @property
     def found(self) -> RolloutEvents:
@@ -213,7 +220,8 @@ class RolloutEventHandler:
         order = np.argsort(columns[1], kind="stable")
         return RolloutEvents(*(x[order] for x in columns))
 
-    def apply_timed_events(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
+    def apply_timed_events(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray,
+                           values: np.ndarray,
                            step_inputs: StepInputs) -> None:
         """Apply the events of this time to the runs that continue; at the start, set the signs of event values.
 
@@ -237,7 +245,7 @@ class RolloutEventHandler:
         within.write_back(batch_states, np.full(len(run_indices), step))
         self._changed = within, np.flatnonzero(changed), step, fired, event_values
 
-    def update_signs(self, batch_states: BatchStates, values, step_inputs: StepInputs) -> None:
+    def update_signs(self, batch_states: BatchStates, values: np.ndarray, step_inputs: StepInputs) -> None:
         """Update the signs of the runs that `apply_timed_events` has changed, with the joint forces of the next step."""
         within, k, step, fired, event_values = self._changed
         if len(k) and event_values.size:
@@ -247,7 +255,7 @@ class RolloutEventHandler:
             within.update_after_events(k, fired[k], event_values[k])
             within.write_back(batch_states, np.full(len(within.run_indices), step))
 
-    def finish(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
+    def finish(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray, values: np.ndarray,
                step_inputs: StepInputs) -> None:
         """Apply the events at the end of runs: those of this time, and those whose values are zero to rounding."""
         run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last == step))
@@ -256,13 +264,15 @@ class RolloutEventHandler:
                                        within.is_nearly_zero(np.arange(len(run_indices)), within.event_values()))
         within.write_back(batch_states, np.full(len(run_indices), step))
 
-    def _at(self, run_indices, engine: BatchIntegrator, batch_states: BatchStates, clock, values,
+    def _at(self, run_indices: np.ndarray, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray,
+            values: np.ndarray,
             step_inputs: StepInputs) -> _PartialSteps:
         """Return runs at the beginning of a step."""
         return _PartialSteps(self, engine, batch_states, run_indices, np.tile(clock, (len(run_indices), 1)),
                              _step_values(values, step_inputs, run_indices))
 
-    def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, found: BatchOutputs, values,
+    def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, outputs: BatchOutputs,
+                      values: np.ndarray,
                       step_inputs: StepInputs) -> None:
         """Advance the runs that an event has left before a step to the end of the grid."""
         while True:
@@ -270,21 +280,22 @@ class RolloutEventHandler:
             if not len(run_indices):
                 return
             steps = batch_states.ended[run_indices]
-            own = _step_values(values, step_inputs, run_indices, steps)
+            run_values = _step_values(values, step_inputs, run_indices, steps)
             batch_states.ended[run_indices], batch_states.codes[run_indices] = -1, RUNNING
-            within = _PartialSteps(self, engine, batch_states, run_indices, grid.clocks[steps], own)
+            within = _PartialSteps(self, engine, batch_states, run_indices, grid.clocks[steps], run_values)
             within.complete_step()
             within.write_back(batch_states, steps)
             on = batch_states.ended[run_indices] < 0
             run_indices, first_step = run_indices[on], steps[on] + 1
-            some = BatchStates(*(x[run_indices] for x in (batch_states.q, batch_states.v, batch_states.auxiliary)), first_step,
-                               *(x[run_indices] for x in (batch_states.last, batch_states.ended, batch_states.codes)))
-            out = BatchOutputs(*(x[run_indices] for x in (found.q, found.v, found.forces, found.supplied_energy)))
+            some = BatchStates(batch_states.q[run_indices], batch_states.v[run_indices], batch_states.auxiliary[run_indices],
+                               first_step, batch_states.last[run_indices], batch_states.ended[run_indices],
+                               batch_states.codes[run_indices])
+            out = BatchOutputs(*(x[run_indices] for x in (outputs.q, outputs.v, outputs.forces, outputs.supplied_energy)))
             BatchIntegrator(engine.problem, engine.batch_step,
                             engine.varying[run_indices]).advance(some, grid, out, values[run_indices],
                                                                  StepInputs(step_inputs.places,
                                                                             _select_runs(step_inputs.series, run_indices)))
-            for x, y in ((batch_states, some), (found, out)):
+            for x, y in ((batch_states, some), (outputs, out)):
                 for name in vars(y):
                     getattr(x, name)[run_indices] = getattr(y, name)
             batch_states.first_step[run_indices] = 0
@@ -302,16 +313,17 @@ class RolloutEventHandler:
                                          f"{len(runs)} runs in all): use a shorter dt, or ld.simulate"))
         return out
 
-    def record_event(self, event: int, run_indices, t, before, state_after) -> None:
+    def record_event(self, event: int, run_indices: np.ndarray, t: np.ndarray, state_before: tuple[np.ndarray, np.ndarray],
+                     state_after: tuple[np.ndarray, np.ndarray]) -> None:
         """Store an event of the runs `run_indices` with the states before and after it."""
         name = np.full(len(run_indices), self.events.definitions[event].name)
-        self._found.append((run_indices, t, name, *before, *state_after))
+        self._found.append((run_indices, t, name, *state_before, *state_after))
 
-    def is_enabled(self, event: int, run_indices, t) -> np.ndarray:
+    def is_enabled(self, event: int, run_indices: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Return whether an event may happen now (n,), and record it in the ledger if so."""
         enabled = self.ledger.may_happen(self.events.definitions[event], t, run_indices)
         self.ledger.record(self.events.definitions[event], t[enabled], run_indices[enabled])
-        return enabled
+        return np.asarray(enabled)
 
 
 class _PartialSteps:
@@ -320,8 +332,9 @@ class _PartialSteps:
     Arguments k are indices among these runs. Event values are those of the state events, (n, events).
     """
 
-    def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, batch_states: BatchStates, run_indices, clocks,
-                 values):
+    def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, batch_states: BatchStates, run_indices: np.ndarray,
+                 clocks: np.ndarray,
+                 values: np.ndarray):
         self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.run_indices, self.values, self.varying = run_indices, values, engine.varying[run_indices]
         self.q, self.v, self.auxiliary = (x[run_indices].copy() for x in (batch_states.q, batch_states.v, batch_states.auxiliary))
@@ -338,14 +351,14 @@ class _PartialSteps:
     @property
     def signs(self) -> np.ndarray:
         """(n, events) signs of the event values, a view."""
-        return self.auxiliary[:, 1:1 + len(self.directions)]
+        return np.asarray(self.auxiliary[:, 1:1 + len(self.directions)])
 
-    def _event_signs(self, k) -> EventSigns:
+    def _event_signs(self, k: np.ndarray) -> EventSigns:
         """Return the signs of the event values of runs k."""
         run_indices = self.run_indices[k]
         return EventSigns(self.signs[k], self.handler.armed[run_indices], self.handler.bounds[run_indices])
 
-    def write_back(self, batch_states: BatchStates, steps) -> None:
+    def write_back(self, batch_states: BatchStates, steps: np.ndarray) -> None:
         """Write states and codes to `batch_states`."""
         run_indices, ended = self.run_indices, self.codes != RUNNING
         self.q[ended], self.v[ended], self.auxiliary[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
@@ -371,29 +384,31 @@ class _PartialSteps:
                 todo = todo[self.codes[todo] == RUNNING]
         self.codes[todo] = ZENO
 
-    def state_after(self, k, length) -> tuple[np.ndarray, ...]:
+    def state_after(self, k: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return q, v, auxiliary, event values and codes of the runs k after a time `length`, without events."""
         (n, e), line = self.signs[k].shape, self.engine.batch_step.partial_step()
         q, v, auxiliary = (x[k].copy() for x in (self.q, self.v, self.auxiliary))
         t, event_values, codes = self.t[k], np.zeros((n, e)), np.zeros((n, 1))
         clocks = np.stack([length, t, t + 0.5 * length, t + length], axis=1)
         arrays = clocks, np.zeros((1, 1)), self.values[k].copy(), q, v, auxiliary, event_values, codes, self.varying[k]
+        assert line is not None, "runs with events have generated code"
         line.run([x if x.size else np.zeros(1) for x in arrays], thread_workspace(line.workspace_size), 0, n)
         return q, v, auxiliary, event_values, codes[:, 0].astype(np.int64)
 
-    def _has_crossed(self, k, event_values) -> np.ndarray:
+    def _has_crossed(self, k: np.ndarray, event_values: np.ndarray) -> np.ndarray:
         """Return (n, events): whether a value has reached zero in the expected direction.
 
         The value of a disarmed event must be beyond zero by more than rounding.
         """
         return self._distance_to_event(k, event_values) < 0.0
 
-    def _distance_to_event(self, k, event_values) -> np.ndarray:
+    def _distance_to_event(self, k: np.ndarray, event_values: np.ndarray) -> np.ndarray:
         """Return the distance of each value from its event (n, events): negative beyond, infinite if it is not expected."""
         sign, armed, bound = self._event_signs(k)
         return np.where(is_expected(sign, self.directions), -violation(sign, event_values, armed, bound), np.inf)
 
-    def _set(self, k, t, q, v, auxiliary, event_values) -> None:
+    def _set(self, k: np.ndarray, t: np.ndarray, q: np.ndarray, v: np.ndarray, auxiliary: np.ndarray,
+             event_values: np.ndarray) -> None:
         """Set the state of the runs k at the time t, and update signs and armed events."""
         self.t[k], self.q[k], self.v[k], self.auxiliary[k, 0] = t, q, v, auxiliary[:, 0]
         signs, run_indices = self.signs[k], self.run_indices[k]
@@ -401,70 +416,71 @@ class _PartialSteps:
         stays = np.isnan(signs) | (event_values == 0.0) | ~self.handler.armed[run_indices]
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(stays, signs, np.sign(event_values))
 
-    def _advance_to_event(self, k) -> None:
+    def _advance_to_event(self, k: np.ndarray) -> None:
         """Advance the runs k to their first event, and apply it."""
         length = self.end[k] - self.t[k]
 
-        def left(share):                                       # distance to the first event, negative beyond it
-            return self._distance_to_event(k, self.state_after(k, share * length)[3]).min(axis=1)
-        share = find_crossings(left, self._rearming_fraction(k, length), _XTOL)
-        q, v, auxiliary, event_values, codes = self.state_after(k, share * length)
+        def distance(fraction: np.ndarray) -> np.ndarray:          # to the first event, negative beyond it
+            return self._distance_to_event(k, self.state_after(k, fraction * length)[3]).min(axis=1)
+        fraction = find_crossings(distance, self._rearming_fraction(k, length), _XTOL)
+        q, v, auxiliary, event_values, codes = self.state_after(k, fraction * length)
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()
-        self._set(k, self.t[k] + share * length, q, v, auxiliary, event_values)
+        self._set(k, self.t[k] + fraction * length, q, v, auxiliary, event_values)
         self.has_acted[k] = False
         self.auxiliary[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.is_nearly_zero(k, event_values)                      # simultaneous to rounding: in the order of the file
         self.update_after_events(k, self.apply_events(k, passed), event_values)
 
-    def is_nearly_zero(self, k, event_values) -> np.ndarray:
+    def is_nearly_zero(self, k: np.ndarray, event_values: np.ndarray) -> np.ndarray:
         """Return (n, events): whether a value is zero to rounding and moves in the expected direction."""
         signs = self._event_signs(k)
         near = (np.abs(event_values) <= signs.bound) & is_expected(signs.sign, self.directions)
         if not near.any():
-            return near
+            return np.asarray(near)
         _, rate, curvature = self._value_derivatives(k)
-        return near & is_arriving(signs, rate, curvature, self.length[k][:, None])
+        return np.asarray(near & is_arriving(signs, rate, curvature, self.length[k][:, None]))
 
-    def _rearming_fraction(self, k, length) -> np.ndarray:
+    def _rearming_fraction(self, k: np.ndarray, length: np.ndarray) -> np.ndarray:
         """Return (n,) fractions of the step at which the values of disarmed events exceed their rounding, as in a short flight.
 
         The events are armed from there. 0: there is none, or another event happens before.
         """
-        found, share, run_indices = np.zeros(len(k)), 1.0, self.run_indices[k]
-        while share > _XTOL:
-            share *= 0.5
-            disarmed = ~self.handler.armed[run_indices] & (np.abs(self.signs[k]) == 1.0) & (found == 0.0)[:, None]
+        fractions, fraction, run_indices = np.zeros(len(k)), 1.0, self.run_indices[k]
+        while fraction > _XTOL:
+            fraction *= 0.5
+            disarmed = ~self.handler.armed[run_indices] & (np.abs(self.signs[k]) == 1.0) & (fractions == 0.0)[:, None]
             if not disarmed.any():
                 break
-            event_values = self.state_after(k, share * length)[3]
+            event_values = self.state_after(k, fraction * length)[3]
             risen = disarmed & (self.signs[k] * event_values > self.handler.bounds[run_indices])
             calm = risen.any(axis=1) & (self._distance_to_event(k, event_values).min(axis=1) > 0.0)
             self.handler.armed[run_indices] |= risen & calm[:, None]
-            found = np.where(calm, share, found)
-        return found
+            fractions = np.where(calm, fraction, fractions)
+        return fractions
 
-    def update_signs(self, k, fired=None, values_before=0.0) -> None:
+    def update_signs(self, k: np.ndarray, fired: np.ndarray | None = None, values_before: np.ndarray | float = 0.0) -> None:
         """Update the signs, armed events and bounds of the runs k, and set ZENO for impacts that come to rest.
 
         fired          (n, events): events that have just happened
         values_before  event values before their actions
         """
         run_indices, handler = self.run_indices[k], self.handler
-        before = EventSigns(self.signs[k].copy(), handler.armed[run_indices], self._overshoot(run_indices))
-        fired = np.zeros(before.sign.shape, dtype=bool) if fired is None else fired
+        signs_before = EventSigns(self.signs[k].copy(), handler.armed[run_indices], self._overshoot(run_indices))
+        fired = np.zeros(signs_before.sign.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._value_derivatives(k)
         rounding = self._rounding(k)
-        bounds = np.maximum(rounding, before.bound)
-        found = np.maximum(bounds + _JUMP_FACTOR * _XTOL * self.length[k][:, None] * np.abs(rate), self.zero_tolerance[k])
-        fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= found)      # without those that jumped
-        (signs, armed, bounds), _ = signs_after_event(before, value, rate, curvature, rounding, fired, not handler.is_started)
+        bounds = np.maximum(rounding, signs_before.bound)
+        tolerance = np.maximum(bounds + _JUMP_FACTOR * _XTOL * self.length[k][:, None] * np.abs(rate), self.zero_tolerance[k])
+        fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= tolerance)      # without those that jumped
+        (signs, armed, bounds), _ = signs_after_event(signs_before, value, rate, curvature, rounding, fired,
+                                                      not handler.is_started)
         signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # at rest at a stop: on its free side
         over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
         handler.armed[run_indices], handler.bounds[run_indices] = armed, bounds
         self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
         duration = max(self.runs.steps, _MIN_DURATION_STEPS) * handler.step
-        came, turned = before.sign, before.sign * rate >= 0.0
+        came, turned = signs_before.sign, signs_before.sign * rate >= 0.0
         rests = comes_to_rest(turned, rate, curvature, bounds, duration)
         # an impact that changes its value by no more than rounding, although it continues towards zero
         small = came * (value - values_before) > bounds / _PROJECTION_FRACTION
@@ -473,15 +489,16 @@ class _PartialSteps:
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = ZENO
 
-    def resting_impacts(self, k) -> np.ndarray:
+    def resting_impacts(self, k: np.ndarray) -> np.ndarray:
         """Return (n, events): impacts that happen at once, because their values are zero and move in their direction.
 
         This is possible at the start and after `set`, where the motion did not lead to zero.
         """
-        return ~self.handler.armed[self.run_indices[k]] & self.impacts & (self.directions == self.signs[k]) & (
+        result: np.ndarray = ~self.handler.armed[self.run_indices[k]] & self.impacts & (self.directions == self.signs[k]) & (
             self.directions != 0)
+        return result
 
-    def update_after_events(self, k, fired, values_before) -> None:
+    def update_after_events(self, k: np.ndarray, fired: np.ndarray, values_before: np.ndarray) -> None:
         """Update the signs after events, and apply the impacts of bodies that the events moved onto their stops."""
         self.update_signs(k, fired, values_before)
         pressed = self.resting_impacts(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
@@ -495,39 +512,40 @@ class _PartialSteps:
         return self.state_after(np.arange(len(self.run_indices)),
                                 0.0 * self.length)[3] if self.signs.size else np.zeros(self.signs.shape)
 
-    def _overshoot(self, run_indices) -> np.ndarray:
+    def _overshoot(self, run_indices: np.ndarray) -> np.ndarray:
         """Return (n, events): the distance beyond zero at the event, for values that have not exceeded their rounding since."""
         return np.where(self.handler.armed[run_indices], 0.0, self.handler.bounds[run_indices])
 
-    def _value_derivatives(self, k) -> tuple[np.ndarray, ...]:
+    def _value_derivatives(self, k: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return event values (n, events) and their first two time derivatives, by five-point formulas along the motion."""
         h = 0.5 * _STENCIL_WIDTH * self.length[k]
-        far_back, back, here, ahead, far_ahead = (self.state_after(k, n * h)[3] for n in (-2, -1, 0, 1, 2))
+        far_back, back, centre, ahead, far_ahead = (self.state_after(k, n * h)[3] for n in (-2, -1, 0, 1, 2))
         h = h[:, None]
         rate = (far_back - far_ahead + 8.0 * (ahead - back)) / (12.0 * h)
-        return here, rate, (16.0 * (ahead + back) - far_ahead - far_back - 30.0 * here) / (12.0 * h * h)
+        return centre, rate, (16.0 * (ahead + back) - far_ahead - far_back - 30.0 * centre) / (12.0 * h * h)
 
-    def _rounding(self, k) -> np.ndarray:
+    def _rounding(self, k: np.ndarray) -> np.ndarray:
         """Return (events,) rounding bounds of the event values, at the run with the maximum coordinate."""
         problem, worst = self.engine.problem, k[np.argmax(np.abs(self.q[k]).max(axis=1))]
         motions = [expression_motion(problem, int(n), float(self.t[worst]), self.q[worst], self.v[worst])
                    for n in problem.schedule.watch]
         return np.array([motion.bound for motion in motions])
 
-    def is_turned_back(self, event: Event, k, q, v) -> np.ndarray:
+    def is_turned_back(self, event: Event, k: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return (n,) whether the value of the event is moving back already.
 
         Then an impact that leads to the state q, v does nothing.
         """
         column = self.events.state_events.index(event)
         _, rate, curvature = (x[:, column] for x in self._value_derivatives(k))
-        before, (self.q[k], self.v[k]) = (self.q[k], self.v[k]), (q, v)
+        state_before, (self.q[k], self.v[k]) = (self.q[k], self.v[k]), (q, v)
         rate_after = self._value_derivatives(k)[1][:, column]
-        self.q[k], self.v[k] = before
-        way = crossing_direction(self.signs[k, column], event.direction)
-        return is_turned_back(way, rate, curvature, self.handler.bounds[self.run_indices[k], column], rate_after)
+        self.q[k], self.v[k] = state_before
+        direction = crossing_direction(self.signs[k, column], event.direction)
+        return np.asarray(is_turned_back(direction, rate, curvature, self.handler.bounds[self.run_indices[k], column],
+                                         rate_after))
 
-    def pending_impacts(self, k) -> np.ndarray:
+    def pending_impacts(self, k: np.ndarray) -> np.ndarray:
         """Return (n, events): impacts whose values are zero to rounding and move beyond it."""
         if not self.impacts.any() or not len(k):
             return np.zeros((len(k), len(self.impacts)), dtype=bool)
@@ -535,55 +553,57 @@ class _PartialSteps:
         bounds = self._rounding(k) + 4.0 * _XTOL * self.length[k][:, None] * np.abs(rate)          # and the search tolerance
         bounds = self.zero_tolerance[k] = np.maximum(np.maximum(bounds, self._overshoot(self.run_indices[k])),
                                                      self.zero_tolerance[k])
-        way = crossing_direction(self.signs[k], self.directions)
-        return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~is_below_rounding(rate, curvature, bounds)
+        direction = crossing_direction(self.signs[k], self.directions)
+        result: np.ndarray = self.impacts & (np.abs(value) <= bounds) & (direction *
+                                                                         rate > 0.0) & ~is_below_rounding(rate, curvature, bounds)
+        return result
 
     # actions ---------------------------------------------------------------------------------------------------------
-    def apply_events(self, k, happens) -> np.ndarray:
+    def apply_events(self, k: np.ndarray, happens: np.ndarray) -> np.ndarray:
         """Apply the events `happens` (n, events) in the order of the file, and the impacts that they cause.
 
         These are impacts of bodies that the events drive into their stops. Returns all events that have happened (n, events).
         """
-        waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
+        waiting, applied, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
         self.zero_tolerance[k] = 0.0
         for _ in range(_MAX_EVENTS_PER_STEP):
             if not waiting.any():
-                return found
+                return applied
             for column, i in enumerate(self.event_indices):
                 rows = np.flatnonzero(waiting[:, column])
                 if not len(rows):
                     continue
-                there, waiting[rows, column] = k[rows], False
-                enabled = self.handler.is_enabled(i, self.run_indices[there], self.t[there])
+                run_rows, waiting[rows, column] = k[rows], False
+                enabled = self.handler.is_enabled(i, self.run_indices[run_rows], self.t[run_rows])
                 if not several:
-                    self.apply_event(i, there[enabled])
+                    self.apply_event(i, run_rows[enabled])
                     continue
-                pending = self.apply_and_find_impacts(i, there, enabled)
+                pending = self.apply_and_find_impacts(i, run_rows, enabled)
                 pending[:, column] = False
                 waiting[rows] |= pending
-                found[rows] |= pending
+                applied[rows] |= pending
         self.codes[k[waiting.any(axis=1)]] = ZENO
-        return found
+        return applied
 
-    def apply_timed_and_reached(self, timed, reached) -> np.ndarray:
+    def apply_timed_and_reached(self, timed: Iterable[int], reached: np.ndarray) -> np.ndarray:
         """Apply events of known times, and those that runs have reached (n, events), in the order of the file.
 
         Returns the same as `apply_events`.
         """
-        k, waiting, found = np.arange(len(self.run_indices)), reached.copy(), np.zeros(reached.shape, dtype=bool)
+        k, waiting, applied = np.arange(len(self.run_indices)), reached.copy(), np.zeros(reached.shape, dtype=bool)
         for i in timed:
-            before = waiting & (self.event_indices < i)
-            found |= self.apply_events(k, before)
-            waiting = waiting & ~before | self.apply_and_find_impacts(i, k, self.handler.is_enabled(i, self.run_indices, self.t))
-        return found | self.apply_events(k, waiting)
+            earlier = waiting & (self.event_indices < i)
+            applied |= self.apply_events(k, earlier)
+            waiting = waiting & ~earlier | self.apply_and_find_impacts(i, k, self.handler.is_enabled(i, self.run_indices, self.t))
+        return np.asarray(applied | self.apply_events(k, waiting))
 
-    def apply_and_find_impacts(self, i: int, k, enabled) -> np.ndarray:
+    def apply_and_find_impacts(self, i: int, k: np.ndarray, enabled: np.ndarray) -> np.ndarray:
         """Apply event i to the runs k where it is enabled, and return the impacts that it causes (n, events)."""
-        before = self.pending_impacts(k)
+        pending = self.pending_impacts(k)
         self.apply_event(i, k[enabled])
-        return self.pending_impacts(k) & ~before
+        return np.asarray(self.pending_impacts(k) & ~pending)
 
-    def apply_event(self, i: int, k) -> None:
+    def apply_event(self, i: int, k: np.ndarray) -> None:
         """Apply the actions of event i to the runs k."""
         k = k[self.codes[k] == RUNNING]
         if not len(k):
@@ -610,12 +630,14 @@ class _RolloutContext:
     problem: InitialValueProblem
     steps: _PartialSteps
     k: np.ndarray
-    resting_stops: tuple = ()
+    resting_stops: tuple[Any, ...] = ()
 
-    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
+    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:       # noqa: ARG002
+        """Return the states after the action: no coordinate comes to rest."""
         return after
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
+    def settle_impact(self, before: EventState, after: EventState, action: Impact,       # noqa: ARG002
+                      row: np.ndarray, coordinates: Sequence[int]) -> EventState:       # noqa: ARG002
         """Return `after`, or `before` for runs whose coordinate another impact has turned back already."""
         acted = self.steps.has_acted[self.k]
         if not coordinates or not self.event.when or not acted.any():

@@ -1,17 +1,17 @@
 """The arguments of a rollout as arrays with one row for each run."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import ArrayLike
+from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
 from liedyn.dynamics.batching.calls import check_configuration, check_finite
 from liedyn.dynamics.constraints.assembly import singular_state_warnings
@@ -30,10 +30,13 @@ from liedyn.io.scenarios.contact_schema import read_contacts
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
+from liedyn.model.model import Model
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
 
 # rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
 MAX_CLOSURE_ERROR = 1e-6
+
+Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]             # (t, q, v) -> tau, of all runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +82,25 @@ class ContactSettings(NamedTuple):
     key: str               # text of the argument
 
     @classmethod
-    def read(cls, given: Mapping | None, model) -> ContactSettings | None:
+    def read(cls, argument: Mapping[str, Any] | None, model: Model) -> ContactSettings | None:
         """Return the contacts of an argument, or None."""
-        node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
-        return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), text_of(given, "contacts", ScenarioError))
+        node = scenario_key("contacts", argument, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
+        if node is None:
+            return None
+        contacts, names = bind_contacts(read_contacts(node, "rk4"), model)
+        return contacts and cls(contacts, names, text_of(argument, "contacts", ScenarioError))
 
 
-def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
+def scenario_key(key: str, argument: Mapping[str, Any] | None, example: str) -> Node | None:
     """Return the node of an argument with the syntax of a key of a scenario, or None.
 
     Raises UsageError unless the argument is a mapping.
     """
-    if given is None:
+    if argument is None:
         return None
-    if not isinstance(given, Mapping):
-        raise UsageError(f"{key} is a mapping as in a scenario; found {type(given).__name__}, expected for example {example}")
-    return tree_of({key: given}, "rollout", ScenarioError).get(key)
+    if not isinstance(argument, Mapping):
+        raise UsageError(f"{key} is a mapping as in a scenario; found {type(argument).__name__}, expected for example {example}")
+    return tree_of({key: argument}, "rollout", ScenarioError).get(key)
 
 
 class RolloutInputs:
@@ -115,8 +121,10 @@ class RolloutInputs:
     warnings           about the initial states
     """
 
-    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: ContactSettings | None = None,
-                 a=None, prescribed=None):
+    def __init__(self, model: Model, variants: Variants | None, q0: ArrayLike, v0: ArrayLike,  # noqa: PLR0913
+                 tau: ArrayLike | Policy | None, feedback: Feedback | None, last: ArrayLike | None, steps: int,
+                 contacts: ContactSettings | None = None, a: ArrayLike | None = None,
+                 prescribed: ArrayLike | None = None) -> None:
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         self.policy = tau if callable(tau) else None
         if a is not None and prescribed is None:
@@ -124,16 +132,16 @@ class RolloutInputs:
         self.masks = _masks(model, prescribed, steps)
         setpoints = [] if feedback is None else _feedback(model, feedback, steps)
         named = [("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1), ("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1),
-                 ("tau", self._series("tau", None if self.policy else tau, ~self.masks.all(axis=0)), 2),
-                 ("a", self._series("a", a, self.masks.any(axis=0)), 2), *setpoints]
-        others = [] if last is None else [("last", np.asarray(last), 0)]
+                 ("tau", self._series("tau", None if self.policy else tau, ~np.asarray(self.masks.all(axis=0))), 2),
+                 ("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2), *setpoints]
+        more_arrays = [] if last is None else [("last", np.asarray(last), 0)]
         if variants:
-            others.append(("variants", np.arange(len(variants)), 0))
-        self.lead = common_leading_axes(*named, *others, axes="the axes of runs")
+            more_arrays.append(("variants", np.arange(len(variants)), 0))
+        self.lead = common_leading_axes(*named, *more_arrays, axes="the axes of runs")
         self.count = prod(self.lead)
         for name, x, _ in setpoints[1:]:
             _check_not_both(name, x, self.lead, steps)
-        rows = {name: self._runs(x, n_axes) for name, x, n_axes in named + others}
+        rows = {name: self._runs(x, n_axes) for name, x, n_axes in named + more_arrays}
         self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
         coordinates = {"q0": model.q_names, "feedback.setpoint_q": model.q_names, "feedback.gain": ()}
         for name, _, n_axes in named:
@@ -147,31 +155,32 @@ class RolloutInputs:
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._check_last(rows["last"])
-        self.pattern = self.setpoints = None
+        self.pattern: np.ndarray | None = None
+        self.setpoints: list[np.ndarray] | None = None
         if feedback is not None:
             self._bind_feedback(rows)
 
-    def _series(self, name: str, x, read) -> np.ndarray:
+    def _series(self, name: str, x: ArrayLike | Policy | None, read: np.ndarray) -> np.ndarray:
         """Return x as (…, 1 or S, nv), with zeros where `read` (nv,) is False."""
-        x = np.zeros(self.model.nv) if x is None else as_array(to_numpy(x), name, (self.model.nv,))
-        return np.where(read, x[None] if x.ndim == 1 else x, 0.0)
+        series = np.zeros(self.model.nv) if x is None else as_array(to_numpy(x), name, (self.model.nv,))
+        return np.where(read, series[None] if series.ndim == 1 else series, 0.0)
 
-    def _runs(self, x, n_axes: int) -> np.ndarray:
+    def _runs(self, x: np.ndarray, n_axes: int) -> np.ndarray:
         """Return x with one row for each run. n_axes: number of its last axes that are not axes of runs."""
-        own = x.shape[x.ndim - n_axes:]
-        return np.broadcast_to(x, self.lead + own).reshape(self.count, *own)
+        trailing_shape = x.shape[x.ndim - n_axes:]
+        return np.broadcast_to(x, self.lead + trailing_shape).reshape(self.count, *trailing_shape)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the policy, which may not be picklable; a rollout with a policy has no adjoint."""
         return vars(self) | {"policy": None}
 
-    def _independent_equations(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
+    def _independent_equations(self, model: Model) -> Iterator[tuple[np.ndarray, tuple[Any, ...]]]:
         """Yield each mask and the independent constraint equations under it, at the state of the first run.
 
         Raises ConfigurationError for states off the constraints, and UsageError for driven loops and for too many prescribed
         coordinates.
         """
-        driven = next((one.name for one in model.constraints if one.driven), None)
+        driven = next((constraint.name for constraint in model.constraints if constraint.driven), None)
         if driven:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
         if not self.count:
@@ -182,34 +191,35 @@ class RolloutInputs:
         for name, x, size, relative, mend in (
                 ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
                 ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
-            off = np.abs(x) * equation_weights(model) / size
-            worst = off.max(axis=1, initial=0.0)
+            residuals = np.abs(x) * equation_weights(model) / size
+            worst = residuals.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
             if worst[k] > MAX_CLOSURE_ERROR:
-                row = model.constraint_equation_names[int(np.argmax(off[k]))]
+                row = model.constraint_equation_names[int(np.argmax(residuals[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
         self.warnings += singular_state_warnings(model, self.q, ranks, what="run")
-        begins: dict[bytes, tuple] = {}
+        begins: dict[bytes, tuple[Any, ...]] = {}
         for first, _, mask in self.segments:
             begins.setdefault(mask.tobytes(), (first, mask))
         for first, mask in begins.values():
-            _, free, driven = rows = independent_equations(model, self.q[0], mask)
-            if len(driven) < len(free):
-                names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
+            rows = independent_equations(model, self.q[0], mask)
+            _, free_equations, driven_equations = rows
+            if len(driven_equations) < len(free_equations):
+                names = ", ".join(name for name, is_prescribed in zip(model.v_names, mask, strict=True) if is_prescribed)
                 raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "
                                  "(prescribe fewer)")
             yield mask, rows
 
-    def with_run_robots(self, run_indices=slice(None)):
+    def with_run_robots(self, run_indices: slice | np.ndarray = slice(None)) -> AbstractContextManager[Model]:
         """Return a context manager for a model with the robot of each run.
 
         Its functions compute state k with the robot of run k, or of run run_indices[k].
         """
         if self.variants is None:
             return nullcontext(self.model)
-        places, numbers = self.varying
-        return Variants.of_numbers(self.model, places, numbers[run_indices]).in_place_of_the_model()
+        places, constants = self.varying
+        return Variants.of_numbers(self.model, places, constants[run_indices]).in_place_of_the_model()
 
     @cached_property
     def segments(self) -> list[tuple[int, int, np.ndarray]]:
@@ -217,7 +227,7 @@ class RolloutInputs:
         borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
         return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
-    def _bind_feedback(self, rows) -> None:
+    def _bind_feedback(self, rows: Mapping[str, np.ndarray]) -> None:
         """Set pattern, gains, feedback_values and setpoints."""
         gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
         self.pattern = (gain != 0.0).any(axis=0)
@@ -229,16 +239,16 @@ class RolloutInputs:
         for name, x in zip(("feedback.setpoint_q", "feedback.setpoint_v"), self.setpoints or (), strict=False):
             self._check_steps(name, x)
 
-    def _check_steps(self, name: str, x) -> None:
+    def _check_steps(self, name: str, x: np.ndarray) -> None:
         if x.shape[1] not in (1, self.steps):
             raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
 
-    def _check_last(self, last) -> np.ndarray:
+    def _check_last(self, last: np.ndarray) -> np.ndarray:
         """Return the number of steps of each run, or raise UsageError."""
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
-            numbers = last.size and last.dtype.kind in "iuf"
-            found = f"{last.dtype} from {last.min()} to {last.max()}" if numbers else f"{last.dtype}"
-            raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
+            is_numeric = last.size and last.dtype.kind in "iuf"
+            description = f"{last.dtype} from {last.min()} to {last.max()}" if is_numeric else f"{last.dtype}"
+            raise UsageError(f"last counts the steps of each run; found {description}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
@@ -251,7 +261,7 @@ class RolloutInputs:
         if mask.any():
             driving = np.where(mask, *np.broadcast_arrays(_steps_of_series(self.a, first, until), driving))
         if self.setpoints is None:
-            return StepInputs(np.arange(nv), np.require(driving, requirements="CW"))
+            return StepInputs(np.arange(nv), np.require(driving, requirements=["C", "W"]))
         at = self.first_gain_index + self.gains.shape[1]
         places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
         setpoints = [_steps_of_series(x, first, until) for x in self.setpoints]
@@ -264,8 +274,8 @@ class RolloutInputs:
         """Indices in the constants of a model at which the variants differ, and the values of each run there (N, indices)."""
         if self.variants is None:
             return (), np.zeros((self.count, 0))
-        places, numbers = self.variants.varying
-        return places, numbers[self.robot]
+        places, constants = self.variants.varying
+        return places, constants[self.robot]
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -273,7 +283,7 @@ class RolloutInputs:
         if self.variants is None:
             return np.ones(1)
         constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
-        weights = np.array([robot_weight(self.model, own) for own in constants])
+        weights = np.array([robot_weight(self.model, variant_constants) for variant_constants in constants])
         return weights / (weights[0] or 1.0)               # for a weight of zero, no stiffness is proportional to it
 
     @property
@@ -296,7 +306,7 @@ def _steps_of_series(x: np.ndarray, first: int, until: int) -> np.ndarray:
     return x if x.shape[1] == 1 else x[:, first:until]
 
 
-def _masks(model, prescribed, steps: int) -> np.ndarray:
+def _masks(model: Model, prescribed: ArrayLike | None, steps: int) -> np.ndarray:
     """Return (1 or S, nv) bool: the prescribed coordinates in each step."""
     if prescribed is None:
         return np.zeros((1, model.nv), dtype=bool)
@@ -308,7 +318,7 @@ def _masks(model, prescribed, steps: int) -> np.ndarray:
     return x.reshape(-1, model.nv)
 
 
-def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
+def _feedback(model: Model, feedback: Feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
     """Return names and arrays of a feedback, and the number of last axes of each that are not axes of runs."""
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
@@ -323,14 +333,14 @@ def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
             ("feedback.setpoint_v", setpoint_v, 1 + moves)]
 
 
-def _check_not_both(name: str, x, lead: tuple[int, ...], steps: int) -> None:
+def _check_not_both(name: str, x: np.ndarray, lead: tuple[int, ...], steps: int) -> None:
     """Raise ShapeError for setpoints whose axis could be that of runs or that of steps."""
     if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
         raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "
                          f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
 
 
-def to_numpy(x):
+def to_numpy(x: Any) -> Any:
     """Return an array of another library as a NumPy array, without a copy if possible."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack__"):
         return x

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from liedyn.rollouts.engine import (
     warnings_of,
 )
 from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, RolloutEventHandler, RolloutEvents
-from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
+from liedyn.rollouts.inputs import ContactSettings, Feedback, Policy, RolloutInputs
 from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
 from liedyn.simulation.run_checks import MIN_CREEP_TIME
 
@@ -87,22 +87,23 @@ class RolloutAdjoint(Immutable):
         return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
-def compute_adjoint(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
+def compute_adjoint(engines: Sequence[BatchIntegrator], runs: RolloutInputs, clocks: np.ndarray, method: str, out: Rollout,
+                    d_q: ArrayLike | None, d_v: ArrayLike | None,
                     parameters: tuple[str, ...]) -> RolloutAdjoint:
     """Return the adjoint of a rollout, see `Rollout.adjoint`.
 
     engines  BatchIntegrator of each segment of the rollout
-    given    its arguments (RolloutInputs)
+    runs     its arguments
     clocks   (S + 1, 4), see `BatchStep`
     out      its states, one for each step
     """
-    backward = _RolloutBackpropagation(given, out, parameters)
-    steps = [_adjoint_step_of(engine, given, mask, method, backward.places)
-             for engine, (_, _, mask) in zip(engines, given.segments, strict=True)]
+    backward = _RolloutBackpropagation(runs, out, parameters)
+    steps = [_adjoint_step_of(engine, runs, mask, method, backward.places)
+             for engine, (_, _, mask) in zip(engines, runs.segments, strict=True)]
     backward.set_cotangents(d_q, d_v)
     compile_entry_point(backpropagate_rollouts)
     parts = [backward.backpropagate_segment(engine, step, clocks[first:until + 1], first, until)
-             for engine, step, (first, until, _) in zip(engines[::-1], steps[::-1], given.segments[::-1], strict=True)]
+             for engine, step, (first, until, _) in zip(engines[::-1], steps[::-1], runs.segments[::-1], strict=True)]
     return backward.collect(np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0])
 
 
@@ -119,117 +120,124 @@ class _RolloutBackpropagation:
     by_constants    (N, l) derivatives with respect to the constants at `places`
     """
 
-    def __init__(self, given, out, parameters: tuple[str, ...]):
-        model, count = given.model, given.count
-        if given.variants and parameters:
+    def __init__(self, runs: RolloutInputs, out: Rollout, parameters: tuple[str, ...]):
+        model, count = runs.model, runs.count
+        if runs.variants and parameters:
             raise UsageError("derivatives by parameters are for runs of one model; found variants")
-        if given.variants:
-            places, constants = given.varying
+        if runs.variants:
+            places, constants = runs.varying
             self.rates = np.zeros((0, len(places)))
         else:
-            places, self.rates = _constant_tangents(model, parameters)
-            constants = np.broadcast_to(model.constants[places], (count, len(places)))
-        self.given, self.parameters, self.places = given, parameters, tuple(map(int, places))
-        self.constants, self.values = np.require(constants, requirements="CW"), given.values()
-        self.q, self.v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
-        self.ended = np.isnan(self.q[np.arange(count), given.last]).any(axis=1)
-        self.ended[given.rerun_indices] = True
-        self.last = np.where(self.ended, 0, given.last)
+            indices, self.rates = _constant_tangents(model, parameters)
+            places, constants = tuple(indices.tolist()), np.broadcast_to(model.constants[indices], (count, len(indices)))
+        self.runs, self.parameters, self.places = runs, parameters, tuple(map(int, places))
+        self.constants, self.values = np.require(constants, requirements=["C", "W"]), runs.values()
+        self.q, self.v = (np.require(x.reshape(count, *x.shape[-2:]), requirements=["C", "W"]) for x in (out.q, out.v))
+        self.ended = np.isnan(self.q[np.arange(count), runs.last]).any(axis=1)
+        self.ended[runs.rerun_indices] = True
+        self.last = np.where(self.ended, 0, runs.last)
         self.by_q, self.by_v, self.by_values, self.by_constants = (
             np.zeros((count, n)) for n in (model.nq, model.nv, self.values.shape[1], len(places)))
 
     def set_cotangents(self, d_q: ArrayLike | None, d_v: ArrayLike | None) -> None:
         """Set the derivatives of the cost from tangent ones (…, S + 1, nv). States after the end of a run are ignored."""
-        given, model, steps = self.given, self.given.model, self.given.steps
-        tangent, by_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(self.v.shape)
+        runs, model, steps = self.runs, self.runs.model, self.runs.steps
+        tangent, by_v = (None if x is None else _cotangent(name, x, (*runs.lead, steps + 1, model.nv)).reshape(self.v.shape)
                          for name, x in (("d_q", d_q), ("d_v", d_v)))
         self.finite_q = self.q
         if (self.last < steps).any():
-            after = (np.arange(steps + 1) > self.last[:, None])[..., None]
-            self.finite_q = np.where(after, model.neutral(), self.q)
-            tangent, by_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, by_v))
+            is_after_end = (np.arange(steps + 1) > self.last[:, None])[..., None]
+            self.finite_q = np.where(is_after_end, model.neutral(), self.q)
+            tangent, by_v = (x if x is None else np.where(is_after_end, 0.0, x) for x in (tangent, by_v))
         self.cost_q = np.zeros(self.q.shape) if tangent is None else coordinate_gradient(model, self.finite_q, tangent)
         self.cost_v = np.zeros(self.v.shape) if by_v is None else by_v
 
-    def backpropagate_segment(self, engine, step, clocks, first: int, until: int) -> np.ndarray:
+    def backpropagate_segment(self, engine: BatchIntegrator, step: Any, clocks: np.ndarray, first: int, until: int) -> np.ndarray:
         """Go back from step `until` to `first`.
 
         Returns the derivatives (N, steps, nv) with respect to joint forces, or to accelerations of prescribed coordinates.
         """
-        given, rest = self.given, self.given.model.neutral()
-        step_inputs = given.step_inputs(first, until)
-        if until < given.steps:                                # the next segment has counted the state at its start
+        runs, neutral = self.runs, self.runs.model.neutral()
+        step_inputs = runs.step_inputs(first, until)
+        if until < runs.steps:                                # the next segment has counted the state at its start
             self.cost_q[:, until], self.cost_v[:, until] = 0.0, 0.0
-        q, v, cost_q, cost_v = (np.require(x[:, first:until + 1], requirements="CW")
+        q, v, cost_q, cost_v = (np.require(x[:, first:until + 1], requirements=["C", "W"])
                                 for x in (self.q, self.v, self.cost_q, self.cost_v))
-        by_series = np.zeros((given.count, until - first, len(step_inputs.places)))
+        by_series = np.zeros((runs.count, until - first, len(step_inputs.places)))
         curves = curve_coefficients(engine.problem.signals, engine.batch_step.curves, clocks)
         sizes = self.by_q, self.by_v, self.by_values, self.by_constants
         numbers_per_run = 2 * sum(x.shape[1] for x in sizes) + 2
 
-        def part(i, j):
+        def part(i: int, j: int) -> int:
             workspace = thread_workspace(RUNS_PER_BLOCK * numbers_per_run + step.workspace_size)
-            return backpropagate_rollouts(step.address, simd_width(), clocks, curves, step_inputs.places, step_inputs.series,
-                                          self.values, q, v, self.constants, self.last - first, cost_q, cost_v, self.by_q,
-                                          self.by_v, by_series, self.by_values, self.by_constants, rest, workspace, i, j)
+            result: int = backpropagate_rollouts(step.address, simd_width(), clocks, curves, step_inputs.places,
+                                                 step_inputs.series, self.values, q, v, self.constants, self.last - first, cost_q,
+                                                 cost_v, self.by_q, self.by_v, by_series, self.by_values, self.by_constants,
+                                                 neutral, workspace, i, j)
+            return result
 
-        run_on_threads(part, thread_borders(given.count))
-        return by_series[..., :given.model.nv]
+        run_on_threads(part, thread_borders(runs.count))
+        return by_series[..., :runs.model.nv]
 
     def collect(self, by_driving: np.ndarray) -> RolloutAdjoint:
         """Return the result. by_driving: (N, S, nv) of all segments."""
-        given, model = self.given, self.given.model
-        masks = np.broadcast_to(given.masks, (given.steps, model.nv))
+        runs, model = self.runs, self.runs.model
+        masks = np.broadcast_to(runs.masks, (runs.steps, model.nv))
         by_parameters = self.by_constants @ self.rates.T
-        if self.parameters and given.contacts is not None:
+        if self.parameters and runs.contacts is not None:
             places = np.array(self.places, dtype=np.int64)
-            by_parameters += _weight_derivatives(given, self.by_values, places, self.rates, self.parameters)
+            by_parameters += _weight_derivatives(runs, self.by_values, places, self.rates, self.parameters)
         tau, a = (np.where(masks, 0.0, by_driving), np.where(masks, by_driving, 0.0)) if masks.any() else (by_driving, None)
-        return RolloutAdjoint(*(None if x is None else self._by_run(x) for x in (
-            tangent_gradient(model, self.finite_q[:, 0], self.by_q), self.by_v, tau, a, self._by_gain(), by_parameters)))
+        gain = self._by_gain()
+        return RolloutAdjoint(self._by_run(tangent_gradient(model, self.finite_q[:, 0], self.by_q)), self._by_run(self.by_v),
+                              self._by_run(tau), None if a is None else self._by_run(a),
+                              None if gain is None else self._by_run(gain), self._by_run(by_parameters))
 
     def _by_gain(self) -> np.ndarray | None:
         """Return the derivatives (N, nv, 2 nv) with respect to the gains, or None without feedback."""
-        given, nv = self.given, self.given.model.nv
-        if given.pattern is None:
+        runs, nv = self.runs, self.runs.model.nv
+        if runs.pattern is None:
             return None
-        gain = np.zeros((given.count, nv, 2 * nv))
-        gain[:, given.pattern] = self.by_values[:, given.first_gain_index:given.first_gain_index + given.gains.shape[1]]
+        gain = np.zeros((runs.count, nv, 2 * nv))
+        gain[:, runs.pattern] = self.by_values[:, runs.first_gain_index:runs.first_gain_index + runs.gains.shape[1]]
         return gain
 
     def _by_run(self, x: np.ndarray) -> np.ndarray:
         """Return x (N, …) with the axes of runs, NaN for runs without derivatives."""
         x[self.ended] = np.nan
-        return x.reshape(*self.given.lead, *x.shape[1:])
+        return x.reshape(*self.runs.lead, *x.shape[1:])
 
 
-def _weight_derivatives(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
+def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.ndarray, rates: np.ndarray,
+                        parameters: tuple[str, ...]) -> np.ndarray:
     """Return the derivatives (N, m) with respect to parameters through the stiffness of contacts with `sink`.
 
     That stiffness is proportional to the weight. places, rates (m, places): of `_constant_tangents`.
     """
-    bound, model = given.contacts.contacts, given.model
+    assert runs.contacts is not None, "the rollout has contacts"
+    bound, model = runs.contacts.contacts, runs.model
     if not bound.scales_with_weight.any():
         return np.zeros((len(by_values), len(rates)))
     by_gravity = rates[:, places < 6].any(axis=1)
     if by_gravity.any() and not model.gravity.any():           # the weight is that of 9.81 m/s^2 there: discontinuous
         raise UsageError(f"the adjoint has no derivative by {parameters[int(np.argmax(by_gravity))]!r}: without gravity, the "
                          "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
-    by_k = (by_values[:, model.nv:given.first_gain_index] *
+    by_k = (by_values[:, model.nv:runs.first_gain_index] *
             bound.material).reshape(len(by_values), -1, MATERIAL_SIZE)[..., STIFFNESS]
     return np.outer(by_k[:, bound.scales_with_weight].sum(axis=1) / robot_weight(model, model.constants),
                     rates @ weight_gradient(model)[places])
 
 
-def _adjoint_step_of(engine, given, mask, method: str, places):
+def _adjoint_step_of(engine: BatchIntegrator, runs: RolloutInputs, mask: np.ndarray, method: str,
+                     places: tuple[int, ...]) -> Any:
     """Return the generated adjoint step of a segment, or raise UsageError."""
-    line = compile_adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
+    line = compile_adjoint_step(engine.problem.tables(), method, places, runs.rows.get(mask.tobytes(), ()))
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
     return line
 
 
-def _cotangent(name: str, x, shape) -> np.ndarray:
+def _cotangent(name: str, x: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Return the derivatives of the cost with respect to states as a new array (…, S + 1, nv)."""
     x = as_array(x, name, shape[-1:])
     try:
@@ -238,21 +246,21 @@ def _cotangent(name: str, x, shape) -> np.ndarray:
         raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {shape}: each step and the end") from None
 
 
-def _constant_tangents(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the constants of a model that parameters change, and their derivatives (parameters, indices)."""
     n, nv = model.n_bodies, model.nv
     tree, dense = tree_views.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
-        found, rates = parameter_tangent(model, name), tree_views.py_func(model.index, dense[row])
+        tangent, rates = parameter_tangent(model, name), tree_views.py_func(model.index, dense[row])
         changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, joint frames, inertias and coordinates
-        here = found.at < changes.size
-        changes[found.at[here]] = found.values[here]
+        in_constants = tangent.at < changes.size
+        changes[tangent.at[in_constants]] = tangent.values[in_constants]
         rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
         rates.J[:] = reduced_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), pose_from_array(tree.T0.reshape(n, 12)),
                                       rates.I.reshape(n, 10)).ravel()
         for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
             x[:] = changes[6 + 22 * n + k * nv:][:nv]
-        if not dense[row].any() and found.at.size:
+        if not dense[row].any() and tangent.at.size:
             raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
                              "armature, damping, friction and springs are available)")
     places = np.flatnonzero(dense.any(axis=0))
@@ -269,7 +277,6 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            ZENO: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
            INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or what is prescribed"}
 _MAX_REASONS = 3             # number of reasons in the representation
-Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -311,9 +318,9 @@ class Rollout(Immutable):
 
         The adjoint compiles its functions again if needed.
         """
-        found = {"contacts": self.contacts, "warnings": self.warnings}
-        return vars(self) | found | {"_contact_motion": None,
-                                     "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
+        computed = {"contacts": self.contacts, "warnings": self.warnings}
+        return vars(self) | computed | {"_contact_motion": None,
+                                        "_compute_warnings": None} | ({"_compute_adjoint": None} if self._adjoint_error else {})
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -373,12 +380,13 @@ def _reason_lines(reasons: Mapping[int, str]) -> list[str]:
     """Return a line for each reason, the most frequent first."""
     counts = Counter(reasons.values()).most_common()
     lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_MAX_REASONS]]
-    rest = counts[_MAX_REASONS:]
-    more = f"{sum(count for _, count in rest)} runs ended early for {len(rest)} other reasons"
-    return [*lines, *([more] if rest else [])]
+    remaining = counts[_MAX_REASONS:]
+    more = f"{sum(count for _, count in remaining)} runs ended early for {len(remaining)} other reasons"
+    return [*lines, *([more] if remaining else [])]
 
 
-def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa: PLR0913 - options are independent
+            tau: ArrayLike | Policy | None = None, *, dt: float,
             steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
             last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
             contacts: Mapping[str, Any] | None = None, events: Mapping[str, Any] | None = None, forces: bool = False,
@@ -457,46 +465,46 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     >>> ld.rollout(model, np.zeros((1000, 2)), np.ones((1000, 2)), dt=1e-3, steps=100, every=50)
     <Rollout: 1000 runs of 0.1 s, 3 rows, nq 2, nv 2>
     """
-    variants = model if isinstance(model, Variants) else None
-    model = variants.model if variants else model
+    variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
     _check_numbers(method, dt, steps, every)
     touching = ContactSettings.read(contacts, model)
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
-    places, numbers = runs.varying
-    asked = Events.read(events, model, dt, steps)
-    ready = [prepare_problem(runs, mask, passive, method, places, asked) for _, _, mask in runs.segments]
-    engines = [BatchIntegrator(problem, line, numbers) for problem, line in ready if line]
+    places, constants = runs.varying
+    bound_events = Events.read(events, model, dt, steps)
+    ready = [prepare_problem(runs, mask, passive, method, places, bound_events) for _, _, mask in runs.segments]
+    engines = [BatchIntegrator(problem, line, constants) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_out([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
-    found = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
-                                  if forces else 0)
+    outputs = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
+                                    if forces else 0)
     batch_states = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
-    handler = RolloutEventHandler(asked, runs) if asked else None
+    handler = RolloutEventHandler(bound_events, runs) if bound_events else None
     reasons: dict[int, str] = {}
     if together:
-        run_vectorized(engines, runs, batch_states, found, dt, rows, handler)
-        alone = rerun_dependent(problem, runs, batch_states, found, dt, rows, method)
+        run_vectorized(engines, runs, batch_states, outputs, dt, rows, handler)
+        alone = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method)
         batch_states.ended[batch_states.codes == STOPPED] = -1
         reasons = alone | {int(k): REASONS[int(batch_states.codes[k])] for k in np.flatnonzero(batch_states.ended >= 0)
                            if k not in alone}
     elif runs.count:
         check_within_limits(problem, runs, method)
-        reasons = run_sequentially(problem, runs, batch_states, found, dt, rows, range(runs.count))
+        reasons = run_sequentially(problem, runs, batch_states, outputs, dt, rows, range(runs.count))
     ended = np.where(batch_states.ended >= 0, batch_states.ended * dt, np.nan).reshape(runs.lead)
-    q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.forces))
+    q, v, more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (outputs.q, outputs.v, outputs.forces))
     q, v = copy_to_out((q, v), out)
-    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
+    all_a, all_tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if forces else (None, None)
     back = partial(_adjoint, runs, passive, method, dt)
     missing = (f"needs generated code, which {NO_GENERATED_CODE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
-               "knows no derivatives through events" if asked else
+               "knows no derivatives through events" if bound_events else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contact_motions, problem, runs)
-    doubts = partial(warnings_of, (*asked.warnings, *handler.warnings(batch_states)) if asked else (), problem, runs, dt, method)
+    doubts = partial(warnings_of, (*bound_events.warnings, *handler.warnings(batch_states)) if bound_events and handler else (),
+                     problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
-    result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
-                     missing, touch, doubts)
+    result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.found if handler else None,
+                     stopped.reshape(runs.lead), back, missing, touch, doubts)
     alike = checked_runs(runs, problem, dt, method)
     long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
     warnings = result.warnings if not alike else (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if long else ()))
@@ -506,15 +514,15 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     return result
 
 
-def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
-    """Return the adjoint of a rollout. asked: the last arguments of `compute_adjoint`.
+def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any) -> RolloutAdjoint:
+    """Return the adjoint of a rollout. arguments: the last arguments of `compute_adjoint`.
 
     Problems and generated steps are cached with the model, or compiled again.
     """
-    places, numbers = runs.varying
-    engines = [BatchIntegrator(*prepare_problem(runs, mask, passive, method, places, None), numbers) for _, _,
-               mask in runs.segments]
-    return compute_adjoint(engines, runs, step_clocks(runs.steps, dt), method, *asked)
+    places, constants = runs.varying
+    ready = (prepare_problem(runs, mask, passive, method, places, None) for _, _, mask in runs.segments)
+    engines = [BatchIntegrator(problem, step, constants) for problem, step in ready if step]
+    return compute_adjoint(engines, runs, step_clocks(runs.steps, dt), method, *arguments)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -541,7 +549,8 @@ class RolloutDerivatives(Immutable):
         return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
-def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
+def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa: PLR0913 - of `rollout`
+                        tau: ArrayLike | None = None, *, dt: float,
                         steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
                         prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
                         contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
@@ -571,11 +580,11 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
     return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in names))
 
 
-def _check_numbers(method, dt, steps, every) -> None:
+def _check_numbers(method: object, dt: object, steps: object, every: object) -> None:
     """Raise UsageError for an invalid method, step or number of steps."""
     if method not in METHODS:
         raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
-    if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
+    if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
         raise UsageError(f"dt is not a step; found {dt!r}, expected a number of seconds above 0")
     for name, x in (("steps", steps), ("every", every)):
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
@@ -587,20 +596,21 @@ def _check_numbers(method, dt, steps, every) -> None:
 class RolloutMap:
     """The function (q0, v0, tau) -> (q, v) of NumPy arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv)."""
 
-    def __init__(self, model: Model, **options):
+    def __init__(self, model: Model, **options: Any) -> None:
         """Set the model and the options of `liedyn.rollout`."""
         self.model, self.steps, self.options = model, options["steps"], options
 
-    def run(self, q0, v0, tau) -> Rollout:
+    def run(self, q0: Any, v0: Any, tau: Any) -> Rollout:
         """Return the rollout of the initial states and joint forces."""
         return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
 
-    def back(self, run: Rollout, q0, d_q, d_v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def back(self, run: Rollout, q0: Any, d_q: np.ndarray | None,
+             d_v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the derivatives of a cost with respect to q0, v0 and tau from those with respect to q and v.
 
         Derivatives with respect to quaternions have no component normal to the unit sphere.
         """
-        found = run.adjoint(tangent_gradient(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
+        adjoint = run.adjoint(tangent_gradient(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
         lead = run.ended_at.shape
         q0 = np.broadcast_to(np.asarray(q0, dtype=float), (*lead, self.model.nq))
-        return coordinate_gradient(self.model, q0, found.q0), found.v0, found.tau
+        return coordinate_gradient(self.model, q0, adjoint.q0), adjoint.v0, adjoint.tau
