@@ -166,6 +166,7 @@ def _rerun(prepared: PreparedSweep, number: int, folder: Path, force: bool, as_j
 def _rerun_along(prepared: PreparedSweep, number: int, path: Path, force: bool, as_json: bool, console: Console) -> None:
     """Run a job along a trajectory again and write its CSV."""
     from liedyn.analysis.recorded_motion import comments_for
+    from liedyn.batch.sweep_binding import TrajectoryRun
     from liedyn.batch.trajectory_jobs import run_trajectory_job
     from liedyn.io.atomic_output import check_output
     from liedyn.io.trajectory_csv import write_trajectory
@@ -175,6 +176,7 @@ def _rerun_along(prepared: PreparedSweep, number: int, path: Path, force: bool, 
     run = prepared.binding.run(number)
     job = prepared.sweep.job
     assert job is not None, "the sweep runs a job along a trajectory"
+    assert isinstance(run, TrajectoryRun), "a job along a trajectory has such runs"
     result = run_trajectory_job(job, run)
     write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
     console.warn(*_values(prepared, number), *result.warnings)
