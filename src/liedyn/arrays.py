@@ -24,7 +24,7 @@ def short(x: Array) -> str:
 # Types of arguments and results that public functions share -------------------------------------------------------------
 
 Wrenches: TypeAlias = ArrayLike | Mapping[str, ArrayLike]                # (..., n_links, 6), or by the names of links
-Pfaffian: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]           # A(q) of further rows A v = 0
+Pfaffian: TypeAlias = Callable[[Array], ArrayLike]                       # A(q) of further rows A v = 0
 Actuated: TypeAlias = Sequence[str] | Sequence[bool] | Mask     # names of joints, or a mask over v
 Matrices: TypeAlias = Sequence[Array]                                    # for so many results
 Frame: TypeAlias = Literal["local", "local_world_aligned", "world"]

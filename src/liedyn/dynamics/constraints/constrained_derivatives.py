@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, OnError, Wrenches
+from liedyn.arrays import Array, ArrayLike, Integers, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
-from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.constraints.constrained_dynamics import (
+    ConstrainedMotion,
+    constrained_forward_dynamics,
+    constrained_hybrid_dynamics,
+)
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
 from liedyn.errors import ComputationError
@@ -19,6 +23,14 @@ from liedyn.kernels.constraints.derivatives import (
     balance_derivatives_size,
 )
 from liedyn.model.model import Model
+
+
+class DynamicsOptions(TypedDict):
+    """Arguments that constrained dynamics and its derivatives share."""
+
+    f_ext: Wrenches | None
+    passive: bool
+    constraint_motion: Mapping[str, Any] | None
 
 
 class ConstrainedForwardDerivatives(NamedTuple):
@@ -41,7 +53,7 @@ class ConstrainedForwardDerivatives(NamedTuple):
 
     def wrt_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
         """Return da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
-        Jt = np.asarray(J).swapaxes(-1, -2)
+        Jt = np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
 
 
@@ -129,15 +141,15 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     """
     if on_error != "raise":
         return handle_failed_states(constrained_forward_derivatives, locals())
-    options = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
+    options: DynamicsOptions = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
     motion = constrained_forward_dynamics(model, q, v, tau, **options)
     return ConstrainedForwardDerivatives(*_solve_derivatives(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
 
 
-def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
-                                   *, f_ext: Wrenches | None = None, passive: bool = True,
-                                   constraint_motion: Mapping[str, Any] | None = None,
-                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
+def constrained_hybrid_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+        f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
     """Return the derivatives of `constrained_hybrid_dynamics` with respect to q, v and the inputs.
 
     The inputs are accelerations of prescribed coordinates and forces of all others. The parameters are those of
@@ -161,15 +173,17 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     """
     if on_error != "raise":
         return handle_failed_states(constrained_hybrid_derivatives, locals())
-    prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive,
-                                                          "constraint_motion": constraint_motion}
-    motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, **options)
-    return ConstrainedHybridDerivatives(*_solve_derivatives(model, q, v, motion, prescribed, options), prescribed.copy())
+    mask = as_mask(prescribed, model.nv)
+    options: DynamicsOptions = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
+    motion = constrained_hybrid_dynamics(model, q, v, a, tau, mask, **options)
+    dy_dq, dy_dv, dy_du, dl_dq, dl_dv, dl_du = _solve_derivatives(model, q, v, motion, mask, options)
+    return ConstrainedHybridDerivatives(dy_dq, dy_dv, dy_du, dl_dq, dl_dv, dl_du, mask.copy())
 
 
-def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
-                        x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
-                        constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
+def balance_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, x: ArrayLike | None = None, *,
+        f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        on_error: OnError = "raise") -> BalanceDerivatives:
     """Return the derivatives of the equations of constrained motion with respect to q and v at constant a, multipliers and x.
 
     Parameters
@@ -209,8 +223,11 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     check_has_constraints(model)
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
-    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch,
-                   lambda *sizes: balance_batch_workspace_size(*sizes, len(model.constraints), m, model.driven),
+
+    def workspace_size(n: int, nq: int, nv: int, n_links: int) -> int:
+        return int(balance_batch_workspace_size(n, nq, nv, n_links, len(model.constraints), m, model.driven))
+
+    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch, workspace_size,
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext,
                     "constraint_motion": constraint_motion}, (balance_derivatives_size(nv, m),),
                    static_arguments=model._arrays[2:4], options=(bool(passive),))
@@ -219,23 +236,26 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))
 
 
-def _solve_derivatives(model, q, v, motion, prescribed, options):
-    lead, independent, turned = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc), None
+def _solve_derivatives(model: Model, q: ArrayLike, v: ArrayLike, motion: ConstrainedMotion, prescribed: Mask,
+                       options: DynamicsOptions) -> tuple[Array, ...]:
+    lead, independent = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc)
+    turned: tuple[Array, Array] | None = None
 
-    def rates_with(x) -> BalanceDerivatives:
+    def rates_with(x: ArrayLike | None) -> BalanceDerivatives:
         found = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
         return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in found))
 
     rates = rates_with(NONE if independent.all() else None)
     if not independent.all():
         inverse, null, _ = pseudo_inverse(rates.A * ~prescribed, independent.sum(axis=1))
-        x = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
+        x: Array = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
         turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
     y, multipliers = solve_implicit_derivatives(rates, prescribed, independent, turned)
-    return tuple(x.reshape(*lead, x.shape[1], 3, model.nv)[..., k, :] for x in (y, multipliers) for k in range(3))
+    return tuple(one.reshape(*lead, one.shape[1], 3, model.nv)[..., k, :] for one in (y, multipliers) for k in range(3))
 
 
-def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independent, turned=None) -> tuple[np.ndarray, np.ndarray]:
+def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed: Mask, independent: Mask,
+                               turned: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """Return the derivatives (N, nv or m, 3 nv) of outputs and multipliers with respect to q, v and the inputs.
 
     With prescribed coordinates p and others v
@@ -252,8 +272,9 @@ def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independen
     J = np.zeros((len(A), nv + m, nv + m))
     J[:, :nv, :nv], J[:, :nv, nv:], J[:, nv:, :nv] = np.where(free & free[:, None], rates.M, np.eye(nv)), -A.swapaxes(1, 2), A
     J[:, nv + np.arange(m), nv + np.arange(m)] = ~independent
-    given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])              # variables that change the equations
-    rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(independent[..., None] & given, -rows, 0.0)], axis=1)
+    varied = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])              # variables that change the equations
+    rhs = np.concatenate([np.where(free[:, None] & varied, -D, 0.0), np.where(independent[..., None] & varied, -rows, 0.0)],
+                         axis=1)
     rhs[:, each, 2 * nv + each] = 1.0
     try:
         found = np.linalg.solve(J, rhs)
@@ -265,12 +286,12 @@ def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independen
         multipliers -= null @ (null.swapaxes(1, 2) @ multipliers)
         multipliers[..., :nv] += null @ (null.swapaxes(1, 2) @ dAx)
     if prescribed.any():
-        tau = np.where(given, D, 0.0) + (rates.M * free) @ y - rates.A.swapaxes(1, 2) @ multipliers
+        tau = np.where(varied, D, 0.0) + (rates.M * free) @ y - rates.A.swapaxes(1, 2) @ multipliers
         y[:, prescribed] = tau[:, prescribed]
     return y, multipliers
 
 
-def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pseudo_inverse(A: Array, rank: Integers) -> tuple[Array, Array, Array]:
     """Return the pseudo-inverse of A (N, m, n) of rank (N,), and bases (N, m, m) of the null space of A^T and of the range of A.
 
     In each basis, the columns of the other are zero; those of the null space are the last ones.

@@ -1,7 +1,7 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
@@ -15,6 +15,7 @@ from liedyn.dynamics.batching.calls import handle_failed_states, raise_for_code
 from liedyn.dynamics.batching.threads import chunks, run_on_threads
 from liedyn.dynamics.constraints.assembly import generic_rank, warn_singular_state
 from liedyn.dynamics.constraints.constraints import (
+    ConstraintWorkspaces,
     check_has_constraints,
     check_states,
     constraint_jacobian,
@@ -44,17 +45,21 @@ from liedyn.numba_tools.decorators import compile_entry_point
 _STEP = 2e-3          # rad or characteristic lengths: step of the differences for dP/dt v, whose error is about its sixth power
 
 
-def pfaffian_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
+def pfaffian_and_bias(pfaffian: Pfaffian, model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     """Return P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
     P = _pfaffian_matrix(pfaffian, model, q)
     speed = np.maximum(np.abs(v / model_scales(model).unit_scales(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
     along = v / speed
-    rate = numerical_derivative(lambda steps: [_pfaffian_matrix(pfaffian, model, integrate(model, q, s * along)) for s in steps],
-                                2.0 * _STEP, levels=3)
-    return P, np.einsum("nkj,nj->nk", rate, v) * speed
+
+    def moved(steps: Array) -> Array:
+        return np.array([_pfaffian_matrix(pfaffian, model, integrate(model, q, s * along)) for s in steps])
+
+    rate = numerical_derivative(moved, 2.0 * _STEP, levels=3)
+    gamma: Array = np.einsum("nkj,nj->nk", rate, v) * speed
+    return P, gamma
 
 
-def _pfaffian_matrix(pfaffian, model, q) -> np.ndarray:
+def _pfaffian_matrix(pfaffian: Pfaffian, model: Model, q: Array) -> Array:
     P = np.asarray(pfaffian(q), dtype=float)
     if P.ndim == 2:
         P = P[None]
@@ -65,7 +70,8 @@ def _pfaffian_matrix(pfaffian, model, q) -> np.ndarray:
     return np.broadcast_to(P, (len(q), *P.shape[1:]))
 
 
-def enforce_pfaffian(model, P, gamma, motion, tau, M):
+def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Array], Array], tau: Array,
+                     M: Array) -> tuple[Array, Array, Mask]:
     """Return joint forces (N, nv) with P a + gamma = 0, multipliers mu (N, k), and a mask (N, k) of independent rows of P.
 
     The forces are `tau` plus those of mu; motion(tau) returns the accelerations (N, nv). A row is dependent if it follows from
@@ -95,8 +101,7 @@ def enforce_pfaffian(model, P, gamma, motion, tau, M):
     if bad.any():
         k, r = np.argwhere(bad)[0]
         raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
-                               f"{abs(off[k, r]):.3g} "
-                               "(it contradicts the other constraints or the prescribed motion)")
+                               f"{abs(off[k, r]):.3g} (it contradicts the other constraints or the prescribed motion)")
     G = G / (open_[:, :, None] * open_[:, None])
     ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > RANK_TOLERANCE).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
     return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0
@@ -157,13 +162,15 @@ class _SingleStateMotion(ConstrainedMotion):
 
     __slots__ = ("out",)
 
+    out: Array
     multipliers = property(lambda self: self.out[:self.out.size // 3])
     independent = property(lambda self: self.out[self.out.size // 3:self.out.size // 3 * 2] != 0.0)
 
 
-def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
-                                 pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
+def constrained_forward_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
+        constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+        on_error: OnError = "raise") -> ConstrainedMotion:
     """Return the accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
@@ -218,10 +225,11 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
             if not solve_motion_batch(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
                 rank = _count_nonzero(out[rows])
                 if rank < generic:
-                    warn_singular_state(model, q[None], np.array([rank]))
-                    model.single_calls[key] = workspace, address, nv, rows, generic_rank(model, q, np.array([rank]))
+                    state = np.asarray(q, dtype=np.float64)
+                    warn_singular_state(model, state[None], np.array([rank]))
+                    model.single_calls[key] = workspace, address, nv, rows, generic_rank(model, state, np.array([rank]))
                 motion = _new_object(_SingleStateMotion)
-                motion.a, motion.tau, motion.out = a, tau, out
+                motion.a, motion.tau, motion.out = a, tau, out  # type: ignore[assignment]     # the entry point took arrays
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
@@ -230,15 +238,14 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
                 workspace = _thread_workspace(model, none, bool(passive), baumgarte > 0.0, False, False)
                 model.single_calls[key] = (workspace, workspace.buffer.ctypes.data, model.nv, slice(model.nc, 2 * model.nc),
                                            min(model.nc, model.nv))
-    return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, constraint_motion, baumgarte,
-                        pfaffian)
+    inputs = {"q": q, "v": v, "tau": tau, "a": NONE, "f_ext": f_ext, "constraint_motion": constraint_motion}
+    return _constrained(model, inputs, np.zeros(model.nv, dtype=bool), passive, baumgarte, pfaffian)
 
 
-def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                f_ext: Wrenches | None = None, passive: bool = True,
-                                constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
-                                pfaffian: Pfaffian | None = None,
-                                on_error: OnError = "raise") -> ConstrainedMotion:
+def constrained_hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+        f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        baumgarte: float = 0.0, pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
     """Return all accelerations and joint forces of a constrained system from one of the two for each coordinate.
 
     ``a`` is read where prescribed and ``tau`` elsewhere; other entries are ignored. Other parameters and results are those of
@@ -265,8 +272,8 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     """
     if on_error != "raise":
         return handle_failed_states(constrained_hybrid_dynamics, locals())
-    return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, constraint_motion, baumgarte,
-                        pfaffian)
+    inputs = {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "constraint_motion": constraint_motion}
+    return _constrained(model, inputs, as_mask(prescribed, model.nv), passive, baumgarte, pfaffian)
 
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
@@ -305,62 +312,70 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, con
     if on_error != "raise":
         return handle_failed_states(constraint_forces, locals())
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
-    return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
+    forces: Array = np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
+    return forces
 
 
-def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency, pfaffian=None):
-    """Compute constrained dynamics. a: NONE if no coordinate is prescribed."""
+def _constrained(model: Model, inputs: dict[str, Any], prescribed: Mask, passive: bool, frequency: float,
+                 pfaffian: Pfaffian | None = None) -> ConstrainedMotion:
+    """Compute constrained dynamics.
+
+    inputs: q, v, tau, a, f_ext and constraint_motion, in this order; a is NONE if no coordinate is prescribed.
+    """
     if pfaffian is not None:
-        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency)
+        return _with_pfaffian(pfaffian, model, inputs, prescribed, passive, frequency)
     check_has_constraints(model)
-    lead, given = broadcast_states(model,
-                                   {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "constraint_motion": constraint_motion})
-    count, m = len(given["q"]), model.nc
-    a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
-    tau, out = given["tau"].copy(), np.empty((count, 3 * m))
-    code = _solve_batch(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
+    lead, states = broadcast_states(model, inputs)
+    count, m = len(states["q"]), model.nc
+    a = np.zeros((count, model.nv)) if inputs["a"] is NONE else states["a"].copy()
+    tau, out = states["tau"].copy(), np.empty((count, 3 * m))
+    code = _solve_batch(model, states, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
     if code:                                                     # inputs that are not finite give results that are not finite
-        read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, given["tau"])}
-        check_states(model, **{**given, **read})
-        raise_for_code(model, code, **given)
-    keep = out[:, m:2 * m] != 0.0
-    _check_consistent(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
+        read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, states["tau"])}
+        check_states(model, **{**states, **read})
+        raise_for_code(model, code, None, **states)
+    independent = out[:, m:2 * m] != 0.0
+    _check_consistent(model, states, prescribed, a, independent, out[:, 2 * m:], frequency)
     if count:
-        warn_singular_state(model, given["q"], keep.sum(axis=1), prescribed if prescribed.any() else None)
+        warn_singular_state(model, states["q"], independent.sum(axis=1), prescribed if prescribed.any() else None)
     shape = (*lead, model.nv)
-    return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
+    return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), independent.reshape(*lead, m))
 
 
-def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, constraint_motion, frequency):
-    lead, given = broadcast_states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
-    q, v, tau, a = given.values()
+def _with_pfaffian(pfaffian: Pfaffian, model: Model, inputs: dict[str, Any], prescribed: Mask, passive: bool,
+                   frequency: float) -> ConstrainedMotion:
+    """Compute constrained dynamics with further constraints (see `_constrained`)."""
+    a = np.zeros(model.nv) if inputs["a"] is NONE else inputs["a"]
+    lead, states = broadcast_states(model, {"q": inputs["q"], "v": inputs["v"], "tau": inputs["tau"], "a": a})
+    q, v, tau, a = states.values()
 
-    def solve(force):
+    def solve(force: Array) -> ConstrainedMotion:
         if model.nc:
-            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, constraint_motion, frequency)
-        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
+            return _constrained(model, {**inputs, **states, "tau": force}, prescribed, passive, frequency)
+        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=inputs["f_ext"], passive=passive),
                                  np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
 
     tau = np.where(prescribed, 0.0, tau)
     P, gamma = pfaffian_and_bias(pfaffian, model, q, v)
-    force, mu, kept = enforce_pfaffian(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.spanning_tree(), q))
+    force, mu, independent = enforce_pfaffian(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.spanning_tree(), q))
     motion = solve(force)
     shape = (*lead, model.nv)
     return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
                              np.concatenate([motion.multipliers, mu], axis=1).reshape(*lead, -1),
-                             np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
+                             np.concatenate([motion.independent, independent], axis=1).reshape(*lead, -1))
 
 
-def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> int:
+def _solve_batch(model: Model, states: dict[str, Array], prescribed: Mask, frequency: float, passive: bool, a: Array, tau: Array,
+                 out: Array) -> int:
     """Run `solve_motion_batch` on all cores, with generic kernels where generated code is not valid. Return a code."""
     compile_entry_point(solve_motion_batch)
-    count, forced = len(given["q"]), given["f_ext"].size > 0
-    F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
-    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["constraint_motion"], a, tau, out)]
+    count, forced = len(states["q"]), states["f_ext"].size > 0
+    F = wrenches_on_bodies(model, states["f_ext"]) if forced else states["f_ext"]
+    numbers = [x.reshape(-1) for x in (states["q"], states["v"], a, tau, F, states["constraint_motion"], a, tau, out)]
     for loops in (False, True):
-        def part(first, last, loops=loops):
+        def part(first: int, last: int, loops: bool = loops) -> int:
             workspace = _thread_workspace(model, prescribed, passive, frequency > 0.0, forced, loops)
-            return solve_motion_batch(workspace.buffer.ctypes.data, frequency, *numbers, count, first, last)
+            return int(solve_motion_batch(workspace.buffer.ctypes.data, frequency, *numbers, count, first, last))
         code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != OUT_OF_RANGE:
             break
@@ -379,21 +394,24 @@ class ConstraintWorkspaceKey:
     loops: bool
 
 
-def _thread_workspace(model, prescribed, passive, stabilized, forced, loops):
+def _thread_workspace(model: Model, prescribed: Mask, passive: bool, stabilized: bool, forced: bool,
+                      loops: bool) -> ConstraintWorkspaces:
     """Return the workspace of this thread, which must be held while its address is in use."""
     key = ConstraintWorkspaceKey(get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled())
     return model.cached(key, lambda: constraint_workspace_for(model, (prescribed,) * 3, passive, float(stabilized), forced,
                                                               _MOTION_STAGES, loops))
 
 
-def wrenches_on_bodies(model, f_ext) -> np.ndarray:
+def wrenches_on_bodies(model: Model, f_ext: Array) -> Array:
     """Return wrenches on bodies (N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
     F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 1, 6)
-    np.add.at(F, (slice(None), model.link_body), (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0])       # Ad*_{T^-1}
+    on_bodies = (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0]       # Ad*_{T^-1}
+    np.add.at(F.swapaxes(0, 1), model.link_body, on_bodies.swapaxes(0, 1))
     return F
 
 
-def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None:
+def _check_consistent(model: Model, states: dict[str, Array], prescribed: Mask, a: Array, independent: Mask, gap: Array,
+                      frequency: float) -> None:
     """Check that dependent equations are satisfied up to rounding.
 
     Raise ComputationError if a constraint contradicts prescribed or driven motion, or if the configuration is singular and the
@@ -401,16 +419,16 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
     """
     given_motion = prescribed.any() or model.driven
     scale = (CONTRADICTION_TOLERANCE if given_motion else _ACCELERATION_TOLERANCE) * rate_magnitude(model, a, 2)
-    bad = (np.abs(gap) * equation_weights(model) > scale[:, None]) & ~keep
+    bad = (np.abs(gap) * equation_weights(model) > scale[:, None]) & ~independent
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
     constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
-    q, where = given["q"][k], f" in state {k}" if len(a) > 1 else ""
+    q, where = states["q"][k], f" in state {k}" if len(a) > 1 else ""
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
     row = f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
     if not given_motion:
-        if _open(model, q, given["v"][k]) or frequency:
+        if _open(model, q, states["v"][k]) or frequency:
             warn([LiedynWarning("constraint-not-met",
                                 f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open "
                                 "(project_configuration, project_velocity)")])
@@ -425,8 +443,9 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
                            f"{', '.join(names)} (prescribe fewer, or consistent accelerations)")
 
 
-def _open(model, q, v) -> bool:
+def _open(model: Model, q: Array, v: Array) -> bool:
     """Return whether constraints are violated by more than the rounding of a state from a file."""
     weights = equation_weights(model)
     off, rate = constraint_residual(model, q) * weights, constraint_velocity(model, q, v) * weights
-    return np.abs(off).max() > _MAX_CLOSURE_ERROR or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1)
+    return bool(np.abs(off).max() > _MAX_CLOSURE_ERROR
+                or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1))

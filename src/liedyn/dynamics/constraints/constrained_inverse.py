@@ -2,16 +2,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
+from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, Integers, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states
 from liedyn.dynamics.constraints.assembly import warn_singular_state
-from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives, pseudo_inverse
+from liedyn.dynamics.constraints.constrained_derivatives import (
+    BalanceDerivatives,
+    DynamicsOptions,
+    balance_derivatives,
+    pseudo_inverse,
+)
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_bias, constraint_jacobian
 from liedyn.dynamics.constraints.rank import (
     coordinate_scales,
@@ -60,14 +67,14 @@ class ConstrainedInverse(NamedTuple):
 
     tau: Array
     multipliers: Array
-    case: str | Array
+    case: str | NDArray[np.str_]
 
 
-def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
-                                 criterion: Criterion = "unique", weights: ArrayLike | None = None,
-                                 tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
-                                 constraint_motion: Mapping[str, Any] | None = None,
-                                 on_error: OnError = "raise") -> ConstrainedInverse:
+def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *, criterion: Criterion = "unique",
+        weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None,
+        passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        on_error: OnError = "raise") -> ConstrainedInverse:
     """Return the forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known for the joints that are not actuated. If several tau solve this,
@@ -136,34 +143,56 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     _check_accelerations(model, A, gamma, a)
     if len(q):
         warn_singular_state(model, q, equation_rank(model, A))
-    tau, multipliers, case = _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w)
+    tau, multipliers, case = _solve(_InverseProblem(model, q, A, tau_r, tau_p, b, mask, w), criterion)
     case = case.reshape(lead)
     return ConstrainedInverse(tau.reshape(*lead, model.nv), multipliers.reshape(*lead, model.nc), case if lead else str(case))
 
 
 # the equations ----------------------------------------------------------------------------------------------------
-def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
+@dataclass(frozen=True)
+class _InverseProblem:
+    """Motions of N states for which joint forces are to be found.
+
+    q, A      (N, nq) configurations, (N, m, nv) constraint Jacobians
+    tau_r, b  (N, nv) joint forces and bias forces of the open tree
+    tau_p     (N, nv) forces of the joints that are not actuated
+    mask, w   (nv,) mask of actuated coordinates, (N, n) their weights
+    """
+
+    model: Model
+    q: Array
+    A: Array
+    tau_r: Array
+    tau_p: Array
+    b: Array
+    mask: Mask
+    w: Array
+
+
+def _solve(problem: _InverseProblem, criterion: Criterion) -> tuple[Array, Array, NDArray[np.str_]]:
+    """Return tau, lambda and the case of each state."""
+    model, A, mask, tau_r, tau_p = problem.model, problem.A, problem.mask, problem.tau_r, problem.tau_p
     size, unit = equation_norms(model), coordinate_scales(model)
     G = scaled_equations(model, A)                                       # multipliers: size * lambda
-    Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (unit * (tau_r - tau_p))[..., ~mask]
-    x, N = _solve_passive_balance(Gp, rhs)
-    _check_balance(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
-    freedom, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])         # how the null space N moves tau_a: (61)
+    x, N = _solve_passive_balance(G[..., ~mask], rhs)
+    _check_balance(problem, G, x, rhs)
+    freedom, U = _force_range(np.swapaxes(G[..., mask], -1, -2) @ N, unit[mask])         # how the null space N moves tau_a: (61)
     case = _classify(G, freedom, mask)
     multipliers = _least_norm(size, N, x)                                # (59)
     tau = np.where(mask, tau_r - matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
-        _check_unique(model, freedom, case, mask)
+        _check_unique(freedom, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): the part of tau_a outside the range of U
-        B = w[..., None] * U
-        tau[..., mask] -= matvec(U, matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
+        w = problem.w
+        inverse = np.asarray(np.linalg.pinv(w[..., None] * U, rcond=_ZERO), dtype=np.float64)
+        tau[..., mask] -= matvec(U, matvec(inverse, w * tau[..., mask]))
         x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, N, x)
     return tau, multipliers, case
 
 
-def _solve_passive_balance(Gp, rhs):
+def _solve_passive_balance(Gp: Array, rhs: Array) -> tuple[Array, Array]:
     """Return a solution x of Gp^T x = rhs, with Gp (…, m, n), and a basis (…, m, m) of the null space of Gp^T.
 
     The columns of the basis follow columns of zeros.
@@ -179,7 +208,7 @@ def _solve_passive_balance(Gp, rhs):
     return x, np.where(ranged, 0.0, V)
 
 
-def _force_range(B, unit):
+def _force_range(B: Array, unit: Array) -> tuple[Integers, Array]:
     """Return the rank of B, of scaled equations, and an orthonormal basis of the joint forces in its range.
 
     Columns beyond the rank are zero.
@@ -192,7 +221,7 @@ def _force_range(B, unit):
     return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
 
 
-def _least_norm(size, N, x):
+def _least_norm(size: Array, N: Array, x: Array) -> Array:
     """Return lambda = (x - N y) / size of minimum Euclidean norm.
 
     N: a basis of self-equilibrated multipliers, after columns of zeros. The forces are those of x, independent of rounding of y,
@@ -203,7 +232,7 @@ def _least_norm(size, N, x):
     return (x - matvec(N, y)) / size
 
 
-def _least_squares(B, rhs):
+def _least_squares(B: Array, rhs: Array) -> Array:
     """Return the y with the least-squares residual of B y = rhs (…, m, k).
 
     Rows may differ in size by orders of magnitude. Columns are independent, except for the last ones, which are zero. QR by
@@ -217,7 +246,7 @@ def _least_squares(B, rhs):
     return np.linalg.solve(np.where(unused[..., None] | unused[..., None, :], np.eye(R.shape[-1]), R), c)
 
 
-def _classify(G, freedom, mask):
+def _classify(G: Array, freedom: Integers, mask: Mask) -> NDArray[np.str_]:
     """Return the case. freedom: number of independent changes of actuated forces that do not change the motion."""
     fixed = scaled_rank(G) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
@@ -225,25 +254,25 @@ def _classify(G, freedom, mask):
 
 
 # inputs -----------------------------------------------------------------------------------------------------------
-def actuated_mask(model, actuated) -> np.ndarray:
+def actuated_mask(model: Model, actuated: Actuated) -> Mask:
     """Return a mask (nv,) from a mask or from names of joints and coordinates."""
-    given = [actuated] if isinstance(actuated, str) else list(actuated)
-    if given and all(isinstance(name, str) for name in given):
+    items: list[Any] = [actuated] if isinstance(actuated, str) else list(actuated)
+    if items and all(isinstance(name, str) for name in items):
         mask = np.zeros(model.nv, dtype=bool)
-        for name in given:
+        for name in items:
             if name in model.v_names:
                 mask[model.v_names.index(name)] = True
             else:
                 mask[model.v_index(name)] = True
         return mask
-    mask = np.asarray(actuated) if given else np.zeros(model.nv, dtype=bool)
+    mask = np.asarray(actuated) if items else np.zeros(model.nv, dtype=bool)
     if mask.dtype != bool or mask.shape != (model.nv,):
         raise ShapeError(f"actuated is neither names of joints nor a mask over v; found {mask.dtype} of shape {mask.shape}, "
                          f"expected bool ({model.nv},)")
     return mask
 
 
-def _check_criterion(criterion, weights) -> None:
+def _check_criterion(criterion: Criterion, weights: ArrayLike | None) -> None:
     if criterion not in CRITERIA:
         raise NameLookupError(f"no criterion {criterion!r}; there are {', '.join(CRITERIA)}")
     if weights is not None and criterion != "least_torque":
@@ -251,25 +280,29 @@ def _check_criterion(criterion, weights) -> None:
                          "(use criterion=\"least_torque\")")
 
 
-def actuator_weights(weights, mask) -> np.ndarray:
+def actuator_weights(weights: ArrayLike | None, mask: Mask) -> Array:
+    """Return the weights (..., n) of the n actuated coordinates: ones by default.
+
+    weights: (..., nv) or (..., n). Raises ConfigurationError unless they are positive and finite, ShapeError.
+    """
     n = int(mask.sum())
     if weights is None:
         return np.ones(n)
-    w = np.asarray(weights)
-    w = as_array(w, "weights", (mask.size,))[..., mask] if w.shape[-1:] == (mask.size,) else as_array(w, "weights", (n,))
+    w = (as_array(weights, "weights", (mask.size,))[..., mask] if np.shape(weights)[-1:] == (mask.size,) else
+         as_array(weights, "weights", (n,)))
     if not (np.isfinite(w).all() and (w > 0.0).all()):
         raise ConfigurationError("weights must be positive, finite numbers; found one that is not")
     return w
 
 
-def _flatten_states(lead, x, state_axes: int) -> np.ndarray:
+def _flatten_states(lead: tuple[int, ...], x: Array, state_axes: int) -> Array:
     """Return x with one leading axis for all states."""
     last = x.shape[x.ndim - state_axes:]
     return np.broadcast_to(x, (*lead, *last)).reshape(math.prod(lead), *last)
 
 
 # errors -----------------------------------------------------------------------------------------------------------
-def _check_accelerations(model, A, gamma, a) -> None:
+def _check_accelerations(model: Model, A: Array, gamma: Array, a: Array) -> None:
     gap = np.abs(matvec(A, a) + gamma)
     bad = equation_weights(model) * gap > _BALANCE_TOLERANCE * rate_magnitude(model, a, 2)[..., None]
     if bad.any():
@@ -281,19 +314,24 @@ def _check_accelerations(model, A, gamma, a) -> None:
                                f"accelerations)")
 
 
-def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
-    """Raise an error if (57) does not hold at the passive joints, or at all: there is no solution."""
-    off = np.abs(matvec(np.swapaxes(Gp, -1, -2), x) - rhs)
+def _check_balance(problem: _InverseProblem, G: Array, x: Array, rhs: Array) -> None:
+    """Raise an error if (57) does not hold at the passive joints, or at all: there is no solution.
+
+    G (N, m, nv): scaled equations; x (N, m): their multipliers; rhs: forces that they must give at the passive joints.
+    """
+    model, mask, units = problem.model, problem.mask, coordinate_scales(problem.model)
+    off = np.abs(matvec(np.swapaxes(G[..., ~mask], -1, -2), x) - rhs)
+    tau_r, b = units * problem.tau_r, units * problem.b
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
     bad = off > _BALANCE_TOLERANCE * scale[..., None]
     if bad.any():
-        M = np.diagonal(mass_matrix(model.spanning_tree(), q), axis1=-2, axis2=-1) * coordinate_scales(model)**2
+        M = np.diagonal(mass_matrix(model.spanning_tree(), problem.q), axis1=-2, axis2=-1) * units**2
         bad &= off > _REST_TOLERANCE / model_scales(model).time**2 * M.max(axis=-1, keepdims=True)
     if not bad.any():
         return
     k = int(np.argmax(bad.any(axis=-1)))
-    passive, unit = np.flatnonzero(~mask), coordinate_scales(model)[~mask]
+    passive, unit = np.flatnonzero(~mask), units[~mask]
     worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
     places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
                        f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
@@ -302,12 +340,11 @@ def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
-                           "passive "
-                           f"joints do not balance, {places}; the mechanism has {freedom} of freedom here "
+                           f"passive joints do not balance, {places}; the mechanism has {freedom} of freedom here "
                            "(actuate more or other joints)")
 
 
-def _check_unique(model, freedom, case, mask) -> None:
+def _check_unique(freedom: Integers, case: NDArray[np.str_], mask: Mask) -> None:
     if not freedom.any():
         return
     k = int(np.argmax(freedom > 0))
@@ -317,7 +354,8 @@ def _check_unique(model, freedom, case, mask) -> None:
                            "(select with criterion=\"least_torque\" or \"least_constraint_force\")")
 
 
-def _state(k, rows) -> str: return f" in state {k}" if len(rows) > 1 else ""
+def _state(k: int, rows: Sized) -> str:
+    return f" in state {k}" if len(rows) > 1 else ""
 
 
 # Derivatives of constrained inverse dynamics with respect to q, v and a -------------------------------------------------
@@ -337,11 +375,11 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_da: Array
 
 
-def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
-                                    criterion: Criterion = "unique", weights: ArrayLike | None = None,
-                                    tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
-                                    constraint_motion: Mapping[str, Any] | None = None,
-                                    on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
+def constrained_inverse_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *, criterion: Criterion = "unique",
+        weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None,
+        passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
     """Return the derivatives of `constrained_inverse_dynamics` with respect to q, v and a.
 
     Parameters
@@ -375,13 +413,13 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     """
     if on_error != "raise":
         return handle_failed_states(constrained_inverse_derivatives, locals())
-    given = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
+    options: DynamicsOptions = {"f_ext": f_ext, "passive": passive, "constraint_motion": constraint_motion}
     motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
-                                          **given)
+                                          **options)
     mask, lead, nv, m = actuated_mask(model, actuated), motion.tau.shape[:-1], model.nv, model.nc
 
-    def balance(x):
-        return balance_derivatives(model, q, v, a, motion.multipliers, x.reshape(*lead, nv), **given)
+    def balance(x: Array) -> BalanceDerivatives:
+        return balance_derivatives(model, q, v, a, motion.multipliers, x.reshape(*lead, nv), **options)
 
     rates = balance(np.zeros((*lead, nv)))
     D = np.concatenate([rates.dR1_dq, rates.dR1_dv, rates.M], axis=-1).reshape(-1, nv, 3 * nv)
@@ -403,10 +441,10 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 class _ConstraintJacobian:
     """A (N, m, nv), and directional_rate(x): derivatives (N, m, 3 nv) of A x."""
 
-    def __init__(self, model, A, directional_rate):
+    def __init__(self, model: Model, A: Array, directional_rate: Callable[[Array], Array]) -> None:
         self.model, self.A, self.directional_rate = model, A, directional_rate
 
-    def least_norm_derivative(self, which, D, multipliers):
+    def least_norm_derivative(self, which: Mask, D: Array, multipliers: Array) -> Array:
         """Return dlambda of the minimum-norm lambda for a given A_p^T lambda, where A_p^T dlambda = D_p; p: `which` (nv,).
 
         Equations and coordinates are scaled as in `_solve`. The part in the null space follows from the condition of
@@ -423,17 +461,17 @@ class _ConstraintJacobian:
         return x / size
 
 
-def _least_torque_derivative(rows, D, mask, w, tau):
+def _least_torque_derivative(rows: _ConstraintJacobian, D: Array, mask: Mask, w: Array, tau: Array) -> Array:
     """Return dtau from N^T (A_a W^2 tau_a - A_p mu) = 0, with dimensionless constraint equations."""
     weights, passive = equation_weights(rows.model)[:, None], np.where(mask, 0.0, rows.A)
-    A, rate = weights * rows.A, lambda x: weights * rows.directional_rate(x)
+    A = weights * rows.A
     inverse, null, _ = pseudo_inverse(weights * passive, equation_rank(rows.model, passive))
     At, Nt, W2 = np.swapaxes(A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
     dtau = np.where(mask[:, None], D - At @ (np.swapaxes(inverse, -1, -2) @ D), 0.0)
     force = (W2[..., 0] * tau)[..., None]
     mu = inverse @ (A @ force)
     B = np.where(mask[:, None], At @ null, 0.0)
-    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rate((force - mu)[..., 0])
+    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ (weights * rows.directional_rate((force - mu)[..., 0]))
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
     # relative to A_a: B may consist of rounding
     kept = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
