@@ -38,7 +38,7 @@ initial:
   v: {elbow: 0.2}
   assemble: false
 constraints: {stabilization: baumgarte, frequency: 30}
-drives: {tool: {xyz: ["0.1*t", 0, {sine: {amplitude: 1, frequency: 2}}]}, "peg*": {xyz: [0, 0, 1], rpy: [t, 0, 0]}}
+constraint_motion: {tool: {xyz: ["0.1*t", 0, {sine: {amplitude: 1, frequency: 2}}]}, "peg*": {xyz: [0, 0, 1], rpy: [t, 0, 0]}}
 joints:
   a: {prescribe: {acceleration: "0.5*sin(2*t)"}}
   b: {prescribe: {position: {quintic: [[0, 0.0], [1, 0.5, 0.1], [2, 1, 0, 3]]}}}
@@ -87,7 +87,7 @@ def test_every_key_is_read(folder):
     assert s.actuators == (Rule("rotor1", Constant(5)), Rule("rotor*", Expression("4+sin(t)")))
     assert s.loops == str(folder / "robots/arm.loops.yaml")
     assert not s.assemble and s.stabilization == Stabilization("baumgarte", frequency=30)
-    assert s.drives == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)))),
+    assert s.constraint_motion == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)))),
                         Rule("peg*", Motion((zero, zero, Constant(1)), (Expression("t"), zero, zero))))
     assert s.source == str(folder / "s.yaml")
 
@@ -103,7 +103,7 @@ def test_defaults(folder):
     s = read_scenario(folder / "short.yaml")
     assert (s.output_step, s.passive, s.base, s.gravity, s.seed) == (0.01, True, None, None, None)
     assert s.integrator == Integrator("rk4", step=1e-3)
-    assert s.joints == s.initial_q == s.initial_v == s.forces == s.actuators == s.drives == ()
+    assert s.joints == s.initial_q == s.initial_v == s.forces == s.actuators == s.constraint_motion == ()
     assert s.loops is None and s.assemble and s.stabilization == Stabilization("projection", 1e-12)
 
 
@@ -208,4 +208,4 @@ def test_plain_values_read_back_equal(folder):
     assert relative["joints"]["f"]["torque"]["csv"]["file"] == "../data/ref.csv"
     default = to_plain(scenario_of_robot(s.robot))
     assert default["integrator"] == {"method": "rk4", "step": 1e-3}
-    assert not {"constraints", "drives", "loops"} & set(default)      # a robot without constraints refuses these keys
+    assert not {"constraints", "constraint_motion", "loops"} & set(default)      # a robot without constraints refuses these keys

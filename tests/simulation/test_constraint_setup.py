@@ -167,7 +167,7 @@ def test_drift_without_stabilization_is_taken_away_by_projection(write):
 # driven loops --------------------------------------------------------------------------------------------------------
 
 CIRCLE = ('duration: 2\ninitial: {q: {bob: [0, 0, 1, 0, 0, 0, 1]}}\nintegrator: {method: %s}\n'
-          'drives: {hand: {xyz: ["0.2*cos(3*t)", "0.2*sin(3*t)", "0.1*t"], rpy: ["0.3*t", "0.2*sin(t)", "t"]}}\n')
+          'constraint_motion: {hand: {xyz: ["0.2*cos(3*t)", "0.2*sin(3*t)", "0.1*t"], rpy: ["0.3*t", "0.2*sin(t)", "t"]}}\n')
 
 
 @pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, rtol: 1e-9, atol: 1e-11", "DOP853, rtol: 1e-9, atol: 1e-11"])
@@ -200,14 +200,15 @@ def test_a_driven_weld_turns_as_it_is_told(write):
 
 
 def test_an_unknown_drive_and_a_bad_signal_are_named(write):
-    with pytest.raises(ScenarioError, match=r"run\.yaml:3: drives\.foot: no such driven loop; found 'foot'"):
-        run_scenario(write("duration: 1\ndrives: {foot: {xyz: [0, 0, t]}}\n", HANGING))
-    with pytest.raises(ScenarioError, match=r"drives\.hand\.xyz\[2\]: the z of closure hand is not finite at t = 0"):
-        run_scenario(write('duration: 1\ndrives: {hand: {xyz: [0, 0, "log(t)"]}}\n', HANGING))
+    with pytest.raises(ScenarioError, match=r"run\.yaml:3: constraint_motion\.foot: no such driven loop; found 'foot'"):
+        run_scenario(write("duration: 1\nconstraint_motion: {foot: {xyz: [0, 0, t]}}\n", HANGING))
+    with pytest.raises(ScenarioError, match=r"constraint_motion\.hand\.xyz\[2\]: the z of closure hand is not finite at t = 0"):
+        run_scenario(write('duration: 1\nconstraint_motion: {hand: {xyz: [0, 0, "log(t)"]}}\n', HANGING))
     with pytest.raises(ComputationError, match=r"the signal of yaw of closure hand is not a finite number at or soon after t ="):
-        run_scenario(write('duration: 1\ndrives: {hand: {rpy: [0, 0, "sqrt(0.5-t)"]}}\n', HANGING))
+        run_scenario(write('duration: 1\nconstraint_motion: {hand: {rpy: [0, 0, "sqrt(0.5-t)"]}}\n', HANGING))
     with pytest.raises(ScenarioError, match="linear interpolation has no acceleration at its points"):
-        path = write("duration: 1\ndrives: {hand: {xyz: [{csv: {file: x.csv, column: x, interpolation: linear}}, 0, 0]}}\n",
+        path = write("duration: 1\nconstraint_motion: {hand: {xyz: [{csv: {file: x.csv, column: x, interpolation: linear}}, 0, "
+                     "0]}}\n",
                      HANGING)
         path.with_name("x.csv").write_text("t,x\n0,0\n1,1\n")
         run_scenario(path)

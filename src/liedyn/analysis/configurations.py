@@ -176,7 +176,7 @@ def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> Non
     for name, (_, V, dV) in (constraint_motions_at(setup.problem, t) or {}).items():
         if (np.abs([V, dV]) > _MOVING * sizes).any():
             raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
-                                   "(choose another time, or constant drives)")
+                                   "(choose another time, or a constant motion)")
 
 
 def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:

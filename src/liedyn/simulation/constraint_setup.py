@@ -114,8 +114,8 @@ def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> Con
     Raises ScenarioError where the scenario names constraints that the robot does not have.
     """
     driven = tuple(one.name for one in model.constraints if one.driven)
-    if scenario.drives and not driven:
-        rule = scenario.drives[0]
+    if scenario.constraint_motion and not driven:
+        rule = scenario.constraint_motion[0]
         raise ScenarioError("the robot has no driven loop", place=rule.place, found=rule.pattern,
                             hint="set driven: true on a loop of the robot file")
     if not model.nc:
@@ -123,7 +123,7 @@ def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> Con
             raise ScenarioError("the robot has no constraints", place=scenario.stabilization.place,
                                 expected="loops, couplings or a mimic in its file")
         return None
-    rules = bind_rules(scenario.drives, driven, "driven loop")
+    rules = bind_rules(scenario.constraint_motion, driven, "driven loop")
     signals = [k for name in driven
                for k in motion_signals(compiler, f"closure {name}", rules[name].value if name in rules else Motion())]
     stabilization = scenario.stabilization
@@ -133,14 +133,14 @@ def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> Con
 
 def constraint_motions(model, numbers: np.ndarray):
     """Return {name: (T, V, dV)} for the functions of constraints, from the numbers (..., 24 driven) of the kernels."""
-    drives = {}
+    motions = {}
     for k, one in enumerate(one for one in model.constraints if one.driven):
         x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
         T = np.zeros((*x.shape[:-1], 4, 4))
         T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
         T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0
-        drives[one.name] = (T, *(np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18)))
-    return drives or None
+        motions[one.name] = (T, *(np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18)))
+    return motions or None
 
 
 def constraint_motions_at(problem: InitialValueProblem, t: float):

@@ -277,8 +277,8 @@ LOOP = Schema("loop", (
     Field("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
         required=True, missing=_NEEDS_A_SIDE, example="world"),
     Field("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
-    Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
-        "`constraint_motion=` in Python", False, example=True),
+    Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: "
+          "`constraint_motion:` in a scenario, `constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
                                                  "in "
         "frame b", "x and y", kinds=Names(LOOP_TYPES, lambda one: len(one.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),

@@ -279,7 +279,7 @@ class Scenario:
     assemble: bool = True        # the initial state of a robot with constraints is moved onto them
     stabilization: Stabilization = Stabilization()
     initial_from: StartFrom | None = None
-    drives: tuple[Rule, ...] = ()                # motions of driven loops
+    constraint_motion: tuple[Rule, ...] = ()     # motions of driven loops
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: ROBOT_LIMITS or a number

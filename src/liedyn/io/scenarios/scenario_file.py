@@ -165,7 +165,7 @@ SCENARIO = Schema("scenario", (
     Field("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
         "`warn`: they do not act, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
     Field("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
-    Field("drives", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
+    Field("constraint_motion", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Field("external_forces", List(FORCE, words="forces"), "a list: see [external wrenches](#external-wrenches-and-actuators)",
         live=True),
     Field("actuators", by_name(SIGNAL, "actuator*"), "thrust of each actuator [N], a signal, by name or pattern", "none",
@@ -296,7 +296,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
                                                     **{key: getattr(stabilization, key)
                                                        for key in STABILIZATIONS[stabilization.method]}}
                                     if stabilization != Stabilization() else None,
-                                    "drives": rules_to_dict(s.drives, drive_to_dict) or None,
+                                    "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
                                     "control": s.control and control_to_dict(s.control),
                                     "sampling": s.sampling and sampling_to_dict(s.sampling), "saturate": rules_to_dict(s.saturate)
                                     or None, "motors": rules_to_dict(s.motors, motor_to_dict) or None,
