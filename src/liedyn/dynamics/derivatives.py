@@ -228,9 +228,10 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     return ForwardDerivatives(*matrices)
 
 
-def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
-                                out: Matrices | None = None) -> HybridDerivatives:
+def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+        out: Matrices | None = None) -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` with respect to q, v and the inputs.
 
     Parameters

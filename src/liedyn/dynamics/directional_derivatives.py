@@ -3,12 +3,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states, common_leading_axes, wrenches
+from liedyn.arrays import Array, ArrayLike, Mask, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import (
+    NONE,
+    as_array,
+    as_mask,
+    broadcast_states,
+    common_leading_axes,
+    with_arrays,
+    wrenches,
+)
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
 from liedyn.dynamics.dynamics import raise_for_constraints
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
@@ -21,11 +29,14 @@ from liedyn.kernels.directional_derivatives import (
 )
 from liedyn.model.model import Model
 
+Results = TypeVar("Results", bound=tuple[Array, ...])
 
-def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
-                                 dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
-                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
+
+def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None, dv: ArrayLike | None = None,
+        da: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None, passive: bool = True,
+        on_error: OnError = "raise") -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
@@ -76,10 +87,11 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     return _restore_leading_axes(tau, inputs), dtau.reshape(*inputs.lead, model.nv)
 
 
-def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
-                                 dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
-                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
+def forward_dynamics_directional(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None, dv: ArrayLike | None = None,
+        dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None, passive: bool = True,
+        on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
@@ -103,11 +115,11 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     return _restore_leading_axes(a, inputs), np.ascontiguousarray(out[..., :model.nv]).reshape(*inputs.lead, model.nv)
 
 
-def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
-                                dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
-                                parameters: Mapping[str, ArrayLike] | None = None,
-                                passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
+def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+        dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None, dtau: ArrayLike | None = None,
+        f_ext: Wrenches | None = None, df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
+        passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
     """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
 
     Parameters
@@ -143,20 +155,25 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
         return _remove_leading_axes(handle_failed_states(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
     if model.nc:
         raise_for_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
-    prescribed = as_mask(prescribed, model.nv)
-    read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
-    a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
-                        for name, x, mask in read)
-    inputs = _arrange(model, {"q": q, "v": v, "a": a, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": da, "dtau": dtau}, df_ext,
-                     parameters)
-    a, tau, out = _hybrid(model, inputs, prescribed, passive)
-    return (_restore_leading_axes(a, inputs), _restore_leading_axes(tau, inputs),
-            *(np.ascontiguousarray(x).reshape(*inputs.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
+    mask = as_mask(prescribed, model.nv)
+
+    def read(name: str, x: ArrayLike, mask: Mask) -> Array:
+        return np.where(mask, as_array(x, name, (model.nv,)), 0.0)
+
+    state = {"q": q, "v": v, "a": read("a", a, mask), "tau": read("tau", tau, ~mask)}
+    rates = {"dq": dq, "dv": dv, "da": None if da is None else read("da", da, mask),
+             "dtau": None if dtau is None else read("dtau", dtau, ~mask)}
+    inputs = _arrange(model, state, f_ext, rates, df_ext, parameters)
+    all_a, all_tau, out = _hybrid(model, inputs, mask, passive)
+    all_da, all_dtau = (np.ascontiguousarray(x).reshape(*inputs.lead, model.nv)
+                        for x in (out[..., :model.nv], out[..., model.nv:]))
+    return _restore_leading_axes(all_a, inputs), _restore_leading_axes(all_tau, inputs), all_da, all_dtau
 
 
-def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
-                          of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
-                          f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
+def parameter_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
+        of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
+        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
 
     Parameters
@@ -212,7 +229,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
         inputs = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
         out = _inverse(model, _parameter_directions(model, inputs, rows), passive)[1]
     else:
-        mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
+        mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
         inputs = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
         out = _hybrid(model, _parameter_directions(model, inputs, rows), mask, passive)[2]
@@ -230,15 +247,16 @@ class _DirectionalInputs(NamedTuple):
 
     one: bool
     lead: tuple[int, ...]
-    state: dict[str, np.ndarray]     # (N, …), or (1, …) of one
-    count: int                       # N
-    n_directions: int                      # K
-    motion: np.ndarray               # (K or 1, N or 1, …)
-    df_ext: np.ndarray               # the same; without columns if there is none
-    changes: np.ndarray
+    state: dict[str, Array]     # (N, …), or (1, …) of one
+    n_states: int                    # N
+    n_directions: int                # K
+    motion: Array               # (K or 1, N or 1, …)
+    df_ext: Array               # the same; without columns if there is none
+    changes: Array
 
 
-def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInputs:
+def _arrange(model: Model, state: dict[str, Any], f_ext: Wrenches | None, moved: dict[str, ArrayLike | None],
+             df_ext: Wrenches | None, parameters: Mapping[str, ArrayLike] | None) -> _DirectionalInputs:
     own, state = broadcast_states(model, {**state, "f_ext": f_ext})
     changes, twists = _parameter_tangents(model, parameters)
     dF = wrenches(model, df_ext, "df_ext")
@@ -249,12 +267,13 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInpu
     rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
     for name, x in rates.items():
         check_finite(name, x, model.v_names)
-    named = [(name, x, 1) for name, x in rates.items()] + [("df_ext", dF, 2)] * (dF is not None)
-    named += [("parameters", changes, 1)] * (changes is not None) + [("q", state["q"].reshape(*own, model.nq), 1)] * bool(own)
+    named = [(name, x, 1) for name, x in rates.items()]
+    named += [(name, x, axes) for name, x, axes in (("df_ext", dF, 2), ("parameters", changes, 1)) if x is not None]
+    named += [("q", state["q"].reshape(*own, model.nq), 1)] if own else []
     lead = common_leading_axes(*named)
     count = math.prod(lead)
 
-    def spread(x, last):
+    def spread(x: Array, last: int) -> Array:
         """Return (1, N, …), with one row if it is the same for all."""
         return (_broadcast_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
 
@@ -273,7 +292,7 @@ def _size(one: bool, count: int) -> tuple[int, int]:
     return (max(count, 1), min(count, 1)) if one else (count, 1)
 
 
-def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -> _DirectionalInputs:
+def _parameter_directions(model: Model, inputs: _DirectionalInputs, rows: Array) -> _DirectionalInputs:
     """Return the same state with one direction for each row of parameter rates (K, …), and no other directions."""
     size = tangent_sizes(model)[0]
     changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], inputs.df_ext
@@ -283,11 +302,13 @@ def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -
                                     inputs.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
     if not inputs.one:
         return inputs._replace(n_directions=len(rows), df_ext=df_ext, changes=changes)
-    count, n_directions = _size(True, len(rows))
-    return inputs._replace(count=count, n_directions=n_directions, df_ext=df_ext.swapaxes(0, 1), changes=changes.swapaxes(0, 1))
+    n_states, n_directions = _size(True, len(rows))
+    return inputs._replace(n_states=n_states, n_directions=n_directions, df_ext=df_ext.swapaxes(0, 1),
+                           changes=changes.swapaxes(0, 1))
 
 
-def _parameter_tangents(model, parameters):
+def _parameter_tangents(model: Model,
+                        parameters: Mapping[str, ArrayLike] | None) -> tuple[Array, Array | None] | tuple[None, None]:
     """Return rates (…, parameter_tangent_size) of the kernels' arrays, and twists (…, n_links, 6) of link frames or None."""
     if not parameters and (parameters is None or isinstance(parameters, Mapping)):
         return None, None
@@ -305,19 +326,19 @@ def _parameter_tangents(model, parameters):
     return np.ascontiguousarray(out[..., :size]), links if links.any() else None
 
 
-def _wrench_derivative(x: np.ndarray, F: np.ndarray) -> np.ndarray:
+def _wrench_derivative(x: Array, F: Array) -> Array:
     """Return -ad*_x F: the change of a link's wrench in the frame of the body, for the twist x of the link (K1 (60))."""
     return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
                           axis=-1)
 
 
-def _broadcast_rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
+def _broadcast_rows(x: Array, own: int, lead: tuple[int, ...], count: int) -> Array:
     """Return (count, …), C-contiguous and writeable, as entry points need it."""
     shape = lead + x.shape[x.ndim - own:]
     return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
 
 
-def _remove_leading_axes(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
+def _remove_leading_axes(results: Results, count: int, state: tuple[ArrayLike, ...], f_ext: Wrenches | None) -> Results:
     """Return the results with the axes that `handle_failed_states` expects.
 
     The first `count` results of one state have no leading axes, whatever axes its directions have.
@@ -326,29 +347,29 @@ def _remove_leading_axes(results: tuple[Array, ...], count: int, state: tuple, f
     if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
         return results
     rows = [x.reshape(-1, x.shape[-1]) for x in results[:count]]
-    return *(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]
+    return with_arrays(results, (*(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]))
 
 
-def _restore_leading_axes(x: np.ndarray, inputs: _DirectionalInputs) -> np.ndarray:
+def _restore_leading_axes(x: Array, inputs: _DirectionalInputs) -> Array:
     return x[0] if inputs.one else x.reshape(*inputs.lead, x.shape[-1])
 
 
 # kernels ----------------------------------------------------------------------------------------------------------
-def _inverse(model, inputs: _DirectionalInputs, passive):
+def _inverse(model: Model, inputs: _DirectionalInputs, passive: bool) -> tuple[Array, Array]:
     """Return tau (N, nv) or (1, nv), and dtau (K, N, nv)."""
-    tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.count, model.nv))
+    tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.n_states, model.nv))
     code = run(inverse_directions, model, inverse_directions_workspace_size(*model.sizes), (),
-               (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.count)
-    raise_for_code(model, code, **inputs.state)
+               (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.n_states)
+    raise_for_code(model, code, None, **inputs.state)
     return tau, dtau
 
 
-def _hybrid(model, inputs: _DirectionalInputs, prescribed: np.ndarray, passive):
+def _hybrid(model: Model, inputs: _DirectionalInputs, prescribed: Mask, passive: bool) -> tuple[Array, Array, Array]:
     """Return a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
     q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
-    out = np.empty((inputs.n_directions, inputs.count, 2 * model.nv))
+    out = np.empty((inputs.n_directions, inputs.n_states, 2 * model.nv))
     code = run(hybrid_directions, model, hybrid_directions_workspace_size(*model.sizes), (prescribed,),
-               (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.count)
+               (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.n_states)
     raise_for_code(model, code, prescribed, **inputs.state)
     return a, tau, out

@@ -188,9 +188,10 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                   frame: Frame = "local", multipliers: ArrayLike | None = None,
-                   constraint_motion: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
+def joint_wrenches(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None, frame: Frame = "local",
+        multipliers: ArrayLike | None = None, constraint_motion: Mapping[str, Any] | None = None,
+        on_error: OnError = "raise") -> Array:
     """Wrench that each joint transmits to its child link, including the motor force.
 
     Parameters
@@ -323,9 +324,10 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
                        out)
 
 
-def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
-                    out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+        out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """All accelerations and joint forces, given one of the two for each coordinate.
 
     Parameters

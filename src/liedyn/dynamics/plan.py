@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
+from liedyn.arrays import ArrayLike
 from liedyn.codegen import specialize
 from liedyn.codegen.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.rhs import StageKey, trace_stages
@@ -32,7 +34,7 @@ class Plan:
     operations   number of operations of the generated code; None where there is none
     longest      maximum number of operations of generated code; longer functions use the generic kernels
     width        states of a batch that the generated code computes at once
-    reason       why this way
+    reason       why it is computed in this way
 
     Examples
     --------
@@ -50,7 +52,7 @@ class Plan:
 
 
 def plan(model: Model, function: str, **options: Any) -> Plan:
-    """How a function would be computed for this robot. Nothing is compiled.
+    """Return how a function would be computed for this robot. Nothing is compiled.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
         Name of a function of the package whose first argument is a model, for example "forward_dynamics".
     options
         Its other arguments that have no default and are not states: ``link="hand"``, ``prescribed=mask``. Options such as
-        ``f_ext`` and ``passive`` make another line.
+        ``f_ext`` and ``passive`` lead to other generated code.
 
     Raises
     ------
@@ -82,14 +84,13 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     if not specialize.is_enabled():
         return _disabled_plan(function, specialize.MAX_OPERATIONS)
     trace = make_trace(of, specialization)
+    longest, width = specialize.MAX_OPERATIONS, specialize.simd_width()
     if trace is None:
-        way, size, reason = "generic", None, "the algorithm branches on numbers, which generated code cannot"
-    elif trace.size > specialize.MAX_OPERATIONS:
-        way, size = "generic", trace.size
-        reason = f"the generated code would have more than {specialize.MAX_OPERATIONS} operations"
-    else:
-        way, size, reason = "generated", trace.size, f"it has at most {specialize.MAX_OPERATIONS} operations"
-    return Plan(function, way, size, specialize.MAX_OPERATIONS, specialize.simd_width(), reason)
+        return Plan(function, "generic", None, longest, width, "the algorithm branches on numbers, which generated code cannot")
+    if trace.size > longest:
+        return Plan(function, "generic", trace.size, longest, width,
+                    f"the generated code would have more than {longest} operations")
+    return Plan(function, "generated", trace.size, longest, width, f"it has at most {longest} operations")
 
 
 def _disabled_plan(function: str, longest: int) -> Plan:
@@ -97,8 +98,8 @@ def _disabled_plan(function: str, longest: int) -> Plan:
                 "generated code is switched off by LIEDYN_CODE=generic, or this LLVM is too old for it")
 
 
-def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0,
-                      **_) -> Plan:
+def _constrained_plan(model: Model, function: str, prescribed: ArrayLike | None = None, f_ext: Any = None, passive: bool = True,
+                      baumgarte: float = 0.0, **_: Any) -> Plan:
     """Return the plan of constrained motion: two generated functions, and one dense solver for all robots between them."""
     check_has_constraints(model)
     if prescribed is None and function == "constrained_hybrid_dynamics":
@@ -106,9 +107,9 @@ def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive
     mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
     if not specialize.is_enabled():
         return _disabled_plan(function, MAX_SEGMENT_OPERATIONS)
-    ask = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
+    key = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
-        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, SOLUTION), ask)]
+        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, SOLUTION), key)]
     except NotTraceableError:
         sizes = []
     fits = bool(sizes) and max(sizes) <= MAX_SEGMENT_OPERATIONS
@@ -118,14 +119,15 @@ def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive
     return Plan(function, "generated" if fits else "generic", sum(sizes), MAX_SEGMENT_OPERATIONS, 1, reason)
 
 
-def _function(name: str):
+def _function(name: str) -> Callable[..., Any]:
     package = import_module("liedyn")
     if name not in package.__all__ or not callable(getattr(package, name)):
         raise NameLookupError(f"liedyn has no function {name!r}")
-    return inspect.unwrap(getattr(package, name))
+    function: Callable[..., Any] = inspect.unwrap(getattr(package, name))
+    return function
 
 
-def _arguments(function, model, options) -> list:
+def _arguments(function: Callable[..., Any], model: Model, options: dict[str, Any]) -> list[Any]:
     """Return states at rest for positional arguments."""
     states = {"q": model.neutral(), "q0": model.neutral(), "q1": model.neutral()}
     states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
@@ -139,6 +141,6 @@ def _arguments(function, model, options) -> list:
     return found
 
 
-def _keyword_options(function, options) -> dict:
+def _keyword_options(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
     by_position = {x.name for x in inspect.signature(function).parameters.values() if x.default is x.empty}
     return {name: value for name, value in options.items() if name not in by_position}

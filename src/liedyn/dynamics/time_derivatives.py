@@ -1,12 +1,14 @@
 """Inverse, forward and hybrid dynamics with their time derivatives, to any order."""
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
+from liedyn.arrays import Array, ArrayLike, BaseFrame, Frame, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import (
     KERNEL_FRAMES,
     LOCAL,
@@ -18,7 +20,14 @@ from liedyn.dynamics.batching.arrays import (
     common_leading_axes,
     wrenches,
 )
-from liedyn.dynamics.batching.calls import check_finite, check_quaternion, evaluate, evaluate_hybrid, handle_failed_states
+from liedyn.dynamics.batching.calls import (
+    EntryPoint,
+    check_finite,
+    check_quaternion,
+    evaluate,
+    evaluate_hybrid,
+    handle_failed_states,
+)
 from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask, raise_for_constraints
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
@@ -34,7 +43,7 @@ from liedyn.kernels.taylor_kinematics import (
 )
 from liedyn.model.description import FREE
 from liedyn.model.description import WORLD as WORLD_LINK
-from liedyn.model.model import Model
+from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, inverse, pose_from_array, rotation
 
 # Time derivatives of any order of link poses, twists and Jacobians, of the centre of mass and of momentum ---------------
@@ -82,8 +91,8 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
     """
     if on_error != "raise":
         return handle_failed_states(link_pose_derivatives, locals())
-    T = _series(model, link_derivatives, q, v_derivatives, (1, _n_links(model, link), 12),
-                static_arguments=(_link_argument(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
+    T, = _series(model, link_derivatives, q, v_derivatives, (1, _n_links(model, link), 12),
+                 static_arguments=(_link_argument(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
     out = pose_from_array(T)
     out[..., 1:, :, 3, 3] = 0.0
     return out if link is None else out[..., 0, :, :]
@@ -121,9 +130,9 @@ def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike,
     """
     if on_error != "raise":
         return handle_failed_states(link_twist_derivatives, locals())
-    count, frame = _n_links(model, link), KERNEL_FRAMES[check_frame(frame)]
+    count = _n_links(model, link)
     _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6),
-                   static_arguments=(_link_argument(model, link), frame))
+                   static_arguments=(_link_argument(model, link), KERNEL_FRAMES[check_frame(frame)]))
     return V if link is None else V[..., 0, :]
 
 
@@ -145,9 +154,9 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     """
     if on_error != "raise":
         return handle_failed_states(jacobian_derivatives, locals())
-    frame = KERNEL_FRAMES[check_frame(frame)]
+    kernel_frame = KERNEL_FRAMES[check_frame(frame)]
     return _series(model, jacobian_derivatives_batch, q, v_derivatives, (1, 6, model.nv),
-                   static_arguments=(model.link_index(link), frame))
+                   static_arguments=(model.link_index(link), kernel_frame))[0]
 
 
 def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -193,15 +202,16 @@ def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *
     return _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))[1]
 
 
-def _n_links(model, link) -> int:
+def _n_links(model: Model, link: str | None) -> int:
     return len(model.link_names) if link is None else 1
 
 
-def _link_argument(model, link) -> int:
+def _link_argument(model: Model, link: str | None) -> int:
     return ALL_LINKS if link is None else model.link_index(link)
 
 
-def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arguments: tuple = (), after: tuple = ()):
+def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayLike, *shapes: tuple[int, ...],
+            static_arguments: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> tuple[Array, ...]:
     """Run `evaluate` for v and its first r derivatives; m = r + 1 is the first argument of the entry point.
 
     A shape (k, …) is that of m + k derivatives of (…).
@@ -212,9 +222,13 @@ def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arg
                          "its derivatives to order r")
     m = v.shape[-2]
     shapes = tuple((m + more, *shape) for more, *shape in shapes)
-    return evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry,
-                    lambda n, nq, nv, nl: series_workspace_size(n, nq, nv, m, sum(map(prod, shapes))),
-                    {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
+
+    def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
+        return int(series_workspace_size(n, nq, nv, m, sum(map(prod, shapes))))
+
+    found = evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry, workspace_size,
+                     {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
+    return found if isinstance(found, tuple) else (found,)
 
 
 # A floating base's twist and wrench, and their time derivatives of any order, between body and spatial coordinates ------
@@ -324,7 +338,7 @@ def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Ar
 
 
 # series: x_k = x^(k)/k! on the axis before those of a matrix or vector ------------------------------------------------------
-def _transport(X, V, count: int) -> np.ndarray:
+def _transport(X: Array, V: Array, count: int) -> Array:
     """Return (..., count, 6, 6) series of Ad_T from X = Ad_T at t = 0: (k + 1) X_{k+1} = sum_j X_j ad_{V_{k-j}}."""
     ad = bracket(V)
     out = np.zeros((*np.broadcast_shapes(X.shape[:-2], V.shape[:-2]), count, 6, 6))
@@ -334,13 +348,13 @@ def _transport(X, V, count: int) -> np.ndarray:
     return out
 
 
-def _dual(X) -> np.ndarray:
+def _dual(X: Array) -> Array:
     """Return the series of Ad*_{T^-1} from that of Ad_T: [[R, 0], [P, R]] -> [[R, P], [0, R]]."""
     R, P = X[..., :3, :3], X[..., 3:, :3]
     return np.block([[R, P], [np.zeros_like(R), R]])
 
 
-def _product(X, y) -> np.ndarray:
+def _product(X: Array, y: Array) -> Array:
     """Return (..., k, 6) Cauchy sums of the series X (..., k, 6, 6) and y (..., k, 6)."""
     lead, count = np.broadcast_shapes(X.shape[:-3], y.shape[:-2]), y.shape[-2]
     out = np.empty((*lead, count, 6))
@@ -349,14 +363,16 @@ def _product(X, y) -> np.ndarray:
     return out
 
 
-def _derivatives(x) -> np.ndarray: return x * _factorials(x.shape[-2])
+def _derivatives(x: Array) -> Array:
+    return x * _factorials(x.shape[-2])
 
 
-def _factorials(count: int) -> np.ndarray: return np.cumprod([1.0, *range(1, count)])[:count, None]
+def _factorials(count: int) -> Array:
+    return np.cumprod([1.0, *range(1, count)], dtype=np.float64)[:count, None]
 
 
 # arguments --------------------------------------------------------------------------------------------------------------
-def _arguments(base, twists, wrenches=None):
+def _arguments(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """Return poses, and the series of twists and of wrenches (twists again if there are no wrenches)."""
     T, V = _pose(base), _taylor("twists", twists)
     F = V if wrenches is None else _taylor("wrenches", wrenches)
@@ -367,15 +383,16 @@ def _arguments(base, twists, wrenches=None):
     return T, V, F
 
 
-def _taylor(name: str, x) -> np.ndarray:
-    x = as_array(x, name, (6,))
-    if x.ndim < 2:
-        raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, k, 6): derivatives of order 0 … k - 1")
-    check_finite(name, x, n_axes=2)
-    return x / _factorials(x.shape[-2])
+def _taylor(name: str, x: ArrayLike) -> Array:
+    derivatives = as_array(x, name, (6,))
+    if derivatives.ndim < 2:
+        raise ShapeError(f"{name} has the wrong shape; found {derivatives.shape}, expected (…, k, 6): derivatives of order "
+                         "0 … k - 1")
+    check_finite(name, derivatives, n_axes=2)
+    return derivatives / _factorials(derivatives.shape[-2])
 
 
-def _pose(base) -> np.ndarray:
+def _pose(base: ArrayLike) -> Array:
     """Return (..., 4, 4) from either form."""
     q = as_array(base, "base", ())
     if q.ndim and q.shape[-1] == 7:
@@ -399,7 +416,7 @@ def _pose(base) -> np.ndarray:
 MAX_ORDER = 170      # order
 
 
-def derivative_rows(x, name: str, nv: int, min_rows: int) -> int:
+def derivative_rows(x: ArrayLike, name: str, nv: int, min_rows: int) -> int:
     """Return the number of rows of derivatives x (…, rows, nv)."""
     try:
         shape = np.shape(x)
@@ -410,10 +427,10 @@ def derivative_rows(x, name: str, nv: int, min_rows: int) -> int:
                          "derivatives")
     if shape[-2] - min_rows > MAX_ORDER:
         raise ShapeError(f"{name} goes to order {shape[-2] - min_rows}; the highest order is {MAX_ORDER}")
-    return shape[-2]
+    return int(shape[-2])
 
 
-def spatial_base_joint(model, base_frame: str):
+def spatial_base_joint(model: Model, base_frame: str) -> ModelJoint | None:
     """Return the floating base's joint if its coordinates are spatial, else None."""
     if check_frame(base_frame, "base_frame", (LOCAL, WORLD)) == LOCAL:
         return None
@@ -422,13 +439,13 @@ def spatial_base_joint(model, base_frame: str):
     return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
 
 
-def framed_wrenches(model, f_ext, frame: str, rows: int) -> tuple[np.ndarray | None, int]:
+def framed_wrenches(model: Model, f_ext: Wrenches | None, frame: str, rows: int) -> tuple[Array | None, int]:
     """Return external wrenches (…, rows, n_links, 6), and their frame as a number for the kernels."""
     which = KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
     return wrenches(model, f_ext, "f_ext_derivatives", (rows,)), which if f_ext is not None else KERNEL_FRAMES[LOCAL]
 
 
-def to_body_coordinates(pose, joint, x: np.ndarray) -> np.ndarray:
+def to_body_coordinates(pose: Array, joint: ModelJoint, x: Array) -> Array:
     """Return derivatives x (..., rows, nv) of v, from order 0 on, with those of the base in body coordinates."""
     lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v_derivatives", x[..., 0, 0], 0))
     out = np.broadcast_to(x, (*lead, *x.shape[-2:])).copy()
@@ -436,7 +453,7 @@ def to_body_coordinates(pose, joint, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def motion_to_body_coordinates(model, pose, joint, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+def motion_to_body_coordinates(model: Model, pose: Array, joint: ModelJoint, v: Array, a: Array, tau: Array) -> Array:
     """Return v (..., nv) and the derivatives of a (..., rows, nv) in body coordinates, as one array (..., rows + 1, nv)."""
     check_finite("v", v, model.v_names)
     check_finite("a_derivatives", a, model.v_names)
@@ -446,7 +463,8 @@ def motion_to_body_coordinates(model, pose, joint, v: np.ndarray, a: np.ndarray,
     return to_body_coordinates(pose, joint, np.concatenate(parts, axis=-2))
 
 
-def check_base_prescription(prescribed) -> None:
+def check_base_prescription(prescribed: Mask) -> None:
+    """Raise ShapeError unless the mask (6,) of a base in spatial coordinates prescribes all coordinates or none."""
     if prescribed.any() and not prescribed.all():
         raise ShapeError('with base_frame="world" all six coordinates of the base are prescribed or none; found '
                          f"{int(prescribed.sum())} of them")
@@ -509,12 +527,12 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     if on_error != "raise":
         return handle_failed_states(higher_order_inverse_dynamics, locals())
     passive = bool(passive)
-    if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
+    if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL and isinstance(v_derivatives, np.ndarray):
         try:                                  # one state: generated code checks all arguments
-            tau = model.single_calls["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
-            if tau is not None:
-                return tau
-        except (AttributeError, IndexError, KeyError, TypeError):
+            result: Array | None = model.single_calls["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
+            if result is not None:
+                return result
+        except (IndexError, KeyError, TypeError):
             pass
     rows = derivative_rows(v_derivatives, "v_derivatives", model.nv, 2)
     F, which = framed_wrenches(model, f_ext_derivatives, f_ext_frame, rows - 1)
@@ -523,8 +541,11 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
         pose = link_pose(model, q, joint.child)
         check_finite("v_derivatives", v, model.v_names)
         v = to_body_coordinates(pose, joint, v)
-    tau = evaluate(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses,
-                   lambda *sizes: higher_order_inverse_workspace_size(*sizes, rows),
+
+    def workspace_size(n: int, nq: int, nv: int, n_links: int) -> int:
+        return int(higher_order_inverse_workspace_size(n, nq, nv, n_links, rows))
+
+    tau = evaluate(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses, workspace_size,
                    {"q": q, "v_derivatives": v, "f_ext_derivatives": F}, (rows - 1, model.nv), static_arguments=(rows,),
                    options=(which, passive))
     if joint is not None:
@@ -532,9 +553,10 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     return tau
 
 
-def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *,
-                                  f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
-                                  base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
+def higher_order_forward_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
+        f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
+        on_error: OnError = "raise") -> Array:
     """Accelerations under joint forces and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -577,9 +599,9 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
     if on_error != "raise":
         return handle_failed_states(higher_order_forward_dynamics, locals())
     passive = bool(passive)
-    if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
+    if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL and isinstance(tau_derivatives, np.ndarray):
         try:
-            a = model.single_calls["higher_order_forward", len(tau_derivatives), passive](q, v, tau_derivatives)
+            a: Array | None = model.single_calls["higher_order_forward", len(tau_derivatives), passive](q, v, tau_derivatives)
             if a is not None:
                 return a
         except (KeyError, TypeError):
@@ -588,14 +610,15 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
     if rows == 1 and np.ndim(q) > 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:      # a tenth faster
         with suppress(ShapeError, ConfigurationError):                   # the code below raises them with the right names
             return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
-    return _hybrid(model, ("higher_order_forward", rows, passive), q, v, NONE, tau_derivatives, no_prescribed_mask(model), rows,
-                   f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
+    inputs = {"q": q, "v": v, "a_derivatives": NONE, "tau_derivatives": tau_derivatives}
+    return _hybrid(model, ("higher_order_forward", rows, passive), inputs, no_prescribed_mask(model), rows,
+                   _Options(f_ext_derivatives, f_ext_frame, passive, base_frame))[0]
 
 
-def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_derivatives: ArrayLike, tau_derivatives: ArrayLike,
-                                 prescribed: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
-                                 f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
-                                 on_error: OnError = "raise") -> tuple[Array, Array]:
+def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a_derivatives: ArrayLike, tau_derivatives: ArrayLike, prescribed: ArrayLike, *,
+        f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
+        base_frame: BaseFrame = "local", on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and joint forces with their time derivatives, given one of the two for each coordinate.
 
     Parameters
@@ -636,32 +659,49 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
         raise_for_constraints(model, "higher_order_hybrid_dynamics")
     if on_error != "raise":
         return handle_failed_states(higher_order_hybrid_dynamics, locals())
-    prescribed = as_mask(prescribed, model.nv)
+    mask = as_mask(prescribed, model.nv)
     rows = derivative_rows(a_derivatives, "a_derivatives", model.nv, 1)
     if derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
-    return _hybrid(model, None, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, f_ext_frame,
-                   bool(passive), base_frame)
+    inputs = {"q": q, "v": v, "a_derivatives": a_derivatives, "tau_derivatives": tau_derivatives}
+    return _hybrid(model, None, inputs, mask, rows, _Options(f_ext_derivatives, f_ext_frame, bool(passive), base_frame))
 
 
-def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
-    """Return a and tau. a: NONE if nothing is prescribed."""
-    nv, joint, body = model.nv, spatial_base_joint(model, base_frame), _NO_BODY
-    F, which = framed_wrenches(model, f_ext, f_ext_frame, rows)
-    v, tau = as_array(v, "v", (nv,)), np.where(prescribed, 0.0, as_array(tau, "tau_derivatives", (rows, nv)))
+class _Options(NamedTuple):
+    """Derivatives of external wrenches and their frame, whether passive forces act, and the frame of a base's coordinates."""
+
+    f_ext: Wrenches | None
+    f_ext_frame: Frame
+    passive: bool
+    base_frame: BaseFrame
+
+
+def _hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mask, rows: int,
+            options: _Options) -> tuple[Array, Array]:
+    """Return the derivatives of a and tau, `rows` of each.
+
+    inputs: q, v, a_derivatives and tau_derivatives, in this order; a_derivatives is NONE if nothing is prescribed.
+    """
+    nv, joint, body = model.nv, spatial_base_joint(model, options.base_frame), _NO_BODY
+    F, which = framed_wrenches(model, options.f_ext, options.f_ext_frame, rows)
+    v = as_array(inputs["v"], "v", (nv,))
+    tau = np.where(prescribed, 0.0, as_array(inputs["tau_derivatives"], "tau_derivatives", (rows, nv)))
+    a = inputs["a_derivatives"]
     if a is not NONE:
         a = np.where(prescribed, as_array(a, "a_derivatives", (rows, nv)), 0.0)
-    given = {"q": q, "v": v, "a_derivatives": a, "tau_derivatives": tau, "f_ext_derivatives": F}
+    states = {**inputs, "v": v, "a_derivatives": a, "tau_derivatives": tau, "f_ext_derivatives": F}
     if joint is not None:
         check_base_prescription(prescribed[joint.v])
-        pose = link_pose(model, q, joint.child)
+        pose = link_pose(model, inputs["q"], joint.child)
         motion = motion_to_body_coordinates(model, pose, joint, v, np.zeros((rows, nv)) if a is NONE else a, tau)
-        given |= {"v": motion[..., 0, :], "a_derivatives": motion[..., 1:, :]}
+        states |= {"v": motion[..., 0, :], "a_derivatives": motion[..., 1:, :]}
         body = _NO_BODY if prescribed[joint.v].any() else joint.body
-    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids,
-                                     lambda *sizes: higher_order_hybrid_workspace_size(*sizes, rows + 1),
-                                     given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
-                                     options=(which, body, passive))
+
+    def workspace_size(n: int, nq: int, nv: int, n_links: int) -> int:
+        return int(higher_order_hybrid_workspace_size(n, nq, nv, n_links, rows + 1))
+
+    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids, workspace_size, states, (rows, nv), prescribed,
+                                     static_arguments=(rows + 1, prescribed), options=(which, body, options.passive))
     if joint is not None:                                   # inputs are returned bit for bit
         base = joint.v
         twists = np.concatenate([np.broadcast_to(motion[..., :1, base], (*all_a.shape[:-2], 1, 6)), all_a[..., base]], axis=-2)
