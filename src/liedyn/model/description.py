@@ -50,18 +50,6 @@ Vector = tuple[float, float, float]
 Rotation = tuple[float, float, float, float, float, float, float, float, float]   # by rows
 Screw = tuple[float, float, float, float, float, float]                           # [w; v]
 
-
-def vector_of(values: Iterable[float]) -> Vector:
-    """Return three numbers as a tuple."""
-    x, y, z = map(float, values)
-    return x, y, z
-
-
-def inertia_of(values: Iterable[float]) -> tuple[float, float, float, float, float, float]:
-    """Return the six entries xx, xy, xz, yy, yz, zz of an inertia as a tuple."""
-    xx, xy, xz, yy, yz, zz = map(float, values)
-    return xx, xy, xz, yy, yz, zz
-
 WORLD = "world"                                   # the ground, a link of every robot
 IDENTITY: Rotation = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 MAX_INPUT = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
@@ -71,6 +59,12 @@ STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 def vector(values: Iterable[SupportsFloat]) -> Vector:
     """Return the components of a vector as floats."""
     return tuple(map(float, values))                    # type: ignore[return-value]  # `validate` checks that there are three
+
+
+def inertia_of(values: Iterable[float]) -> tuple[float, float, float, float, float, float]:
+    """Return the six entries xx, xy, xz, yy, yz, zz of an inertia as a tuple."""
+    xx, xy, xz, yy, yz, zz = map(float, values)
+    return xx, xy, xz, yy, yz, zz
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from liedyn.io.robots.mjcf_geometry import (
     shape_of,
 )
 from liedyn.io.robots.xml_elements import LocatedText, XmlElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, vector_of
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, vector
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     if math.isfinite(sum(map(abs, _force_range(element, tree)))):
         tree.count("limits of motors at sites")
     link, frame = tree.site[name]
-    axis = vector_of(x / size for x in rotate(frame, force))
+    axis = vector(x / size for x in rotate(frame, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
     yield Actuator(element.name or name, link, frame.translation, axis, along, place=element.place())
 

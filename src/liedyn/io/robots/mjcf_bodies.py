@@ -32,7 +32,7 @@ from liedyn.io.robots.mjcf_geometry import (
     unit,
 )
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector, inertia_of, vector_of
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector, inertia_of, vector
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
@@ -260,7 +260,7 @@ def _back(joint: Joint, tree: BodyTree) -> Pose:
     if not ref:
         return Pose()
     axis, = joint.axes
-    return Pose(translation=vector_of(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
+    return Pose(translation=vector(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(axis_rotation(axis, -ref))
 
 
 def _check_free(joint: XmlElement, parent: str, count: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector, inertia_of, vector_of
+from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector, inertia_of, vector
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
@@ -178,7 +178,7 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
         axes = element.vector("xyaxes", (0.0,) * 6)
         x_axis = unit(axes[:3], element, "xyaxes")
         along = sum(a * b for a, b in zip(x_axis, axes[3:], strict=True))
-        y_axis = unit(vector_of(b - along * a for a, b in zip(x_axis, axes[3:], strict=True)), element, "xyaxes")
+        y_axis = unit(vector(b - along * a for a, b in zip(x_axis, axes[3:], strict=True)), element, "xyaxes")
         return rotation_by_rows(np.column_stack([x_axis, y_axis, np.cross(x_axis, y_axis)]))
     return rotation_by_rows(rotation_of_z(np.array(unit(element.vector("zaxis", _ZERO), element, "zaxis"))))
 
@@ -212,7 +212,7 @@ def compose(A: Pose, B: Pose) -> Pose:
 
 def rotate(A: Pose, x: Vector) -> Vector:
     """A direction x, given in the frame from which A leads."""
-    return vector_of(pose(A)[:3, :3] @ x)
+    return vector(pose(A)[:3, :3] @ x)
 
 
 def minus(a: Sequence[float], b: Sequence[float]) -> Vector:
@@ -302,7 +302,7 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
         across = element.vector("size", (0.0, 0.0, 0.0), minimum=1)[0]
         along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
         frame = Pose(rotation_by_rows(rotation_of_z(np.array(unit(along, element, "fromto")))),
-                     vector_of((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
+                     vector((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)))
         sizes = (*(across,) * (count - 1), math.hypot(*along) / 2)
     else:
         frame, sizes = placement(element, compiler), element.vector("size", _ZERO, minimum=count)[:count]
@@ -334,7 +334,7 @@ def total(parts: Sequence[Mass]) -> Mass:
     if len(parts) < 2:
         return parts[0] if parts else Mass()
     mass = math.fsum(part.mass for part in parts)
-    com = vector_of(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
+    com = vector(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
     inertia = [0.0] * 6
     for part in parts:
         x, y, z = minus(part.com, com)

@@ -18,7 +18,7 @@ from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
-from liedyn.model.description import Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot, vector_of
+from liedyn.model.description import Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot, vector
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}
@@ -204,7 +204,7 @@ def _link(link: Any, place: Place) -> Link:
 
 def _joint(joint: Any, place: Place) -> Joint:
     kind = _TYPES[joint.type]
-    axes = (vector_of(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
+    axes = (vector(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
     passive, limit = joint.dynamics, joint.limit
     values: dict[str, float] = {}
     if passive is not None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from liedyn.io.robots.robot_schema import LINK, SHAPES
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot, vector_of
+from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot, vector
 
 Materials = Mapping[str | None, Colour | None]
 _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
@@ -87,7 +87,7 @@ def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], lis
     if name:
         scale = numbers_of(solids["mesh"].text("scale", "1 1 1"), 3)
         if scale and 0.0 not in scale:
-            meshes.append(LinkMesh(name, pose, vector_of(scale), colour))
+            meshes.append(LinkMesh(name, pose, vector(scale), colour))
     return shapes, meshes
 
 

@@ -25,7 +25,7 @@ from liedyn.model.description import (
     Pose,
     Robot,
     Rotation,
-    vector_of,
+    vector,
 )
 
 # write rotation ---------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _nearby(R: Rotation) -> Iterator[Triple]:
     """The angles, first the rounded ones, then their neighbours among the floats."""
     angles = list(dict.fromkeys(_angles(R)))
     for rpy in angles:
-        yield from (vector_of(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
+        yield from (vector(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
     for rpy in angles:
         yield rpy
         yield from itertools.product(*[(x, math.nextafter(x, -4.0), math.nextafter(x, 4.0)) for x in rpy])

@@ -22,7 +22,7 @@ from liedyn.model.description import (
     Mimic,
     Pose,
     Robot,
-    vector_of,
+    vector,
 )
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.model import base_joint_name, joint_screws
@@ -81,7 +81,7 @@ def _standard(shape: LinkShape) -> Iterator[tuple[str, tuple[float, ...], Pose]]
     radius, length = shape.sizes
     yield "cylinder", (radius, length), shape.pose
     for z_offset in (-length / 2, length / 2):
-        p = vector_of(x + z_offset * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
+        p = vector(x + z_offset * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
         yield "sphere", (radius,), Pose(shape.pose.rotation, p)
 
 
@@ -218,27 +218,27 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         w, v = w / size, v / size
         part = replace(joint, name=name, sequence="", screws=(), coordinates=(figures,), pitch=0.0, origin=origin)
         if not w.any():
-            yield replace(part, type="prismatic", axes=(vector_of(v),))
+            yield replace(part, type="prismatic", axes=(vector(v),))
             origin = Pose()
             continue
         at, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
         if np.linalg.norm(at) <= rounding:                                # the axis passes through the origin
             at = np.zeros(3)
         bounded = np.isfinite(figures.lower) or np.isfinite(figures.upper)
-        yield replace(part, type="revolute" if bounded else "continuous", axes=(vector_of(w),), origin=_moved(origin, at))
+        yield replace(part, type="revolute" if bounded else "continuous", axes=(vector(w),), origin=_moved(origin, at))
         if abs(pitch) > rounding:
             out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
                                              "one coordinate more, bound by a coupling"))
-            yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (vector_of(w),),
+            yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (vector(w),),
                         coordinates=(Coordinate(),), mimic=Mimic(name, pitch))
-        origin = Pose(translation=vector_of(-at))
+        origin = Pose(translation=vector(-at))
     if any(origin.translation):                                       # back from the last axis to the frame of the child
         yield Joint(f"{joint.name}.frame", "fixed", joint.parent, joint.child, origin)
 
 
 def _moved(origin: Pose, by: np.ndarray) -> Pose:
     p = np.add(origin.translation, np.reshape(origin.rotation, (3, 3)) @ by)
-    return replace(origin, translation=vector_of(p))
+    return replace(origin, translation=vector(p))
 
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:

@@ -15,7 +15,7 @@ from liedyn.io.robots.robot_schema import LINK, inertia
 from liedyn.io.scenarios.scenario import Action, Rule
 from liedyn.io.scenarios.signal_schema import NUMBERS, by_name, numbers_to_list, rules_to_dict
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import MAX_INPUT, vector_of
+from liedyn.model.description import MAX_INPUT, vector
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 NAMES = one_or_more(Text(), "names", "names")
@@ -111,11 +111,11 @@ def _impact(node: Node) -> Impact:
 def _direction(node: Node) -> tuple[float, float, float]:
     if node.kind == "text":
         return AXES[node.choice(AXES)]
-    vector = node.vector(3, MAX_INPUT)
-    length = math.hypot(*vector)
+    components = node.vector(3, MAX_INPUT)
+    length = math.hypot(*components)
     if length == 0.0:
         raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
-    return vector_of(x / length for x in vector)
+    return vector(x / length for x in components)
 
 
 SET = Schema("set", (

@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
-from liedyn.errors import Place
 from liedyn.io.file_schema import (
     Choice,
     Field,
@@ -30,10 +28,10 @@ from liedyn.io.scenarios.scenario import (
     SHAPES,
     WITHOUT_EVENTS,
     Contact,
+    LimitStops,
     Material,
     Pair,
     Plane,
-    Rule,
     Shape,
 )
 from liedyn.io.scenarios.signal_schema import by_name, patterns, rules_to_dict
@@ -143,7 +141,7 @@ def contacts_to_dict(contact: Contact) -> dict[str, Any]:
     links = rules_to_dict(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
     planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
     result: dict[str, Any] = plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
-                  **dict(contact.material)})
+                                    **dict(contact.material)})
     return result
 
 
@@ -155,31 +153,9 @@ LARGEST_STOP_VALUE = 1e12
 LEAST_SINK = 1e-12       # rad | m
 
 
-@dataclass(frozen=True, slots=True)
-class LimitStops:
-    """Stops at the position limits of joints.
-
-    mode         compliant: beyond the limit a force acts; hard: the velocity jumps at the limit
-    stiffness    [N m/rad | N/m] None: by `sink`
-    sink         [rad | m] depth under the load of the joint; None: 0.01 rad, 1 mm
-    damping      of the force, relative to that of the spring [s/rad | s/m]
-    restitution  of hard stops
-    joints       names or patterns; none: all joints with limits
-    """
-
-    mode: str = "compliant"
-    stiffness: float | None = None
-    sink: float | None = None
-    damping: float = 2.0
-    restitution: float = 0.0
-    joints: tuple[Rule, ...] = ()
-    place: Place = field(default=Place(), compare=False)
-
-
 def _of_mode(name: str, value: Number, meaning: str, default: Any = None, **more: Any) -> Field:
     return Field(name, value, meaning, default_of(LimitStops, name) if default is None else default,
-                 kinds=kinds_with(name, MODES),
-               **more)
+                 kinds=kinds_with(name, MODES), **more)
 
 
 def _limits(node: Node) -> LimitStops | None:

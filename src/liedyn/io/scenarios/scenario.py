@@ -7,15 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from liedyn.arrays import Base
 from liedyn.errors import LiedynWarning, Place
-
-if TYPE_CHECKING:
-    from liedyn.io.scenarios.contact_schema import LimitStops
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -469,6 +466,27 @@ class Contact:
 
 
 # Phases and events of a scenario: what they are -------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class LimitStops:
+    """Stops at the position limits of joints.
+
+    mode         compliant: beyond the limit a force acts; hard: the velocity jumps at the limit
+    stiffness    [N m/rad | N/m] None: by `sink`
+    sink         [rad | m] depth under the load of the joint; None: 0.01 rad, 1 mm
+    damping      of the force, relative to that of the spring [s/rad | s/m]
+    restitution  of hard stops
+    joints       names or patterns; none: all joints with limits
+    """
+
+    mode: str = "compliant"
+    stiffness: float | None = None
+    sink: float | None = None
+    damping: float = 2.0
+    restitution: float = 0.0
+    joints: tuple[Rule, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
