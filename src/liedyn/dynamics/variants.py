@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 import numpy as np
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Integers
 from liedyn.codegen.specialize import generated_batch_function, is_enabled, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
 from liedyn.dynamics.batching.calls import (
+    Arguments,
+    EntryPoint,
     have_state_rows,
     intercept_entry_points,
     nonempty_arrays,
@@ -58,8 +60,10 @@ class _VariantsMethod(Generic[P, R]):
 
 
 class Variants:
-    """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity; not
-    in loops and couplings. Springs, damping, friction and armature may be zero in some of them.
+    """Robots that differ in numbers only, but not in those of loops and couplings.
+
+    The numbers are masses, inertias, placements, axes, springs, damping, friction, armature and gravity. Springs, damping,
+    friction and armature may be zero in some of them.
 
     Its methods are functions of the package without their first argument: dynamics, their first derivatives, mass matrices,
     poses, twists, Jacobians, energy, momentum. State k of a batch is that of robot k, so each array has as many states as there
@@ -114,8 +118,7 @@ class Variants:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
             if not (np.array_equal(other.loop_index, first.loop_index)
-                    and np.array_equal(*(constraint_geometry(model.loop_constants, len(model.constraints))
-                                         for model in (other, first)))):
+                    and np.array_equal(_geometry(other), _geometry(first))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which differ in numbers of links and joints alone")
             if not np.array_equal(index, self.model.index):
@@ -128,34 +131,34 @@ class Variants:
 
     @classmethod
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
-        """Of a model whose constants at `places` are `numbers` (robots, places)."""
+        """Return variants of a model whose constants with the indices `places` are `numbers` (robots, places)."""
         found = cls.__new__(cls)
         found.model = model
         found._varying_indices, found._varying_constants = tuple(map(int, places)), np.ascontiguousarray(numbers)
         return found
 
     def constants_of(self, k: int) -> Array:
-        """Constants of the model of robot k."""
+        """Return the constants of the model of robot k."""
         found = self.model.constants.copy()
         found[list(self._varying_indices)] = self._varying_constants[k]
         return found
 
     def robot(self, k: int) -> Model:
-        """The model of robot k: its numbers for the kernels, all else as in `model`."""
+        """Return the model of robot k: its numbers for the kernels; everything else is that of `model`."""
         first, constants = self.model, self.constants_of(k)
         machine = packed_model(first.index, constants, first.loop_index, first.loop_constants)
         return first._copy(constants=constants, packed_model=machine)
 
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[Model]:
-        """Within it functions that are called with the model that it gives compute state k of a batch with robot k."""
-        model = self.model.cached(_MODEL_OF_VARIANTS, self.model._copy)       # which has no lines for one state, of `model` alone
+        """Yield a model with which functions compute state k of a batch for robot k, within the block."""
+        model = self.model.cached(_MODEL_OF_VARIANTS, self.model._copy)       # without generated functions for one state
         with intercept_entry_points(self._run):
             yield model
 
     @property
     def varying(self) -> tuple[tuple[int, ...], Array]:
-        """Places in the constants of a model at which the robots differ, and the numbers there (robots, places)."""
+        """Indices of the constants in which the robots differ, and their values (robots, indices)."""
         return self._varying_indices, self._varying_constants
 
     def __len__(self) -> int:
@@ -164,14 +167,15 @@ class Variants:
     def __repr__(self) -> str:
         return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._varying_indices)} numbers differ>"
 
-    if not TYPE_CHECKING:                                  # a checker would take it for attributes of any name
+    if not TYPE_CHECKING:                                  # a type checker would accept attributes of any name
         def __getattr__(self, name: str):
             if name.startswith("_"):
                 raise AttributeError(name)
             raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
 
-    def _run(self, model, entry, size: int, static_arguments: tuple, arrays: tuple, count: int | None) -> int:
-        """In place of `calls.run`."""
+    def _run(self, model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
+             count: int | None) -> int:
+        """Call an entry point as `calls.run` does, with the constants of robot k for state k."""
         found, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
@@ -184,25 +188,31 @@ class Variants:
         which = len(entry.liedyn_signatures) - 1
         compile_entry_point(entry, which)
         for k in range(len(self)):
-            rows = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
-            code = entry(model._arrays.index, self.constants_of(k), simd_thread_workspace(size), *static_arguments, *rows, 0, 1)
+            state = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
+            code = entry(model._arrays.index, self.constants_of(k), simd_thread_workspace(size), *static_arguments, *state, 0, 1)
             if code:
                 return code
         return batch_blocks.OK
 
 
-def merged_index(one: Model, other: Model) -> Array | None:
-    """`Model.index` for both robots: springs, damping, friction and armature act where one of them has them, since zeros compute
-    the same. None if links, joints or their types differ."""
+def _geometry(model: Model) -> Array:
+    return constraint_geometry(model.loop_constants, len(model.constraints))
+
+
+def merged_index(one: Model, other: Model) -> Integers | None:
+    """Return `Model.index` for both robots, or None if links, joints or their types differ.
+
+    Springs, damping, friction and armature act if one of the robots has them, since zeros give the same results.
+    """
     if one.v_names != other.v_names or one.link_names != other.link_names or one.index.size != other.index.size:
         return None
-    found = [one.index.copy(), other.index.copy()]
-    passive = found[0][_PASSIVE] | found[1][_PASSIVE]
-    flags = [tree_views.py_func(x, model.constants).flags for x, model in zip(found, (one, other), strict=True)]
+    first, second = one.index.copy(), other.index.copy()
+    passive = first[_PASSIVE] | second[_PASSIVE]
+    flags = [tree_views.py_func(x, model.constants).flags for x, model in ((first, one), (second, other))]
     bare = flags[0] & flags[1] & NO_AXIAL_INERTIA
-    for x, mark in zip(found, flags, strict=True):
+    for x, mark in zip((first, second), flags, strict=True):
         x[_PASSIVE], mark[:] = passive, mark & ~NO_AXIAL_INERTIA | bare
-    return found[0] if np.array_equal(*found) else None
+    return first if np.array_equal(first, second) else None
 
 
 FUNCTIONS = tuple(name for name, value in vars(Variants).items() if isinstance(value, _VariantsMethod))
