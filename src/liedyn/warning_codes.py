@@ -56,7 +56,6 @@ WARNING_CODES: dict[str, str] = {
     "constraint-not-met": "Accelerations miss a constraint because q or v violate it. Use `ld.project_configuration` first.",
     "motion-jumps": "A prescribed motion jumps, and no impulse acts. Use waypoints or a smooth expression.",
     "chattering": "A signal switches too often, and the integration is of first order. Smooth the signal.",
-    "switches-not-located": "The integrator does not locate switches of signals: it is of first order there. Use another one.",
     "solver-warning": "SciPy issued a warning during the integration. Read it, or use another integrator.",
     "beyond-limits": "Position, velocity or effort limits are exceeded. Set `limits` or `saturate` to make them act.",
     "stop-yields": "A compliant stop yields more than under the load of the joint. Use a larger `limits.stiffness`.",

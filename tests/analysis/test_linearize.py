@@ -11,7 +11,7 @@ from liedyn.analysis.linearize import differences, linearize, linearize_scenario
 from liedyn.analysis.operating_point import instant, prepare, state_at, with_fixed_inputs
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Signals
@@ -476,6 +476,3 @@ def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
                     "limits: hard\njoints: {shoulder: {torque: 20}}\n")
     with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*limits: stop gives compliant"):
         linearize_scenario(pressed, at=0.9)
-    stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
-    with pytest.raises(ScenarioError, match="generalized_alpha cannot be used with events"):
-        linearize_scenario(stopped, at=0.2, overrides={"integrator.method": "generalized_alpha"})

@@ -547,9 +547,3 @@ def test_actions_that_cannot_be_done_name_their_place(folder, keys, message, mon
     with pytest.raises(ScenarioError) as caught:
         run_scenario(folder / "s.yaml")
     assert message in str(caught.value) and caught.value.place.key.startswith("events.go.do") and caught.value.place.line
-
-
-def test_generalized_alpha_does_not_go_with_events(folder):
-    (folder / "s.yaml").write_text(HEAD + "integrator: {method: generalized_alpha}\nevents: {go: {at: 1, do: stop}}\n")
-    with pytest.raises(ScenarioError, match="generalized_alpha cannot be used with events"):
-        run_scenario(folder / "s.yaml")

@@ -14,7 +14,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import Interrupted
-from liedyn.integrators import segment, solve
+from liedyn.integrators import solve
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import mapped_zeros, release_memory
 from liedyn.io.checkpoint_files import Unfinished, split_arrays
@@ -70,9 +70,8 @@ class Stopping(Unfinished):
 def in_pieces(tmp_path, monkeypatch):
     """in_pieces(scenario, looks): the result of a run that is interrupted after so many looks at it each time, and the number of
     pieces."""
-    for method in (solve, segment):
-        monkeypatch.setattr(method, "_FIRST_CHUNK", 8)
-    monkeypatch.setattr(segment, "CHUNK_SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
+    monkeypatch.setattr(solve, "_FIRST_CHUNK", 8)
+    monkeypatch.setattr(solve, "_CHUNK_SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
 
     def run(given, looks):
         for piece in range(100):
@@ -114,7 +113,9 @@ def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, l
 
 
 @pytest.mark.parametrize("integrator, looks, hold", [(FIXED, 40, "first"), ({"method": "dopri5"}, 40, "zero"),
-                                                     ({"method": "rodas5p"}, 150, "first")], ids=["rk4", "dopri5", "rodas5p"])
+                                                     ({"method": "rodas5p"}, 150, "first"),
+                                                     ({"method": "generalized_alpha"}, 40, "first")],
+                         ids=["rk4", "dopri5", "rodas5p", "generalized_alpha"])
 def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks, hold):
     """With its integrals and torques that wait for their delay; beside friction whose switches are located."""
     pid = {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}
@@ -148,7 +149,9 @@ def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
     assert pieces > 1 and np.abs(resumed.q - alone.q).max() < 1e-5
 
 
-@pytest.mark.parametrize("integrator, looks", [(FIXED, 6), ({"method": "dopri5"}, 9)], ids=["rk4", "dopri5"])
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 6), ({"method": "dopri5"}, 9), ({"method": "variational"}, 2),
+                                               ({"method": "generalized_alpha"}, 2)],
+                         ids=["rk4", "dopri5", "variational", "generalized_alpha"])
 def test_switches_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     """Cut, free and loose ones."""
     given = scenario(json.dumps(ARM), **SWING, **RUBS, integrator=integrator)
@@ -157,7 +160,9 @@ def test_switches_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     equal(resumed, ld.run_scenario(given))
 
 
-@pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7)], ids=["rk4", "dopri5"])
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7), ({"method": "variational"}, 9),
+                                               ({"method": "generalized_alpha"}, 9)],
+                         ids=["rk4", "dopri5", "variational", "generalized_alpha"])
 def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     """Phases, locked joints, bodies, what has been heard when and may be heard once."""
     given = scenario(json.dumps(ARM), **EVENTS, integrator=integrator)
@@ -270,7 +275,8 @@ NOT_SAVED = {
     "Unfinished": {"looks", "_file", "_lock", "_hash"},            # _hash: compared as a digest, by its state_dict
     "ZeroCrossings": {"signals"},                                  # their switches are compared as `sign`, `value`, `chattering`
     "RightHandSide": {"generated", "generic", "signals", "constraints"},           # tables and scratch; addresses
-    "_RungeKuttaRun": {"record", "began", "observer"},
+    "Stepper": {"record"},
+    "ImplicitStepper": {"_start", "_schedule", "evaluation"},      # of the step taken last
     "_SolverRun": {"record", "observer", "saved_state", "extra", "make_solver", "integral",
                    "caught_warnings", "solver_warnings"},          # warnings are compared as a part of its state
     "RosenbrockSolver": {"y_old", "energy_polynomial", "method"},  # of the step taken last
@@ -364,7 +370,8 @@ def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypat
     monkeypatch.setattr(run_recorder.RunRecorder, "checkpoint", checkpoint)
     for robot, given, method, looks in ((ARM, EVENTS | RUBS, "rk4", 5), (ARM, SWING | SAMPLED, "dopri5", 60),
                                         (BALL, BOUNCES, "rodas5p", 50), (BALL, BOUNCES, "Radau", 20),
-                                        (ARM, SWING, "variational", 2)):
+                                        (ARM, SWING, "variational", 2), (BALL, BOUNCES, "variational", 4),
+                                        (ARM, EVENTS | RUBS, "generalized_alpha", 5)):
         in_pieces(scenario(json.dumps(robot), **given, integrator={"method": method}), looks)
         assert len(saved) == len(loaded) > 1, method
         for (state, attributes), (state_there, attributes_there) in zip(saved, loaded, strict=True):
@@ -373,5 +380,5 @@ def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypat
                 assert not different, (method, different)
         saved.clear()
         loaded.clear()
-    bases = {"SegmentState"}
+    bases = {"SegmentState", "Stepper", "ImplicitStepper"}
     assert {one.__name__ for one in classes_with_state()} - bases - MADE_WITH_A_STATE <= visited | {"Unfinished"}

@@ -363,7 +363,6 @@ def test_a_function_needs_samples(of):
     ({"sampling": {"rate": 1e9}}, "about 1e.09 samples in 1 s; found 1000000000.0; expected at most 1e.08"),
     ({"joints": {}}, "the sampled controller has no law"),
     ({"limits": "hard"}, "hard stops cannot be combined with sampling"),
-    ({"integrator": {"method": "generalized_alpha"}}, "generalized_alpha cannot be used with sampling"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "target": 0}}}}}, "ki"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "ki": [1, 2], "target": 0}}}}},
      "joint x has 1 coordinate; found '2 ki values'")])

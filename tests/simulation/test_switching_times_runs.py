@@ -150,8 +150,3 @@ def test_a_switch_of_a_mechanism_is_cut(tmp_path):
     lost = [ld.run_scenario(path, ["integrator.method=rk4", f"integrator.step={h}"]).check["energy_balance_relative"]
             for h in (1e-3, 5e-4)]
     assert lost[1] < 1e-6 and lost[1] * 2**3.5 < lost[0]
-
-
-def test_generalized_alpha_says_that_it_does_not_cut(run):
-    assert "does not locate switches" in str(run("-4*clip(q, -0.5, 0.5)", method="generalized_alpha", duration=1,
-                                           initial="{v: {x: 2}}").warnings[0])

@@ -139,8 +139,6 @@ def state_at(setup: LinearizationSetup, at: float,
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
     check_supports_integrals(scenario, integrator.method)
     if scenario.events or hard:
-        from liedyn.simulation.preparation import check_supports_events
-        check_supports_events(replace(scenario, integrator=integrator))
         setup, now = past_events(setup, at, integrator_options(integrator), progress)
         return replace(setup, integral=now.integral), t, now.q, now.v
     from liedyn.integrators.solve import solve, solve_segment

@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.dynamics.constraints.rank import entry_bounds, equation_weights
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
+from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
@@ -19,7 +20,7 @@ from liedyn.integrators.run_state import (
     output_is_due,
     store_evaluation,
 )
-from liedyn.integrators.segment import solve_in_chunks
+from liedyn.integrators.segment import ImplicitStepper
 from liedyn.joints.joint_model import tree_views
 from liedyn.joints.loop_joints import FIRST, HEADER, KIND, constraint_views
 from liedyn.kernels.constraints.derivatives import (
@@ -52,6 +53,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     set_prescribed_state,
     solve_and_check_state,
 )
+from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.lie.vectors import load_pose
 from liedyn.model.description import ROLLING
 from liedyn.numba_tools.decorators import inline_kernel, kernel
@@ -372,9 +374,12 @@ _MIN_FORCE = 1e-12             # of a characteristic torque: lower bound of the 
 @kernel
 def run_alpha(index, constants, loop_index, loop_constants, system, schedule, signals, constraints, state, record, ws, method_ws,
               max_steps):
-    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`."""
+    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`.
+
+    Without steps, compute the accelerations at the start of a step, and store an output that is due.
+    """
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
-    for _ in range(max_steps):
+    for _ in range(max(max_steps, 1)):
         code = RUNNING
         if state.count[FIRST_RATE_KNOWN] == 0:
             code = initialize_alpha(tree, loops, system, schedule, signals, constraints, state, ws, method_ws)
@@ -382,7 +387,7 @@ def run_alpha(index, constants, loop_index, loop_constants, system, schedule, si
             record_state(constraints, state, record, ws, method_ws)
         if code == RUNNING and state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
-        if code == RUNNING:
+        if code == RUNNING and max_steps > 0:
             code = alpha_step(tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws)
         if code != RUNNING:
             return code
@@ -476,29 +481,32 @@ def alpha_step(tree, loops, system, schedule, signals, constraints, state, recor
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_generalized_alpha(problem, times: np.ndarray, options, progress, observer):
-    """Return the motion at `times` (increasing, from 0) with steps of options.step, and its statistics, as `solve` does.
+
+class GeneralizedAlphaStepper(ImplicitStepper):
+    """Steps of the generalized-alpha method, of length options.step.
 
     options.rho is the spectral radius at infinite frequency, from 0 (maximum damping) to 1 (none). Position, velocity and
     multipliers are of second order; constraints are satisfied in position to rounding, in velocity to second order.
-
-    Raises ComputationError if a step does not converge, and the errors of `solve`.
 
     Notes
     -----
     O. Bruels, A. Cardona, M. Arnold, Lie group generalized-alpha time integration of constrained flexible multibody systems,
     Mechanism and Machine Theory 48, 2012.
     """
-    model, constraints, system = problem.model, problem.constrained_system(), problem.system()
-    method_ws = _make_workspace(model, constraints, method_parameters(options.rho, options.step))
-    loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if constraints is None else model._arrays[2:4]
 
-    def advance(state, record, ws, steps):
-        return run_alpha(*model._arrays[:2], *loops, system, problem.schedule, problem.signals, constraints, state, record,
-                         ws, method_ws, steps)
+    step_arrays = ("a", "alpha", "multipliers")
+    reason = " (a mechanism may jam or snap through in a singular configuration)"
 
-    return solve_in_chunks(advance, problem, times, options, progress, observer, method_ws, constraints,
-                           " (a mechanism may jam or snap through in a singular configuration)")
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+        model, constraints = problem.model, problem.constrained_system()
+        method_ws = _make_workspace(model, constraints, method_parameters(options.rho, options.step))
+        super().__init__(problem, start, times, options, controller, method_ws, constraints)
+        self.loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if constraints is None else model._arrays[2:4]
+        self.system = problem.system()
+
+    def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
+        return run_alpha(*self.problem.model._arrays[:2], *self.loops, self.system, schedule, signals, self.constraints,
+                         self.state, self.record, self.workspace, self.method_ws, max_steps)
 
 
 def method_parameters(rho: float, step: float) -> np.ndarray:

@@ -19,6 +19,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be compiled separately
 
+from liedyn.integrators.problem import Options
 from liedyn.integrators.run_state import (
     ATOL,
     ERROR_EXPONENT,
@@ -37,6 +38,7 @@ from liedyn.integrators.run_state import (
     T_STOP,
     T_TRIED,
     WORK_RTOL,
+    Method,
     next_break,
     next_fixed_step,
     store_constraints,
@@ -203,6 +205,14 @@ class Tableau:
 
 
 @cache
+def midpoint() -> Tableau:
+    """Return the explicit midpoint method of order 2. Its stages are at the beginning and in the middle of a step."""
+    A = np.array([[0.0, 0.0], [0.5, 0.0]])
+    return Tableau("midpoint", 2, A, np.array([0.0, 1.0]), np.array([0.0, 0.5]), np.empty(0), np.empty((0, 0)),
+                   interior_stages=((1,),))
+
+
+@cache
 def rk4() -> Tableau:
     """Return the classical method of order 4 (Kutta 1901)."""
     A = np.zeros((4, 4))
@@ -245,6 +255,16 @@ def dop853() -> Tableau:
 
 METHODS = {"rk4": rk4, "dopri5": dopri5, "dop853": dop853}
 
+_WORK_RTOL_FACTOR = 100.0  # factor of rtol for the energy exchanged in a step, if coordinates are prescribed
+
+
+def method_arrays(tableau: Tableau, options: Options, prescribed: bool) -> Method:
+    """Return the arrays that compiled steps read. prescribed: whether coordinates are prescribed."""
+    step = options.max_step if tableau.adaptive else options.step
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK_RTOL_FACTOR * options.rtol *
+                        prescribed])
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.interpolation_weights)
+
 
 # crossings of switches --------------------------------------------------------------------------------------------------
 
@@ -280,6 +300,12 @@ def crosses_within(switch_states, method, stages):
                 if switch_states[i + KIND] == EVENT and low <= 2.0 * (high - low):       # near zero, which is rare
                     passed = passed or may_cross_twice(sign, n + k, method, stages)
     return passed
+
+
+@kernel
+def switch_crosses_within(switch_states, method, stages):
+    """Do the same as `crosses_within`, for calls from Python."""
+    return crosses_within(switch_states, method, stages)
 
 
 @inline_kernel

@@ -2,40 +2,46 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
-from liedyn.errors import WarningLog
+from liedyn.dynamics.kinematics import difference
+from liedyn.errors import ComputationError
 from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
-    RunObserver,
     SegmentStart,
-    Statistics,
     allocate_stages,
     initial_state,
-    loop_statistics,
     state_vector,
 )
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
+    H_MAX,
+    H_TRIED,
     NEXT_BREAK,
+    NEXT_OUTPUT,
     STEPS,
+    T_BEFORE,
     T_NOW,
+    T_STOP,
+    T_TRIED,
     BreakPoints,
     GenericCall,
-    Record,
     State,
     arrays_of,
     constraint_arrays,
     load_arrays,
 )
+from liedyn.integrators.runge_kutta import Tableau, method_arrays, midpoint, switch_crosses_within
 from liedyn.integrators.zero_crossings import ZeroCrossings
+from liedyn.kernels.constraints.stages import HEADER
 from liedyn.kernels.simulation.rate_evaluation import (
     CURVE_COEFFICIENTS,
     INVALID_ARGUMENTS,
@@ -44,8 +50,15 @@ from liedyn.kernels.simulation.rate_evaluation import (
     rates_compiled,
     stage_rates_compiled,
 )
-from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWorkspace
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIZE, Signals
+from liedyn.kernels.simulation.right_hand_side import (
+    AT_BREAK_POINT,
+    NOT_CONVERGED,
+    RUNNING,
+    SWITCH_CROSSED,
+    ConstrainedSystem,
+    MotionWorkspace,
+)
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIZE, InputSchedule, Signals
 
 # The right-hand side of a run: generated code if available, otherwise generic kernels -----------------------------------
 
@@ -211,39 +224,315 @@ class SegmentState:
     jump_events  events among `fired` whose expressions jump there
     """
 
-    def __init__(self, problem, start, times, controller, stages: int, with_values: bool):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, controller, stages: int, with_values: bool):
         self.fired: tuple[int, ...] = ()
         self.jump_events: tuple[int, ...] = ()
         self.problem, self.switches = problem, ZeroCrossings(problem, start)
         self.record, self.workspace = problem.allocate_record(np.array(times)), problem.workspace()
+        self.last = float(self.record.t[-1])
         self.state = initial_state(problem, start)
-        self.rhs = RightHandSide(problem, self.switches.signals)
         self.stages = allocate_stages(stages, problem, len(self.switches) if with_values else 0)
         self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.rhs, self.record.t)
 
+    @cached_property
+    def rhs(self) -> RightHandSide:
+        """The right-hand side with the switches of this segment. Its code is generated at the first use."""
+        return RightHandSide(self.problem, self.switches.signals)
+
     @property
-    def constraints(self):
+    def constraints(self) -> ConstrainedSystem | None:
         return self.rhs.constraints
 
-    def end(self, t: float, supplied_energy: float, integral: np.ndarray, step: float = 0.0) -> SegmentStart:
-        """Return the final state, read from the workspace. step: next step of an adaptive method."""
+    @property
+    def next_step(self) -> float:
+        """The next step of an adaptive method [s]; 0: to be chosen."""
+        return 0.0
+
+    def end(self, t: float, supplied_energy: float, integral: np.ndarray) -> SegmentStart:
+        """Return the final state, read from the workspace."""
         signs, armed, bounds = self.switches.event_signs(len(self.problem.schedule.watch))
-        return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, step, integral,
-                            signs, armed, bounds, self.jump_events, self.switches.switch_signs())
+        return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, self.next_step,
+                            integral, signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict:
         """Return the state on which the rest of the segment depends."""
         return {"state": arrays_of(self.state), "stages": arrays_of(self.stages), "workspace": arrays_of(self.workspace),
-                "switches": self.switches.state_dict(), "rhs": self.rhs.state_dict(),
+                "switches": self.switches.state_dict(), "rhs": self.rhs.state_dict() if "rhs" in vars(self) else None,
                 "torques": None if self.torques is None else self.torques.state_dict()}
 
     def load_state_dict(self, state: dict) -> None:
-        self.rhs.load_state_dict(state["rhs"])
+        if state["rhs"] is not None:
+            self.rhs.load_state_dict(state["rhs"])
         self.switches.load_state_dict(state["switches"])
         for name in ("state", "stages", "workspace"):
             load_arrays(getattr(self, name), state[name])
         if self.torques is not None:
             self.torques.load_state_dict(state["torques"])
+
+
+# Steps of one-step methods ----------------------------------------------------------------------------------------------
+
+class Stepper(SegmentState, ABC):
+    """A one-step method and its state in a segment. The loop over the segment (`solve`) calls these functions.
+
+    take_steps            takes steps with their outputs, until the segment or a step with a crossing ends
+    evaluate_part         evaluates the switches after a part of the step that contains a crossing
+    accept_part           makes such a part the last step
+    evaluate_present      evaluates the switches at the present state
+    evaluate_ahead        evaluates them shortly after
+    state_dict            state on which the rest of the segment depends, for `load_state_dict`
+
+    method  explicit method of these evaluations
+    step    length of a step [s], or the maximum of an adaptive method
+    """
+
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller, tableau: Tableau):
+        super().__init__(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
+        self.options, self.method = options, method_arrays(tableau, options, bool(problem.prescribed.any()))
+        self.step = float(self.method.control[H_MAX])
+
+    @abstractmethod
+    def take_steps(self, max_steps: int) -> int:
+        """Take steps with their outputs. Return a code of `right_hand_side`.
+
+        FINISHED after the last output; RUNNING after max_steps; SWITCH_CROSSED if a switch crosses in the next step, which is in
+        clock[H_TRIED] and the following entries; AT_BREAK_POINT where signals or sampled torques may jump.
+        """
+
+    @abstractmethod
+    def accept_part(self, h: float) -> int:
+        """Move the state to the time h after the beginning of the tried step, with the outputs until then. Return a code."""
+
+    @abstractmethod
+    def store_output(self) -> int:
+        """Store the next output at the present state. Return a code, FINISHED if it is the last one."""
+
+    def evaluate_part(self, h: float) -> None:
+        """Evaluate the switches at the time h after the beginning of the tried step, whose rates are in row 0 of the stages."""
+        state, stages, count = self.state, self.stages, len(self.method.b)
+        t, before = float(state.clock[T_NOW]), float(state.clock[T_BEFORE])
+        self.check(t, self.rhs.evaluate_stages(self.method, t, h, before, state, stages, 1, count, self.evaluation), count - 1)
+        stages.end[:] = state.y + h * (self.method.b @ stages.K[:count, :len(stages.end)])
+        self.evaluate_rates(min(t + h, before), stages.end, count)
+
+    def evaluate_present(self) -> None:
+        """Evaluate the switches at the present state."""
+        self.evaluate_rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
+
+    def evaluate_ahead(self, fraction: float) -> None:
+        """Evaluate the switches after a fraction of a step from the present state."""
+        if fraction == 0.0:
+            return self.evaluate_present()
+        t, breaks = float(self.state.clock[T_NOW]), self.rhs.break_points.breaks
+        stop_time = min(breaks[breaks > t].min(initial=np.inf), self.last)
+        self.evaluate_rates(t, self.state.y, 0)
+        self.state.clock[T_BEFORE] = stop_time
+        return Stepper.evaluate_part(self, fraction * min(self.step, stop_time - t))
+
+    def evaluate_rates(self, t: float, y: np.ndarray, row: int) -> None:
+        """Evaluate the rates of the state y about the present configuration in a row of the stages."""
+        self.check(t, self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.evaluation), 1)
+
+    def check(self, t: float, code: int, evaluations: int) -> None:
+        """Count evaluations, and raise ComputationError if their code is an error."""
+        self.state.count[EVALUATIONS] += evaluations
+        if code != RUNNING:
+            raise failure(self.problem, code, t, self.evaluation, self.rhs.constraints)
+
+    def limit_step(self, any_chattering: bool) -> None:
+        """Limit the step of an adaptive method while switches chatter."""
+
+    def restart(self) -> None:
+        """Compute the rates again before the next step, since the signs of switches or torques have changed."""
+        self.state.count[FIRST_RATE_KNOWN] = 0
+
+    def failure(self, code: int) -> ComputationError:
+        """Return the error for a code that ends the segment early."""
+        return failure(self.problem, code, float(self.state.clock[T_NOW]), self.workspace, self.constraints, self.options)
+
+    @property
+    def evaluation(self) -> MotionWorkspace:
+        """The workspace of evaluations of switches."""
+        return self.workspace
+
+
+# Below this fraction of a step, a part of it is an explicit step: an implicit one would divide by its length. The error of third
+# order of the explicit step is below rounding there.
+_MIN_IMPLICIT_FRACTION = 1e-6
+
+
+class ImplicitStepper(Stepper):
+    """A method of fixed steps whose compiled loop solves equations in each step, with outputs at the ends of steps.
+
+    With switches or sampled torques, the loop takes one step at a time. The switches are evaluated at its ends, and at an
+    interpolated state between them. A part of a step is a shorter step from the same state, so crossings are located in the
+    discrete solution to rounding error.
+
+    method_ws    workspace of the method, kept between steps
+    step_arrays  names of the arrays in it that a step starts from
+    constraints  those of the steps, separate from those of evaluations of switches
+    reason       cause of failures of the iteration, for messages
+    """
+
+    step_arrays: tuple[str, ...] = ()
+    reason = ""
+
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller,
+                 method_ws: NamedTuple, constraints: ConstrainedSystem | None):
+        super().__init__(problem, start, times, options, controller, midpoint())
+        self.method_ws, self._constraints = method_ws, constraints
+        self._schedule = problem.schedule._replace(breaks=np.zeros(1), before=np.zeros(1))        # the stop time of a step
+        self._start: list[np.ndarray] = []                     # values of `_start_arrays` at the beginning of the step
+
+    @abstractmethod
+    def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
+        """Call the compiled loop, which ends steps at the breaks of `schedule`. Return a code.
+
+        Without steps, it computes what the next step starts from, and stores an output that is due.
+        """
+
+    @property
+    def constraints(self) -> ConstrainedSystem | None:
+        return self._constraints
+
+    @cached_property
+    def evaluation(self) -> MotionWorkspace:
+        """The workspace of evaluations of switches. That of the method contains the accelerations of the next output."""
+        return self.problem.workspace()
+
+    @property
+    def _stops_at_breaks(self) -> bool:
+        return bool(len(self.switches)) or self.torques is not None
+
+    @property
+    def _stops_at_breaks(self) -> bool:
+        return len(self.switches) > 0 or self.torques is not None
+
+    @property
+    def _start_arrays(self) -> list[np.ndarray]:
+        """Arrays that a step starts from and changes. Methods store what they like in clock[H_NEXT]."""
+        constraints = [] if self.constraints is None else [self.constraints.constraint_ws[HEADER:]]
+        return [self.state.q, self.state.y, self.state.clock[:H_TRIED], *constraints,
+                *(getattr(self.method_ws, name) for name in self.step_arrays)]
+
+    def take_steps(self, max_steps: int) -> int:
+        if not self._stops_at_breaks:
+            return self.run(self.problem.schedule, self.switches.signals, max_steps)
+        code = RUNNING
+        for _ in range(max_steps):
+            code = self._take_step()
+            if code != RUNNING:
+                break
+        return code
+
+    def _take_step(self) -> int:
+        clock, t = self.state.clock, float(self.state.clock[T_NOW])
+        stop_time, before = self._next_stop(t)
+        code = self._run_until(stop_time, before, 0)
+        if code != RUNNING:
+            return code
+        if len(self.switches):
+            self.evaluate_rates(t, self.state.y, 0)
+        self._start, steps = [x.copy() for x in self._start_arrays], self.state.count[STEPS]
+        code = self._run_until(stop_time, before, 1)
+        if code == RUNNING and len(self.switches):
+            end = float(clock[T_NOW])
+            self._evaluate_step(t, end, min(end, before))
+            if switch_crosses_within(self.switches.signals.held, self.method, self.stages):
+                self._restore_start()
+                clock[[H_TRIED, T_TRIED, T_STOP, T_BEFORE]], self.state.count[STEPS] = (end - t, end, stop_time, before), steps
+                return SWITCH_CROSSED
+        return AT_BREAK_POINT if code == RUNNING and clock[T_NOW] == stop_time else code
+
+    def _next_stop(self, t: float) -> tuple[float, float]:
+        """Return the next break or the end of the segment, and the last time that counts as before it."""
+        breaks, before = self.rhs.break_points.breaks, self.rhs.break_points.before
+        k = int(breaks.searchsorted(t, "right"))
+        if k < len(breaks) and breaks[k] <= self.last:
+            return float(breaks[k]), float(before[k])
+        return self.last, math.nextafter(self.last, -math.inf)
+
+    def _run_until(self, stop_time: float, before: float, max_steps: int) -> int:
+        self._schedule.breaks[0], self._schedule.before[0], self.state.count[NEXT_BREAK] = stop_time, before, 0
+        return self.run(self._schedule, self.rhs.signals, max_steps)
+
+    def _evaluate_step(self, t: float, end: float, before: float) -> None:
+        """Evaluate the switches at the end of the step, and in its middle, which a cubic polynomial predicts."""
+        (q, y), K, nv, h = self._start[:2], self.stages.K, self.problem.model.nv, end - t
+        self.evaluate_rates(before, self.state.y, 2)
+        v, v_end, a, a_end = y[nv:2 * nv], self.state.y[nv:2 * nv], K[0, nv:2 * nv], K[2, nv:2 * nv]
+        x = difference(self.problem.model, q, self.state.q)
+        middle = np.concatenate([0.5 * x + h / 8 * (v - v_end), 0.5 * (v + v_end) + h / 8 * (a - a_end), y[2 * nv:]])
+        self.check(t, self.rhs.evaluate(t + 0.5 * h, q, middle, K, 1, self.evaluation), 1)
+
+    def _restore_start(self) -> None:
+        """Return to the beginning of the step."""
+        for x, start in zip(self._start_arrays, self._start, strict=True):
+            x[...] = start
+        self.state.count[FIRST_RATE_KNOWN] = 1
+
+    def _make_part(self, h: float) -> None:
+        """Make a step of length h, at most that of the tried step, from its beginning."""
+        clock, count = self.state.clock, self.state.count
+        self._restore_start()
+        t, tried, end, stop_time, before = (float(clock[k]) for k in (T_NOW, H_TRIED, T_TRIED, T_STOP, T_BEFORE))
+        steps = int(count[STEPS])
+        if h >= tried:
+            code = self._run_until(stop_time, before, 1)
+        elif h > _MIN_IMPLICIT_FRACTION * self.step:
+            end = min(t + h, end)
+            code = self._run_until(end, before if end == stop_time else end, 1)
+        else:
+            code = RUNNING
+            self._make_explicit_part(t, min(t + h, end), h)
+        count[STEPS] = steps
+        if code != RUNNING:
+            raise self.failure(code)
+
+    def _make_explicit_part(self, t: float, end: float, h: float) -> None:
+        state, nv = self.state, self.problem.model.nv
+        self.evaluate_rates(t, state.y, 0)
+        super().evaluate_part(h)
+        state.q[:], state.y[nv:2 * nv], state.y[-1] = self.evaluation.q, self.evaluation.v, self.stages.end[-1]
+        state.clock[T_NOW], state.count[FIRST_RATE_KNOWN] = end, 0
+
+    def evaluate_part(self, h: float) -> None:
+        self._make_part(h)
+        self.evaluate_rates(min(float(self.state.clock[T_NOW]), float(self.state.clock[T_BEFORE])), self.state.y, 2)
+
+    def accept_part(self, h: float) -> int:
+        """Move the state to the end of the part, where velocities obey the constraints to rounding.
+
+        Those of implicit steps obey them to second order, and to rounding divided by the length of a short step.
+        """
+        state = self.state
+        self._make_part(h)
+        state.count[STEPS] += 1
+        if self.constraints is None or h >= state.clock[H_TRIED]:
+            return RUNNING
+        return self.rhs.bring_back(float(state.clock[T_NOW]), False, state.q, state.y, state.q, self.evaluation)
+
+    def store_output(self) -> int:
+        state, t, k = self.state, float(self.state.clock[T_NOW]), int(self.state.count[NEXT_OUTPUT])
+        state.clock[T_NOW] = self.record.t[k] = math.nextafter(t, -math.inf) if t > 0.0 else t          # with the signals before
+        code = self._run_until(math.inf, math.inf, 0)
+        state.clock[T_NOW] = self.record.t[k] = t
+        return code
+
+    def failure(self, code: int) -> ComputationError:
+        if code == NOT_CONVERGED:
+            t = float(self.state.clock[T_NOW])
+            return early_end_error(f"{self.options.method} did not converge in the step from t = {t:.6g} s{self.reason}", True, t)
+        return super().failure(code)
+
+    def state_dict(self) -> dict:
+        return super().state_dict() | {"method_ws": arrays_of(self.method_ws),
+                                       "constraints": arrays_of(constraint_arrays(self.constraints))}
+
+    def load_state_dict(self, state: dict) -> None:
+        super().load_state_dict(state)
+        load_arrays(self.method_ws, state["method_ws"])
+        load_arrays(constraint_arrays(self.constraints), state["constraints"])
 
 
 # The right-hand side at one state ---------------------------------------------------------------------------------------
@@ -263,68 +552,3 @@ def evaluate_state(problem: InitialValueProblem, t: float, q, v, rhs: RightHandS
     integrals = slice(2 * problem.model.nv, n - 1)
     ws.z[:] = np.concatenate([y[integrals], K[0, integrals]])           # not written by generated code
     return ws
-
-
-# chunks -----------------------------------------------------------------------------------------------------------------
-
-# A compiled loop over a run, called for a few steps at a time: in between, progress is reported and interrupts are handled.
-
-CHUNK_SECONDS = 0.2       # of a chunk
-_FIRST_CHUNK = 20         # steps
-
-
-def next_chunk_steps(steps: int, seconds: float) -> int:
-    """Return the number of steps of the next chunk if the last one of `steps` steps took `seconds`."""
-    return int(min(max(steps * CHUNK_SECONDS / max(seconds, 1e-9), steps / 4 + 1), steps * 4))
-
-
-class FixedStepState:
-    """State of a run of `solve_in_chunks`."""
-
-    def __init__(self, problem: InitialValueProblem, method_ws, constraints):
-        self.state, self.workspace, self.method_ws = initial_state(problem), problem.workspace(), method_ws
-        self.constraints = constraint_arrays(constraints)
-
-    def state_dict(self) -> dict:
-        return {name: arrays_of(x) for name, x in vars(self).items()}
-
-    def load_state_dict(self, state: dict) -> None:
-        for name, x in vars(self).items():
-            load_arrays(x, state[name])
-
-
-def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], observer: RunObserver, method_ws, constraints,
-                    reason: str = "") -> tuple[Record, Statistics]:
-    """Solve the problem as `solve` does, with a method of fixed steps whose iteration can fail.
-
-    advance      (state, record, ws, steps) -> code: take so many steps, or stop at a code other than RUNNING
-    method_ws    workspace of the method, kept between chunks
-    constraints  a `ConstrainedSystem`, or None
-    reason       cause of failures of the iteration, for messages
-    """
-    began = time.perf_counter()
-    record, run = problem.allocate_record(times), FixedStepState(problem, method_ws, constraints)
-    state, ws = run.state, run.workspace
-    if observer.saved_state is not None:
-        run.load_state_dict(observer.saved_state)
-    observer.begin_segment(record, state.count)
-    code, steps = RUNNING, _FIRST_CHUNK
-    while code == RUNNING:
-        observer.checkpoint(float(state.clock[T_NOW]), run.state_dict)
-        chunk = time.perf_counter()
-        code = advance(state, record, ws, steps)
-        steps = next_chunk_steps(steps, time.perf_counter() - chunk)
-        progress(state.clock[T_NOW] / max(times[-1], 1e-300))
-    t = float(state.clock[T_NOW])
-    if code == NOT_CONVERGED:
-        raise early_end_error(f"{options.method} did not converge in the step from t = {t:.6g} s{reason}", True, t)
-    if code != FINISHED:
-        raise failure(problem, code, t, ws, constraints, options)
-    warnings = WarningLog()
-    if problem.signals.held.size:
-        warnings.add("switches-not-located",
-                     f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of "
-                     "first order there")
-    return record, Statistics(int(state.count[STEPS]), 0, int(state.count[EVALUATIONS]), time.perf_counter() - began,
-                              loop_statistics(constraints), tuple(warnings))

@@ -1,4 +1,4 @@
-"""Compute the recorded motion of a problem at output times, with the methods of this package or of SciPy."""
+"""The loop over a segment of a run: steps, outputs, break points and events, with the steppers of all methods."""
 from __future__ import annotations
 
 import time
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
@@ -23,23 +22,26 @@ from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
+    H_MAX,
     H_NEXT,
+    H_TRIED,
     NEXT_OUTPUT,
     REJECTED,
     STEPS,
     T_NOW,
-    Method,
+    T_STOP,
     Record,
 )
-from liedyn.integrators.runge_kutta import METHODS, Tableau, run_adaptive, run_fixed, store_output
-from liedyn.integrators.segment import CHUNK_SECONDS, SegmentState, next_chunk_steps
-from liedyn.integrators.zero_crossings import EventStepper
+from liedyn.integrators.runge_kutta import METHODS, accept_shortened_step, run_adaptive, run_fixed, store_output
+from liedyn.integrators.segment import Stepper
+from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation import rate_evaluation
 from liedyn.kernels.simulation import right_hand_side as codes
+from liedyn.kernels.simulation.right_hand_side import AT_BREAK_POINT, AT_EVENT, FINISHED, RUNNING
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
-_FIRST_CHUNK = 100         # steps
-_WORK_RTOL_FACTOR = 100.0  # factor of rtol for the energy exchanged in a step, if coordinates are prescribed
+_FIRST_CHUNK = 20          # steps until progress is reported for the first time
+_CHUNK_SECONDS = 0.2       # between reports of progress and checkpoints
 
 
 def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
@@ -51,13 +53,6 @@ def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
 
     Raises ComputationError, with the time and the reason, if the run ends early.
     """
-    observer = observer or RunObserver()
-    if options.method == "generalized_alpha":
-        from liedyn.integrators.generalized_alpha import solve_generalized_alpha
-        return solve_generalized_alpha(problem, times, options, progress, observer)
-    if options.method == "variational":
-        from liedyn.integrators.variational import solve_variational
-        return solve_variational(problem, times, options, progress, observer)
     segment = solve_segment(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress,
                             observer=observer)
     return segment.record, segment.statistics
@@ -70,29 +65,169 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
 
     controller: see `ZeroOrderHold`, for a problem with `sampled` laws.
 
-    Raises ComputationError as `solve` does. Not for generalized_alpha and variational, whose steps do not end at events.
+    Raises ComputationError as `solve` does.
     """
     options, observer = replace(options, max_step=min(options.max_step, problem.max_step)), observer or RunObserver()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_with_scipy
         return solve_with_scipy(problem, start, times, options, progress, controller, observer)
-    return _RungeKuttaRun(problem, start, times, options, controller, observer).integrate_segment(progress)
+    began = time.perf_counter()
+    return _SegmentLoop(_stepper_class(options.method)(problem, start, times, options, controller), observer, began).run(progress)
 
 
-class _RungeKuttaRun(SegmentState):
-    """A segment by a Runge-Kutta method: a compiled loop takes the steps, and returns at switches, events and stop times."""
+def _stepper_class(method: str) -> type[Stepper]:
+    if method == "generalized_alpha":
+        from liedyn.integrators.generalized_alpha import GeneralizedAlphaStepper
+        return GeneralizedAlphaStepper
+    if method == "variational":
+        from liedyn.integrators.variational import VariationalStepper
+        return VariationalStepper
+    return RungeKuttaStepper
 
-    def __init__(self, problem, start, times, options, controller, observer):
-        tableau = METHODS[options.method]()
-        super().__init__(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
-        self.options, self.observer, self.began = options, observer, time.perf_counter()
-        self.method = _method(tableau, options, bool(problem.prescribed.any()))
-        self.advance = run_adaptive if tableau.adaptive else run_fixed
-        if self.torques and observer.saved_state is None:
+
+class _SegmentLoop:
+    """Computes a segment with a stepper. Steps end at break points and where a switch or an event crosses zero."""
+
+    def __init__(self, stepper: Stepper, observer: RunObserver, began: float):
+        self.stepper, self.observer, self.began = stepper, observer, began
+        self.state, self.switches, self.torques = stepper.state, stepper.switches, stepper.torques
+        if self.torques is not None and observer.saved_state is None:
             self.torques.act(self.state)
-        self.event_stepper = EventStepper(self, self.method) if len(self.switches) else None
+        if len(self.switches):
+            self._initialize_switches()
         if observer.saved_state is not None:
-            self.load_state_dict(observer.saved_state)
+            stepper.load_state_dict(observer.saved_state)
+
+    def run(self, progress: Callable[[float], None]) -> Segment:
+        stepper, state = self.stepper, self.state
+        self.observer.begin_segment(stepper.record, state.count)
+        code = self._take_steps(progress)
+        if code == AT_EVENT:
+            code = self._record_event()
+        if code != FINISHED:
+            raise stepper.failure(code)
+        statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
+                                time.perf_counter() - self.began, loop_statistics(stepper.constraints),
+                                tuple(self.switches.warnings))
+        end = stepper.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(stepper.problem, state.y))
+        return Segment(stepper.record, statistics, end)
+
+    def _take_steps(self, progress: Callable[[float], None]) -> int:
+        """Take steps until the last output, an event, or a failure. Return a code."""
+        stepper, clock, last = self.stepper, self.state.clock, max(self.stepper.last, 1e-300)
+        code, steps, chunk_began = RUNNING, _FIRST_CHUNK, self.began
+        while code == RUNNING:
+            self.observer.checkpoint(float(clock[T_NOW]), stepper.state_dict)
+            code = stepper.take_steps(steps)
+            seconds = time.perf_counter() - chunk_began
+            if code != AT_BREAK_POINT or seconds >= _CHUNK_SECONDS:
+                progress(clock[T_NOW] / last)
+                chunk_began = time.perf_counter()
+            match code:
+                case codes.RUNNING:
+                    steps = _next_chunk_steps(steps, seconds)
+                case codes.SWITCH_CROSSED:
+                    code = self._end_step_at_crossing()
+                case codes.AT_BREAK_POINT:
+                    code = self._pass_break_point()
+                case rate_evaluation.INVALID_ARGUMENTS:
+                    stepper.rhs.use_generic_kernels()
+                    stepper.restart()
+                    code = RUNNING
+        return code
+
+    def _end_step_at_crossing(self) -> int:
+        """Shorten the step that was tried to the first crossing. Return a code; AT_EVENT: an event happens there."""
+        stepper, switches, clock = self.stepper, self.switches, self.state.clock
+        h, t = float(clock[H_TRIED]), float(clock[T_NOW])
+
+        def violation_after(fraction: float) -> float:
+            stepper.evaluate_part(fraction * h)
+            return switches.violation()
+
+        fraction = switches.locate_crossing(violation_after)
+        value = switches.value.copy()
+        code = stepper.accept_part(h if fraction is None else fraction * h)
+        if code != RUNNING:
+            return code
+        switches.value[:] = value
+        stepper.fired = switches.fired() if fraction is not None else ()
+        if stepper.fired:
+            return AT_EVENT
+        if fraction is None:
+            switches.update_free_signs()
+        elif self._set_jump_events(switches.cross_switches(t + fraction * h, h, stepper.evaluate_present)):
+            return AT_EVENT
+        stepper.limit_step(switches.any_chattering)
+        return RUNNING if clock[T_NOW] != clock[T_STOP] else self._pass_break_point()
+
+    def _pass_break_point(self) -> int:
+        """Continue where signals and sampled torques may jump. Return a code; AT_EVENT: an event jumps over zero here."""
+        if self.state.clock[T_NOW] < self.stepper.last:
+            if self.torques is not None:
+                self.torques.act(self.state)
+            if len(self.switches):
+                self._initialize_switches()
+                if self._set_jump_events(self.switches.fired()):
+                    return AT_EVENT
+        return RUNNING
+
+    def _set_jump_events(self, fired: tuple[int, ...]) -> bool:
+        self.stepper.fired = self.stepper.jump_events = fired
+        return bool(fired)
+
+    def _initialize_switches(self) -> None:
+        stepper, switches = self.stepper, self.switches
+        for value in stepper.stages.K[:len(stepper.method.b), len(stepper.stages.end):]:          # in the last step
+            switches.arm(value[:len(switches)])
+        switches.initialize(stepper.evaluate_ahead)
+        stepper.restart()
+        stepper.limit_step(switches.any_chattering)
+
+    def _record_event(self) -> int:
+        """Store the row of the event that has ended the segment. Return a code."""
+        stepper, state = self.stepper, self.state
+        k = min(int(state.count[NEXT_OUTPUT]), len(stepper.record.t) - 1)             # at the last output: this is it
+        stepper.record.t[k] = state.clock[T_NOW]
+        stepper.record = first_rows(stepper.record, k + 1)
+        state.count[NEXT_OUTPUT], state.count[FIRST_RATE_KNOWN] = k, 0
+        return stepper.store_output()
+
+
+def _next_chunk_steps(steps: int, seconds: float) -> int:
+    """Return the number of steps of the next chunk if the last one of `steps` steps took `seconds`."""
+    return int(min(max(steps * _CHUNK_SECONDS / max(seconds, 1e-9), steps / 4 + 1), steps * 4))
+
+
+class RungeKuttaStepper(Stepper):
+    """Explicit Runge-Kutta steps by a compiled loop, which returns at switches, events and stop times."""
+
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+        tableau = METHODS[options.method]()
+        super().__init__(problem, start, times, options, controller, tableau)
+        self.run = run_adaptive if tableau.adaptive else run_fixed
+
+    def take_steps(self, max_steps: int) -> int:
+        rhs = self.rhs
+        return self.run(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages, self.record,
+                        self.workspace, max_steps)
+
+    def accept_part(self, h: float) -> int:
+        rhs = self.rhs
+        return accept_shortened_step(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages,
+                                     self.record, h, self.workspace)
+
+    def store_output(self) -> int:
+        rhs = self.rhs
+        return store_output(rhs.generated, rhs.generic, rhs.break_points, self.state, self.stages, self.record, self.workspace)
+
+    def limit_step(self, any_chattering: bool) -> None:
+        if self.method.error.size:
+            self.method.control[H_MAX] = min(self.step, self.last / CHATTERING_STEPS) if any_chattering else self.step
+
+    @property
+    def next_step(self) -> float:
+        return float(self.state.clock[H_NEXT])
 
     def state_dict(self) -> dict:
         return super().state_dict() | {"control": self.method.control}
@@ -100,61 +235,3 @@ class _RungeKuttaRun(SegmentState):
     def load_state_dict(self, state: dict) -> None:
         super().load_state_dict(state)
         self.method.control[:] = state["control"]
-
-    def integrate_segment(self, progress) -> Segment:
-        state = self.state
-        self.observer.begin_segment(self.record, state.count)
-        code = self._take_steps(progress)
-        if code == codes.AT_EVENT:
-            code = self._record_event()
-        if code != codes.FINISHED:
-            raise failure(self.problem, code, float(state.clock[T_NOW]), self.workspace, self.constraints, self.options)
-        statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
-                                time.perf_counter() - self.began, loop_statistics(self.constraints),
-                                tuple(self.switches.warnings))
-        end = self.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(self.problem, state.y),
-                       float(state.clock[H_NEXT]))
-        return Segment(self.record, statistics, end)
-
-    def _take_steps(self, progress) -> int:
-        """Take steps until the last output, an event, or a failure. Return a code."""
-        rhs, state, last = self.rhs, self.state, float(self.record.t[-1])
-        code, steps, chunk_began = codes.RUNNING, _FIRST_CHUNK, self.began
-        while code == codes.RUNNING:
-            self.observer.checkpoint(float(state.clock[T_NOW]), self.state_dict)
-            code = self.advance(rhs.generated, rhs.generic, rhs.break_points, self.method, state, self.stages, self.record,
-                                self.workspace, steps)
-            seconds = time.perf_counter() - chunk_began
-            if code != codes.AT_BREAK_POINT or seconds >= CHUNK_SECONDS:
-                progress(state.clock[T_NOW] / max(last, 1e-300))
-                chunk_began = time.perf_counter()
-            match code:
-                case codes.RUNNING:
-                    steps = next_chunk_steps(steps, seconds)
-                case codes.SWITCH_CROSSED | codes.AT_BREAK_POINT if self.event_stepper:
-                    code = self.event_stepper.handle_return_code(code)
-                case codes.AT_BREAK_POINT:
-                    code = codes.RUNNING
-                    if state.clock[T_NOW] < last:
-                        self.torques.act(state)
-                case rate_evaluation.INVALID_ARGUMENTS:
-                    rhs.use_generic_kernels()
-                    state.count[FIRST_RATE_KNOWN], code = 0, codes.RUNNING
-        return code
-
-    def _record_event(self) -> int:
-        """Store the row of the event that has ended the segment. Return a code."""
-        rhs, state = self.rhs, self.state
-        self.fired, self.jump_events = self.event_stepper.fired, self.event_stepper.jump_events
-        k = min(int(state.count[NEXT_OUTPUT]), len(self.record.t) - 1)             # at the last output: this is it
-        self.record.t[k] = state.clock[T_NOW]
-        self.record = first_rows(self.record, k + 1)
-        state.count[NEXT_OUTPUT], state.count[FIRST_RATE_KNOWN] = k, 0
-        return store_output(rhs.generated, rhs.generic, rhs.break_points, state, self.stages, self.record, self.workspace)
-
-
-def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:
-    step = options.max_step if tableau.adaptive else options.step
-    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK_RTOL_FACTOR * options.rtol *
-                        prescribed])
-    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.interpolation_weights)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
@@ -17,7 +17,7 @@ from liedyn.integrators.run_state import (
     output_is_due,
     store_evaluation,
 )
-from liedyn.integrators.segment import solve_in_chunks
+from liedyn.integrators.segment import ImplicitStepper
 from liedyn.joints.joint_model import resistance_derivative, tree_views
 from liedyn.kernels.constraints.driver import copy_array
 from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
@@ -37,7 +37,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     apply_inputs,
     joint_power,
 )
-from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule, Signals
 from liedyn.lie.se3 import dexp_inv, dot, neg_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
@@ -63,7 +63,7 @@ from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 #
 #     Phi = (dM/dt) v - ad*_v (M v) - b + tau
 #
-# where ad* is that of ball and free joints.
+# where ad* is that of ball and free joints. Coordinates of locked joints and at stops keep v = 0: their rows are omitted.
 
 MAX_ITERATIONS = 30          # Newton iterations
 _ROUNDING = 4e-16            # of the velocity: smaller corrections are rounding
@@ -197,6 +197,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
                 return 0.0, -1 if iteration == 1 else 0
         for k in range(nv):
             method_ws.solver.b[k] = method_ws.p[k] + 0.5 * h * method_ws.force[k] - method_ws.transported_momentum[k]
+        clear_rest(system, method_ws.solver.b)
         solve_pivoted(method_ws.solver)
         change, size = 0.0, 0.0
         for k in range(nv):
@@ -239,6 +240,26 @@ def fill_matrix(tree, system, h, method_ws):
                                               (method_ws.C[k * nv + j] - method_ws.C[j * nv + k]))
         if system.passive[0]:
             method_ws.solver.J[k, k] += 0.5 * h * resistance_derivative(tree, k, method_ws.v)
+    omit_rest(system, method_ws.solver.J)
+
+
+@inline_kernel
+def omit_rest(system, J):
+    """Replace rows and columns of coordinates at rest by those of a diagonal matrix."""
+    for i in range(J.shape[0]):
+        if system.prescribed[i]:
+            diagonal = J[i, i]
+            for j in range(J.shape[0]):
+                J[i, j], J[j, i] = 0.0, 0.0
+            J[i, i] = diagonal
+
+
+@inline_kernel
+def clear_rest(system, b):
+    """Set the entries of coordinates at rest to zero."""
+    for k in range(b.size):
+        if system.prescribed[k]:
+            b[k] = 0.0
 
 
 @inline_kernel
@@ -261,9 +282,12 @@ def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
 
 @kernel
 def run_variational(index, constants, system, schedule, signals, state, record, ws, method_ws, step, max_steps):
-    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`."""
+    """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`.
+
+    Without steps, store an output that is due.
+    """
     tree, nv = tree_views(index, constants), method_ws.v.size
-    for _ in range(max_steps):
+    for _ in range(max(max_steps, 1)):
         if state.count[FIRST_RATE_KNOWN] == 0:
             begin_momentum(tree, state, method_ws)
         if output_is_due(state, record):
@@ -272,6 +296,8 @@ def run_variational(index, constants, system, schedule, signals, state, record, 
                 return code
         if state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
+        if max_steps == 0:
+            return RUNNING
         h, end, stop_time, before, _ = next_fixed_step(schedule, state, record, step)
         seen = before if end == stop_time else end
         supplied, iterations = variational_step(tree, system, schedule, signals, state.clock[T_NOW], seen, h, state.q, ws,
@@ -279,7 +305,7 @@ def run_variational(index, constants, system, schedule, signals, state, record, 
         if iterations <= 0:
             return BAD_SIGNAL if ws.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
         copy_array(method_ws.q, state.q)
-        if not solve_velocity(tree, state.q, method_ws):
+        if not solve_velocity(tree, system, state.q, method_ws):
             return SINGULAR
         for k in range(nv):
             method_ws.previous_v[k] = method_ws.v[k]
@@ -301,7 +327,7 @@ def begin_momentum(tree, state, method_ws):
 
 
 @inline_kernel
-def solve_velocity(tree, q, method_ws):
+def solve_velocity(tree, system, q, method_ws):
     """Write M(q)^-1 p to method_ws.solver.b."""
     composite_rigid_body(tree, q, method_ws.M, method_ws.composite)
     nv = method_ws.v.size
@@ -309,6 +335,8 @@ def solve_velocity(tree, q, method_ws):
         for j in range(nv):
             method_ws.solver.J[k, j] = method_ws.M[k * nv + j]
         method_ws.solver.b[k] = method_ws.p[k]
+    omit_rest(system, method_ws.solver.J)
+    clear_rest(system, method_ws.solver.b)
     sound = factor_pivoted(nv, method_ws.solver)
     solve_pivoted(method_ws.solver)
     return sound
@@ -337,35 +365,46 @@ def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, progress, observer):
-    """Return the motion at `times` (increasing, from 0) with steps of options.step, and its statistics, as `solve` does.
+
+class VariationalStepper(ImplicitStepper):
+    """Steps of the variational method, of length options.step.
 
     The method is of second order. Without forces that depend on time or velocity the energy error stays bounded over
-    exponentially many steps, and momenta of symmetries are conserved to rounding.
+    exponentially many steps of one length, and momenta of symmetries are conserved to rounding.
 
-    Raises ComputationError if a step does not converge, the errors of `solve`, and ScenarioError for constraints and prescribed
-    motions.
+    Raises ScenarioError for constraints and prescribed motions.
 
     Notes
     -----
     J. E. Marsden, M. West, Discrete mechanics and variational integrators, Acta Numerica 10, 2001.
     """
-    check_no_events(problem)
-    model, system, method_ws = problem.model, problem.system(), _make_workspace(problem.model)
 
-    def advance(state, record, ws, steps):
-        return run_variational(*model._arrays[:2], system, problem.schedule, problem.signals, state, record, ws, method_ws,
-                               float(options.step), steps)
+    step_arrays = ("v", "p", "previous_v")
 
-    return solve_in_chunks(advance, problem, times, options, progress, observer, method_ws, None)
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+        check_supported(problem, start.v)
+        super().__init__(problem, start, times, options, controller, _make_workspace(problem.model), None)
+        self.system = problem.system()
+
+    def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
+        return run_variational(*self.problem.model._arrays[:2], self.system, schedule, signals, self.state, self.record,
+                               self.workspace, self.method_ws, self.step, max_steps)
 
 
-def check_no_events(problem: InitialValueProblem, place: Place | None = None) -> None:
-    """Raise ScenarioError if the motion is not that of a kinematic tree with applied forces only."""
-    given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
+def check_supported(problem: InitialValueProblem, v: np.ndarray, place: Place | None = None) -> None:
+    """Raise ScenarioError if the motion is not that of a kinematic tree with applied forces, some of whose joints may be locked.
+
+    v  (nv,) velocity at the start of the motion
+    """
+    schedule, signals = problem.schedule, problem.signals
+    first = signals.first[schedule.signal]
+    locked = (schedule.level == ACCELERATION) & (signals.kind[schedule.signal] == CONSTANT) & (v == 0.0)
+    locked[locked] = signals.literals[first[locked]] == 0.0
+    given = [name for name, level, rests in zip(problem.model.v_names, schedule.level, locked, strict=True)
+             if level != TORQUE and not rests]
     if problem.constraints is not None or given:
-        raise ScenarioError(f"variational does not know {'prescribed motions' if given else 'loops and couplings'}", place=place,
-                            found=", ".join(given[:3]) or None, expected="another integrator.method")
+        raise ScenarioError(f"variational does not support {'prescribed motions' if given else 'loops and couplings'}",
+                            place=place, found=", ".join(given[:3]) or None, expected="another integrator.method")
 
 
 def _make_workspace(model) -> VariationalWorkspace:

@@ -16,11 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import Place, WarningLog
-from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO
-from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H_TRIED, T_BEFORE, T_NOW, T_STOP
-from liedyn.integrators.runge_kutta import accept_shortened_step
-from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING, SWITCH_CROSSED
 from liedyn.kernels.simulation.signals import (
     CHATTERING,
     EVENT,
@@ -352,7 +348,8 @@ class ZeroCrossings:
         self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
         self.shortened_steps = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
         self.warnings = WarningLog()
-        self.armed, self.bound, self.start = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign)), start
+        self.armed, self.bound = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign))
+        self.start = start if held.size else None
         self.event, self.events = np.full(len(self.sign), -1), np.zeros(0, dtype=np.int64)
         if not held.size:
             return
@@ -642,96 +639,3 @@ def _hard_stop_signs(problem, event) -> np.ndarray:
 
 def _sign(value: np.ndarray, floor: np.ndarray) -> np.ndarray:
     return np.where(floor, np.floor(value), np.sign(value))
-
-
-# Runge-Kutta steps that end where a switch of the state crosses, between chunks of the compiled loop --------------------
-
-class EventStepper:
-    """Handles switches and events of a run between calls of the compiled loop. run: state of the segment."""
-
-    def __init__(self, run, method):
-        self.problem, self.rhs, self.switches, self.torques = run.problem, run.rhs, run.switches, run.torques
-        self.method, self.state, self.stages = method, run.state, run.stages
-        self.record, self.workspace = run.record, run.workspace
-        self.step, self.last = float(method.control[H_MAX]), float(run.record.t[-1])
-        self.fired: tuple[int, ...] = ()
-        self.jump_events: tuple[int, ...] = ()                      # of these, whose expressions jump here
-        self._initialize()
-
-    def handle_return_code(self, code: int) -> int:
-        """Continue after the compiled loop returned SWITCH_CROSSED or reached a stop time.
-
-        Returns a code; AT_EVENT: an event happens here.
-        """
-        clock = self.state.clock
-        if code == SWITCH_CROSSED:
-            h, t = float(clock[H_TRIED]), float(clock[T_NOW])
-            share = self.switches.locate_crossing(lambda share: self._violation_after(share * h))
-            value = self.switches.value.copy()
-            code = accept_shortened_step(self.rhs.generated, self.rhs.generic, self.rhs.break_points, self.method, self.state,
-                                         self.stages, self.record, h if share is None else share * h, self.workspace)
-            if code != RUNNING:
-                return code
-            self.switches.value[:] = value
-            self.fired = self.switches.fired() if share is not None else ()
-            if self.fired:
-                return AT_EVENT
-            if share is None:
-                self.switches.update_free_signs()
-            elif self._set_jump_events(self.switches.cross_switches(t + share * h, h, self._probe)):
-                return AT_EVENT
-            self._limit_step()
-            if clock[T_NOW] != clock[T_STOP]:
-                return RUNNING
-        if clock[T_NOW] < self.last:
-            if self.torques is not None:
-                self.torques.act(self.state)
-            self._initialize()
-            if self._set_jump_events(self.switches.fired()):              # signals and torques jump here
-                return AT_EVENT
-        return RUNNING
-
-    def _set_jump_events(self, fired: tuple[int, ...]) -> bool:
-        self.fired = self.jump_events = fired
-        return bool(fired)
-
-    def _initialize(self) -> None:
-        for value in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
-            self.switches.arm(value[:len(self.switches)])
-        self.switches.initialize(self._probe_end)
-        self.state.count[FIRST_RATE_KNOWN] = 0                                # rates are to be computed with the new sides
-        self._limit_step()
-
-    def _limit_step(self) -> None:
-        if self.method.error.size:
-            self.method.control[H_MAX] = min(self.step,
-                                             self.last / CHATTERING_STEPS) if self.switches.any_chattering else self.step
-
-    def _probe_end(self, share: float) -> None:
-        if share == 0.0:
-            return self._probe()
-        t, breaks = float(self.state.clock[T_NOW]), self.rhs.break_points.breaks
-        stop_time = min(breaks[breaks > t].min(initial=np.inf), self.last)
-        self._rates(t, self.state.y, 0)
-        self.state.clock[T_BEFORE] = stop_time
-        self._violation_after(share * min(self.step, stop_time - t))
-
-    def _probe(self) -> None:
-        self._rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
-
-    def _violation_after(self, h: float) -> float:
-        """Make the step of length h, from the rates at its beginning, and look at the switches at its end."""
-        clock, stages, method = self.state.clock, self.stages, self.method
-        t, before, count = float(clock[T_NOW]), float(clock[T_BEFORE]), len(method.b)
-        self._check(t, self.rhs.evaluate_stages(method, t, h, before, self.state, stages, 1, count, self.workspace), count - 1)
-        stages.end[:] = self.state.y + h * (method.b @ stages.K[:count, :len(stages.end)])
-        self._rates(min(t + h, before), stages.end, count)
-        return self.switches.violation()
-
-    def _rates(self, t: float, y, row: int) -> None:
-        self._check(t, self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.workspace), 1)
-
-    def _check(self, t: float, code: int, evaluations: int) -> None:
-        self.state.count[EVALUATIONS] += evaluations
-        if code != RUNNING:
-            raise failure(self.problem, code, t, self.workspace, self.rhs.constraints)

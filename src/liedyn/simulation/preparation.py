@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.scenario import METHODS, ROBOT_LIMITS, WITHOUT_EVENTS, Prescribe, Scenario
+from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
@@ -156,17 +156,8 @@ def make_hybrid_simulation(scenario: Scenario, model, problem):
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
         return None
-    check_supports_events(scenario)
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     return HybridSimulation(scenario, model, problem)
-
-
-def check_supports_events(scenario: Scenario) -> None:
-    """Raise ScenarioError for a method whose steps do not end at events."""
-    if scenario.integrator.method in WITHOUT_EVENTS:
-        what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
-        raise ScenarioError(f"{scenario.integrator.method} cannot be used with {what}", place=scenario.integrator.place,
-                            expected="another integrator.method")
 
 
 def _with_controller(scenario: Scenario, controller) -> Scenario:
@@ -185,7 +176,7 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
     law = continuous_pid(scenario)
     if law is None:
         return
-    if method in WITHOUT_EVENTS:
+    if method in MECHANICAL_METHODS:
         raise ScenarioError(f"{method} cannot integrate pid laws", place=scenario.integrator.place,
                             expected="another integrator.method, or the key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
@@ -236,15 +227,17 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, fold
     problem, contact_names, warnings = compile_schedule(scenario, first)
     integrator, integrator_reasons = choose_integrator(scenario, problem, scenario.output_step)
     check_supports_integrals(scenario, integrator.method)
-    if integrator.method == "variational":
-        from liedyn.integrators.variational import check_no_events
-        check_no_events(problem, integrator.place)
     if not force_long:
         check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
     warnings = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
-    return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons),
-                       make_hybrid_simulation(scenario, model, problem), contact_names)
+    hybrid_simulation = make_hybrid_simulation(scenario, model, problem)
+    if integrator.method == "variational":
+        from liedyn.integrators.variational import check_supported
+        check_supported(problem, problem.v, integrator.place)
+        for phase in hybrid_simulation.problems.compiled if hybrid_simulation else ():
+            check_supported(phase, np.zeros(model.nv), integrator.place)
+    return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names)
 
 
 class SingleSegment:

@@ -165,6 +165,11 @@ class SegmentProblems:
         return self._problems[self.hybrid_state][0]
 
     @property
+    def compiled(self) -> list[InitialValueProblem]:
+        """The problems compiled so far: at first those of the phases."""
+        return [problem for problem, _ in self._problems.values()]
+
+    @property
     def active_stops(self) -> tuple[JointStop, ...]:
         """Stops of limits, and those of impacts at which coordinates rest."""
         return (*self.stops, *(stop for stop in self.hybrid_state.resting if stop not in self.stops))

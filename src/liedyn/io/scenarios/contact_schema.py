@@ -24,9 +24,9 @@ from liedyn.io.scenarios.scenario import (
     EXPONENTS,
     LEAST_LENGTH,
     MAX_FRICTION_SPEED,
+    MECHANICAL_METHODS,
     MIN_FRICTION_SPEED,
     SHAPES,
-    WITHOUT_EVENTS,
     Contact,
     LimitStops,
     Material,
@@ -43,7 +43,7 @@ from liedyn.model.description import MAX_INPUT
 def read_contacts(node: Node, method: str) -> Contact:
     """method: of the integrator."""
     nodes = node.mapping(CONTACTS)
-    if method in WITHOUT_EVENTS:                         # their Newton iterations do not know the slopes of contact forces
+    if method in MECHANICAL_METHODS:                     # their Newton iterations do not know the derivatives of contact forces
         raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
     values = CONTACTS.values(node)
     if not values["links"]:

@@ -17,7 +17,8 @@ from liedyn.errors import LiedynWarning, Place
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
-WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
+# methods whose steps solve the equations of motion: they know no integrals of pid laws and no derivatives of contact forces
+MECHANICAL_METHODS = "generalized_alpha", "variational"
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 ROBOT_LIMITS = "limits"          # of `saturate`: the effort limit of the robot file
 
