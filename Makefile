@@ -48,7 +48,7 @@ test-newest: .venv-newest/installed    ## all tests with the newest Python that 
 bench: .venv/installed-test        ## the figures of the README, compared with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py
 
-lint: .venv/installed-test          ## style, and types of the packages that pyproject.toml does not exempt
+lint: .venv/installed-test          ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
