@@ -92,7 +92,7 @@ TRAJECTORIES = {
     "column twice": ("v.hip[rad/s]", b"q.hip[rad]", ":2: q.hip: two columns have the same name"),
     "wrong unit": ("q.hip[rad]", b"q.hip[deg]", ": column q.hip: wrong unit; found 'deg'"),
     "wrong column": ("q.hip[rad]", b"q.hop[rad]", ": no column belongs to a joint of the robot bar; found 'q.hop'"),
-    "ragged row": ("1,0.5,0,0,0", b"1,0.5,0,0", ":4: the row has the wrong number of values; found '4 values'"),
+    "ragged row": ("1,0.5,0,0,0", b"1,0.5,0,0", ":4: the row has the wrong number of values; found 4"),
     "text in a cell": ("1,0.5", b"1,half", ":4: q.hip: not a number; found 'half'"),
     "empty cell": ("1,0.5", b"1,", ":4: q.hip: a value is missing"),
     "NaN": ("1,0.5", b"1,nan", ":4: q.hip: the value is not finite"),

@@ -75,7 +75,7 @@ REFUSED = {
     "binary": (lambda read: content(read, 1, 2).encode() + b"\0\1", "the file is binary"),
     "an open quote": (lambda read: ('x,"' + content(read, 1, 2)).encode(), ":1: the line cannot be read: a quotation mark"),
     "a long cell": (lambda read: content(read, 1, "1" * 140_000 + "x").encode(), ":3: the row cannot be read: a cell is"),
-    "a long line": (lambda read: content(read, 1, "1" * 1_000_001).encode(), ":3: the line is too long; found '10000"),
+    "a long line": (lambda read: content(read, 1, "1" * 1_000_001).encode(), ":3: the line is too long; found 10000"),
     "comments only": (lambda read: b"# nothing\n", "the file contains comments only"),
     "a short row": (lambda read: (content(read, 1, 2) + "3\n").encode(), ":4: ")}
 
@@ -94,7 +94,7 @@ def test_refused(file, read, kind):
 def test_decimal_commas(file, read):
     """A sweep took 0 and 1 for 0,5 and 1,5."""
     file.write_text(content(read, "0,5", "1,5"))
-    with pytest.raises(InputError, match=r"table.csv:2: the row has the wrong number of values; .*expected 2 \(write numbers "
+    with pytest.raises(InputError, match=r"table.csv:2: the row has the wrong number of values.*; expected 2 \(write numbers "
                                          "with a decimal point; commas separate columns"):
         read(file)
 

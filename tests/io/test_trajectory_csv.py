@@ -97,9 +97,9 @@ def test_standard_input(monkeypatch):
     ("t,[rad]\n0,1\n", [":1:", "column 2 has no name", "'[rad]'"]),
     ('t,"q.a\n0,1\n', [":1:", "the line cannot be read: a quotation mark is not closed"]),
     ("# x: y\nt,q.a\n", [":2:", "no rows"]),
-    ("t,q.a\n0,1\n1\n", [":3:", "'1 value'", "expected 2"]),
-    ("t,q.a\n\n0,1\n1,2,3\n", [":4:", "3 values", "expected 2"]),
-    ("t,q.a\n0,1,2\n1,2,3\n", [":2:", "3 values", "expected 2"]),
+    ("t,q.a\n0,1\n1\n", [":3:", "found 1; expected 2"]),
+    ("t,q.a\n\n0,1\n1,2,3\n", [":4:", "values: 1,2,3; found 3; expected 2"]),
+    ("t,q.a\n0,1,2\n1,2,3\n", [":2:", "values: 0,1,2; found 3; expected 2"]),
     ("t,q.a\n0,1;5\n", [":2: q.a:", "not a number", "'1;5'"]),
     ("t,q.a\n0;0,1;5\n1;0,2;0,3;0\n", [":2: t:", "not a number", "'0;0'"]),
     ("t,q.a\n0,1\n1,two\n", [":3: q.a:", "not a number", "'two'"]),
@@ -112,11 +112,11 @@ def test_standard_input(monkeypatch):
     ("t,q.a\n0,nan\n", [":2: q.a:", "not finite", "nan"]),
     ("t,q.a\n0,1\n\n1,-inf\n", [":4: q.a:", "not finite", "-inf"]),
     ("t,q.a\n0,1e999\n", [":2: q.a:", "not finite"]),
-    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "1.0 after 1.0"]),
+    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "found 1.0; expected a time above 1.0"]),
     ("# events: 1\nt,q.a\n0,1\n1,1\n1,1\n", [":5: t:", "time does not increase", "ld.read_trajectory(file, events=True)"]),
-    ("t,q.a\n0,1\n-1,1\n", [":3: t:", "-1.0 after 0.0"]),
+    ("t,q.a\n0,1\n-1,1\n", [":3: t:", "found -1.0; expected a time above 0.0"]),
     ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
-    ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values; found '3 values (0,0,1)'; expected 2 (write numbers with a "
+    ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values: 0,0,1; found 3; expected 2 (write numbers with a "
                        "decimal point; commas separate columns)"]),
 ])
 def test_refused(read, content, words):

@@ -498,9 +498,9 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("1,2\n3\n", "k.csv:2: the row has the wrong number of values; found '1 value'; expected 2"),
+    ("1,2\n3\n", "k.csv:2: the row has the wrong number of values; found 1; expected 2"),
     ("q,v\n", "k.csv:1: cell 1: not a number"),
-    ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: the row has the wrong number of values; found '3 values'; expected 2"),
+    ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: the row has the wrong number of values; found 3; expected 2"),
     ("K,q.elbow\n", "the matrix is empty"),
     ("K,q.elbow\nx,y\n", "k.csv:2: cell 2: not a number"),
     ("1,inf\n", "k.csv:1: cell 2: not a finite"),

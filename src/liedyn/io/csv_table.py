@@ -91,9 +91,9 @@ class CsvTable:
         if len(cells) == len(self.titles):
             return
         many = len(cells) > len(self.titles)               # perhaps decimal commas
-        excerpt = f" ({row.strip()[:_SHOWN]}{'…' * (len(row.strip()) > _SHOWN)})" if many and row else ""
-        raise self.error("the row has the wrong number of values", place=self.place(line),
-                         found=f"{len(cells)} value{'s' * (len(cells) != 1)}{excerpt}", expected=str(len(self.titles)),
+        excerpt = f": {row.strip()[:_SHOWN]}{'…' * (len(row.strip()) > _SHOWN)}" if many and row else ""
+        raise self.error(f"the row has the wrong number of values{excerpt}", place=self.place(line),
+                         found=len(cells), expected=str(len(self.titles)),
                          hint="write numbers with a decimal point; commas separate columns" if many or ";" in row else None)
 
     def numbers(self, may_be_empty: Collection[str] = ()) -> Array:
@@ -188,7 +188,7 @@ def _read_lines(source: str, error: type[InputError], largest: int, standard_inp
     longest = max(map(len, lines))
     if longest > LONGEST_LINE:
         raise error("the line is too long", place=Place(source, [*map(len, lines)].index(longest) + 1),
-                    found=f"{longest} characters", expected=f"at most {LONGEST_LINE}")
+                    found=longest, expected=f"at most {LONGEST_LINE} characters")
     return lines
 
 

@@ -87,8 +87,8 @@ class ExpressionParser:
 
     def _parsed(self) -> ast.expr:
         if len(self.written) > MAX_LENGTH:
-            raise self.error("the expression is too long", found=f"{len(self.written)} characters",
-                             expected=f"at most {MAX_LENGTH}")
+            raise self.error("the expression is too long", found=len(self.written),
+                             expected=f"at most {MAX_LENGTH} characters")
         text = re.sub(r"[ \t\r\n]+", " ", self.written).strip()
         if not text:
             raise self.error("the expression is empty", expected="a number or an expression of t")

@@ -209,7 +209,7 @@ def _varied(node: Node) -> SweepParameter:
 def _range(values: tuple[float, ...], node: Node) -> Range:
     first, last, count = values
     if count != int(count) or count < 1 or count > MOST_RUNS:
-        raise node.problem("the count of a range is wrong", found=f"{count:g}",
+        raise node.problem("the count of a range is wrong", found=node.value[2].shown(),
                            expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
     return Range(first, last, int(count))
 
@@ -242,9 +242,9 @@ def _distribution(kind: str, values: Any, node: Node) -> Distribution:
         return Distribution(kind, low, high)
     low, high = values.pop("low", -math.inf), values.pop("high", math.inf)
     if low >= high:
-        raise node.problem("the bounds are not in order", found=f"low {low:g}, high {high:g}", expected="low below high")
+        raise node.problem("the bounds are not in order", found=[low, high], expected="low below high")
     if kind == "log_normal" and high <= 0:
-        raise node.problem("a log-normal distribution has no values below 0", found=f"high {high:g}")
+        raise node.problem("a log-normal distribution has no values below 0", found=high, expected="high above 0")
     centre, spread = ("mean", "std") if kind == "normal" else ("median", "sigma")
     return Distribution(kind, low, high, values[centre], values[spread])
 
@@ -445,7 +445,7 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
         count = runs * len(sweep.parameters)
         if count > _IN_MEMORY and sweep.sampling != "random":
             needed = f"the points of {nodes['sampling'].shown()} need {8e-9 * count:.3g} GB of memory"
-            raise nodes["samples"].problem(needed, found=f"{runs} x {len(sweep.parameters)}",
+            raise nodes["samples"].problem(needed, found=count,
                                            expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
@@ -456,10 +456,10 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
                          expected="combine: sample, or a list or range")
     counts = {parameter.name: len(parameter.values or ()) for parameter in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:
-        raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),
+        raise at.problem("the lists of zip have different lengths", found=counts,
                          expected="one length")
     if sweep.combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
-        raise at.problem("too many runs", found=" x ".join(map(str, counts.values())), expected=f"at most {MOST_RUNS:.0e}")
+        raise at.problem("too many runs", found=math.prod(counts.values()), expected=f"at most {MOST_RUNS:.0e}")
 
 
 def _check_names(parameters: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:

@@ -229,16 +229,16 @@ def check_no_events(trajectory: Trajectory, quantity: str) -> None:
     if repeated.size:
         k = int(repeated[0]) + 1
         raise TrajectoryError(f"two rows have one time, before and after an event: {quantity} cannot be derived across it",
-                              place=Place(trajectory.source, int(trajectory.lines[k]), "t"), found=f"{float(trajectory.t[k])!r}",
+                              place=Place(trajectory.source, int(trajectory.lines[k]), "t"), found=float(trajectory.t[k]),
                               expected="a file with all columns of q, v and a, or rows between two events")
 
 
-def _check_time(t: np.ndarray, values: np.ndarray, source: str, allowed: bool, recorded: bool) -> None:
+def _check_time(t: Array, lines: Integers, source: str, allowed: bool, recorded: bool) -> None:
     back = np.flatnonzero(t[1:] < t[:-1] if allowed and recorded else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
         is_repeated = recorded and t[k] == t[k - 1]
         hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if is_repeated else None
-        raise TrajectoryError("time does not increase", place=Place(source, int(values[k]), "t"),
-                              found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times",
-                              hint=hint)
+        raise TrajectoryError("time does not increase", place=Place(source, int(lines[k]), "t"),
+                              found=float(t[k]),
+                              expected=f"a time above {float(t[k - 1])!r}", hint=hint)

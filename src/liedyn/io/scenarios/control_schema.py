@@ -300,9 +300,10 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     points = tuple((speed, torque) for speed, torque in rows)
     for previous, point, row in zip((None, *points), points, node.value, strict=False):
         if previous is not None and point[0] <= previous[0]:
-            raise row.value[0].problem("speeds must increase", found=f"{point[0]:g}", expected=f"a speed above {previous[0]:g}")
+            raise row.value[0].problem("speeds must increase", found=row.value[0].shown(),
+                                       expected=f"a speed above {previous[0]:g}")
         if not 0.0 <= point[1] <= _LARGEST:
-            raise row.value[1].problem("the torque of a motor's curve is out of range", found=f"{point[1]:g}",
+            raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].shown(),
                                        expected="its size, from 0 to 1e9 N m: the curve holds for both directions")
     if not any(torque for _, torque in points):
         raise node.problem("the motor has no torque at any speed", expected="a torque above 0")
