@@ -7,6 +7,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.variants import FUNCTIONS
+from liedyn.numba_tools import compile_cache
 from zoo import ROBOTS, model_of, state
 
 COUNT = 11
@@ -142,3 +143,34 @@ def test_rollouts_with_what_acts_in_one_robot_alone(name, key, first, worst):
     each = np.array([ld.rollout(model, q, **options).q for model in models])
     assert np.abs(each[0, -1] - each[1, -1]).max() > 1e-6
     assert worst(f"rollouts of variants with and without {key}", relative(found.q, each), name) < 1e-11
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Names of the generated code that is built or loaded during a test, by entry point."""
+    found, load_or_build = {}, compile_cache.load_or_build
+
+    def named(place, name, make):
+        found.setdefault(place.removeprefix("generated.").rpartition("-")[0], []).append(name)
+        return load_or_build(place, name, make)
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    monkeypatch.setattr(compile_cache, "load_or_build", named)
+    return found
+
+
+@pytest.mark.parametrize(("entry", "compute"), [
+    ("hybrid_batch", lambda robots, q, v, tau: robots.forward_dynamics(q, v, tau)),
+    ("right_hand_side", lambda robots, q, v, tau: ld.rollout(robots, q[0], v[0], dt=1e-3, steps=1).v[:, -1])])
+def test_other_numbers_of_the_same_constants_use_the_same_code(entry, compute, names):
+    models, (q, v, tau, _) = variants_of("universal"), state(model_of("universal"), 2, (2,))
+    results = [compute(ld.Variants(pair), q, v, tau) for pair in (models[:2], models[2:4])]
+    first, second = np.split(np.array(names[entry]), 2)
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(results[0] - results[1]).max() > 1e-9
+
+
+def test_other_numbers_of_other_constants_use_other_code(names):
+    model, (q, *_) = model_of("universal"), state(model_of("universal"), 2, (2,))
+    for one in (model, model.with_changes(mass={model.link_names[-1]: 2.5})):
+        ld.Variants([one, one.with_changes(gravity=[0.0, 0.1, -1.6])]).gravity_force(q)
+    assert len(set(names["inverse_batch"])) == 2

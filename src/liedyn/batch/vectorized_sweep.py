@@ -246,9 +246,8 @@ def signature(run: PreparedRun) -> tuple[Any, ...] | None:
     if run.hybrid_simulation is not None or problem.constraints is not None or problem.sampled is not None:
         return None
     tables = problem.tables()
-    index, _, *settings = tables.content
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves
-    return (index, tuple(settings), integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
+    return (*tables.content, integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
             problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(),
             signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
 

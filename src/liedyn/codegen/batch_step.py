@@ -100,7 +100,7 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
 def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying, pivots,
                        directions) -> GeneratedBatchFunction | None:
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", make_trace.__module__.removeprefix("liedyn."))
-    name = tables.name(make_trace.__name__, variant, varying, pivots, directions, simd_width())
+    name = tables.name(make_trace.__name__, variant, pivots, directions, simd_width(), varying=varying)
     return load_or_build_batch_function(tables.model, place, name,
                                         lambda: make_trace(tables, variant, varying, pivots, directions))
 

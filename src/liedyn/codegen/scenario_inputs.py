@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen.specialize import processor
+from liedyn.codegen.trace import folded_constants
 from liedyn.codegen.tracer import object_array, zeros
 from liedyn.kernels.simulation import joint_laws, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
@@ -68,18 +69,18 @@ class ScenarioTables(NamedTuple):
 
     @property
     def content(self) -> list[bytes]:
-        """Return all that generated code depends on, as bytes. The constants of the robot are the second item."""
+        """Return all that generated code depends on, as bytes, except for the constants of the robot."""
         tables, signals = self.with_numbers(np.ones(self.numbers.size)), self.signals
         first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
         tables = tables._replace_fields(_WORKSPACE_FIELDS,
                                         lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
-        arrays = self.model.index, self.model.constants, self.model.loop_index, self.model.loop_constants
+        arrays = self.model.index, self.model.loop_index, self.model.loop_constants
         return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:])]
 
-    def name(self, *more: object) -> str:
-        """Return the name under which generated code is stored."""
-        return compile_cache.digest(*self.content, repr(more).encode())
+    def name(self, *more: object, varying: tuple[int, ...] = ()) -> str:
+        """Return the name under which generated code is stored. varying: indices of constants of the robot that are inputs."""
+        return compile_cache.digest(folded_constants(self.model, varying), *self.content, repr((varying, *more)).encode())
 
     def with_numbers(self, numbers: np.ndarray) -> ScenarioTables:
         """Return tables with these values, of any number type, in place of `numbers`."""

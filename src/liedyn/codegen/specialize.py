@@ -26,7 +26,7 @@ from liedyn.codegen.llvm_ir import (
     workspace_size,
 )
 from liedyn.codegen.python_call import make_callable
-from liedyn.codegen.trace import BatchArray, GeneratedProgram, Specialization, Trace, make_trace
+from liedyn.codegen.trace import BatchArray, GeneratedProgram, Specialization, Trace, folded_constants, make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError
 from liedyn.numba_tools import compile_cache
@@ -180,7 +180,7 @@ def is_enabled() -> bool:
 
 def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):
     def load():
-        name = compile_cache.digest(model.index.tobytes(), model.constants.tobytes(),
+        name = compile_cache.digest(model.index.tobytes(), folded_constants(model, specialization.varying),
                                     repr((specialization.size, specialization.content, simd_width, shapes,
                                           processor())).encode())
         built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,

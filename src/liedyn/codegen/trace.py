@@ -398,6 +398,11 @@ def traced_constants(ops: Operations, model, varying: tuple[int, ...]) -> np.nda
     return constants
 
 
+def folded_constants(model, varying: tuple[int, ...]) -> bytes:
+    """Return the constants of the robot that are part of generated code: all but those at the indices `varying`."""
+    return np.delete(model.constants, varying).tobytes()
+
+
 def _row(ops, name, x):
     if not isinstance(x, BatchArray):
         return x
