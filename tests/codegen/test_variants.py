@@ -8,21 +8,25 @@ import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.variants import FUNCTIONS
 from liedyn.numba_tools import compile_cache
-from zoo import ROBOTS, model_of, state
+from zoo import ROBOTS, model_of, random_pose, state
 
 COUNT = 11
 
 
 def changed(robot, rng):
-    """Masses, inertias, placements, damping and gravity of its own."""
+    """Another robot of the same tree: other masses, inertias, frames, pitches, rotors, springs, damping, friction and gravity."""
     def inertia(link):
         k = 1.0 + 0.3 * rng.random()
         return dataclasses.replace(link, mass=link.mass * k, inertia=tuple(k * x for x in link.inertia),
                                    com=tuple(x + 0.01 * rng.standard_normal() for x in link.com) if link.mass else link.com)
 
+    def coordinate(one):
+        keys = "damping", "friction", "armature", "stiffness", "rest"
+        return dataclasses.replace(one, **{key: getattr(one, key) * rng.uniform(0.5, 2) for key in keys})
+
     def joint(one):
-        moved = tuple(x + 0.02 * rng.standard_normal() for x in one.origin.translation)
-        return dataclasses.replace(one, origin=dataclasses.replace(one.origin, translation=moved))
+        return dataclasses.replace(one, origin=random_pose(rng), pitch=one.pitch * rng.uniform(0.5, 2),
+                                   coordinates=tuple(map(coordinate, one.coordinates)))
     return dataclasses.replace(robot, links=tuple(map(inertia, robot.links)), joints=tuple(map(joint, robot.joints)),
                                gravity=(0.1 * rng.random(), 0.0, -9.0 - rng.random()))
 
@@ -61,7 +65,8 @@ def test_each_state_is_that_of_its_robot(name, function, code, monkeypatch, wors
         expected = arrays(getattr(ld, function)(model, *arguments(model, function, given, k)))
         for x, y in zip(found, expected, strict=True):
             if x.shape != y.shape:                                      # a mask is one for all
-                assert worst(f"variants by {code}: {function}", relative(x[k], y), name) < 1e-10
+                bound = 1e-11 if function in ("forward_dynamics_derivatives", "hybrid_dynamics_derivatives") else 1e-13
+                assert worst(f"variants by {code}: {function}", relative(x[k], y), name) < bound
 
 
 def test_variants_differ():
@@ -129,6 +134,23 @@ def test_what_acts_in_one_robot_may_be_zero_in_another(key, first, code, monkeyp
         for k, expected in enumerate(each):
             for name, x in (("variants", found[k]), ("robot", copies[k])):
                 assert worst(f"{name} with and without {key} by {code}", relative(x, expected), function) < 1e-12
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics_derivatives", "hybrid_dynamics_derivatives"])
+@pytest.mark.parametrize("key", ["damping", "armature"])
+def test_derivatives_of_bases_with_and_without_passive_forces(key, function, monkeypatch, worst):
+    """Only those of a base without them have a closed form: one code computes both."""
+    monkeypatch.setattr("liedyn.dynamics.variants.compile_entry_point", lambda *_: pytest.fail("generic kernels"))
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    models = in_turn(ROBOTS["free"], key)
+    given = state(models[0], 2, (3,))
+    found = arrays(getattr(ld.Variants(models), function)(*arguments(models[0], function, given)))
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    for k, model in enumerate(models):
+        expected = arrays(getattr(ld, function)(model, *arguments(model, function, given, k)))
+        for x, y in zip(found, expected, strict=True):
+            if x.shape != y.shape:
+                assert worst(f"{function} of variants of a base with and without {key}", relative(x[k], y)) < 1e-11
 
 
 @pytest.mark.parametrize("first", [0, 1])
