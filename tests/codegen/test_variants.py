@@ -7,6 +7,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.variants import FUNCTIONS
+from liedyn.joints.joint_model import tree_views
 from liedyn.numba_tools import compile_cache
 from zoo import ROBOTS, model_of, random_pose, state
 
@@ -151,6 +152,25 @@ def test_derivatives_of_bases_with_and_without_passive_forces(key, function, mon
         for x, y in zip(found, expected, strict=True):
             if x.shape != y.shape:
                 assert worst(f"{function} of variants of a base with and without {key}", relative(x[k], y)) < 1e-11
+
+
+@pytest.mark.parametrize("code", ["auto", "generic"])
+def test_states_and_robots_that_fail_are_nan_in_the_others_results(code, monkeypatch):
+    """State 4 is not finite, robot 9 has a joint that moves no mass."""
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    model, (q, v, tau, _) = ld.build(ROBOTS["revolute"]), state(model_of("revolute"), 2, (COUNT,))
+    model = model.with_changes(armature=dict.fromkeys(model.v_names, 0.0))
+    robots = [model.with_changes(gravity=[0.0, 0.0, -k]) for k in range(COUNT)]
+    numbers = np.array([robot.constants for robot in robots])
+    empty = tree_views.py_func(model.index, numbers[9])
+    empty.I[-10:], empty.J[-10:] = 0.0, 0.0
+    v[4, 0], errors = np.nan, {}
+    variants = ld.Variants.of_numbers(model, range(len(model.constants)), numbers)
+    found = variants.forward_dynamics(q, v, tau, on_error=lambda k, error: errors.update({k: type(error)}))
+    assert errors == {4: ld.ConfigurationError, 9: ld.ComputationError}
+    for k, robot in enumerate(robots):
+        expected = np.full(robot.nv, np.nan) if k in errors else ld.forward_dynamics(robot, q[k], v[k], tau[k])
+        np.testing.assert_allclose(found[k], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("first", [0, 1])

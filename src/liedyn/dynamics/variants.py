@@ -174,8 +174,11 @@ class Variants:
             raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
 
     def _run(self, model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
-             count: int | None) -> int:
-        """Call an entry point as `calls.run` does, with the constants of robot k for state k."""
+             count: int | None, states: slice | None) -> int:
+        """Call an entry point as `calls.run` does, with the constants of robot k for state k, or of the robots of `states`."""
+        if states is not None:
+            robots = Variants.of_numbers(self.model, self._varying_indices, self._varying_constants[states])
+            return robots._run(model, entry, size, static_arguments, arrays, count, None) if len(robots) else batch_blocks.OK
         found, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")

@@ -56,8 +56,9 @@ class EntryPoint(Protocol):
         ...
 
 
-# (model, entry, size, static_arguments, arrays, count), as the arguments of `run`
-Run: TypeAlias = Callable[[Model, EntryPoint, int, Arguments, Arguments, int | None], int]
+# (model, entry, size, static_arguments, arrays, count), as the arguments of `run`, and which states of the batch these are, if it
+# is evaluated in parts
+Run: TypeAlias = Callable[[Model, EntryPoint, int, Arguments, Arguments, int | None, slice | None], int]
 
 
 class CallOptions(TypedDict, total=False):
@@ -173,7 +174,7 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
     rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
     other: Run | None = getattr(_thread, "run", None)
     if other is not None:
-        return other(model, entry, size, static_arguments, rows, count)
+        return other(model, entry, size, static_arguments, rows, count, getattr(_thread, "states", None))
     if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
                                                       nonempty_arrays(arrays), count,
                                                 key)):
@@ -255,7 +256,7 @@ class _EntryPointCall(Exception):
 
 
 def _raise_entry_point_call(model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
-                            _count: int | None) -> NoReturn:
+                            _count: int | None, _states: slice | None) -> NoReturn:
     raise _EntryPointCall(specialization_of(entry, size, static_arguments, arrays), model)
 
 
@@ -263,7 +264,7 @@ def _raise_entry_point_call(model: Model, entry: EntryPoint, size: int, static_a
 def intercept_entry_points(run: Run) -> Iterator[None]:
     """Replace the calls of entry points in this thread by calls of `run`, within the block.
 
-    run(model, entry, size, static_arguments, arrays, count); count is None for one state.
+    run(model, entry, size, static_arguments, arrays, count, states); count is None for one state.
     """
     previous = getattr(_thread, "run", None)
     _thread.run = run
@@ -417,7 +418,11 @@ def _evaluate_valid_states(function: Callable[..., Result], model: Model, report
 
     def call(first: int, last: int) -> Result:
         """Compute states first … last - 1 with a second batch axis, which distinguishes arrays of states from others."""
-        return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
+        _thread.states = slice(first, last)
+        try:
+            return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
+        finally:
+            _thread.states = None
 
     parts, errors = _bisect_failures(call, 0, prod(lead), error)
     result = _join_results(parts, call, lead)
