@@ -6,6 +6,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
+from liedyn.dynamics.batching import calls
 from liedyn.dynamics.variants import FUNCTIONS
 from liedyn.joints.joint_model import tree_views
 from liedyn.numba_tools import compile_cache
@@ -216,3 +217,14 @@ def test_other_numbers_of_other_constants_use_other_code(names):
     for one in (model, model.with_changes(mass={model.link_names[-1]: 2.5})):
         ld.Variants([one, one.with_changes(gravity=[0.0, 0.1, -1.6])]).gravity_force(q)
     assert len(set(names["inverse_batch"])) == 2
+
+
+def test_threads_and_remainders(monkeypatch):
+    """Gravity forces are linear in gravity: 1003 robots, of which three threads compute blocks of eight."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    monkeypatch.setattr(calls, "chunks", lambda count, bodies: [0, 8, 504, count])
+    model, (q, *_) = model_of("universal"), state(model_of("universal"), 2, (1003,))
+    g = np.linspace(1.0, 2.0, len(q))
+    robots = [model.with_changes(gravity=[0.0, 0.0, x]) for x in g]
+    expected = g[:, None] * ld.gravity_force(robots[0].with_changes(gravity=[0.0, 0.0, 1.0]), q)
+    assert relative(ld.Variants(robots).gravity_force(q), expected) < 1e-13

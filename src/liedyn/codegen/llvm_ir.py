@@ -264,12 +264,12 @@ def batch_text(trace: Trace, simd_width: int) -> str:
             stores.setdefault(k, []).append(("spilled", slot))
         text += _trace_function(f"line{number}", trace, part, simd_width, blocks, stores)
     for array in read:
-        text += read_row(array.name, array.size, simd_width, array.shared)
+        if not array.blocks:
+            text += read_row(array.name, array.size, simd_width, array.shared)
     for array in trace.arrays:
         if array.results:
             text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], simd_width)
-    sizes = [*(x.size for x in read), len(slots), _n_spilled(parts)]
-    return "\n".join([*text, *_batch_function(trace, dict(zip(blocks, sizes, strict=True)), len(parts), simd_width)])
+    return "\n".join([*text, *_batch_function(trace, blocks, len(parts), simd_width)])
 
 
 def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
@@ -302,9 +302,13 @@ def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[
 
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
-    parts = segments(trace)
-    numbers = sum(array.size for array in _input_arrays(trace)) + len(_result_slots(trace)) + _n_spilled(parts)
-    return simd_width * _n_state_blocks(len(parts)) * max(1, numbers)
+    return simd_width * _n_state_blocks(len(segments(trace))) * max(1, sum(_block_sizes(trace).values()))
+
+
+def _block_sizes(trace: Trace) -> dict[str, int]:
+    """Return the columns of the blocks in the workspace."""
+    copies = {array.name: array.size for array in _input_arrays(trace) if not array.blocks}
+    return copies | {"results": len(_result_slots(trace)), "spilled": _n_spilled(segments(trace))}
 
 
 def _n_state_blocks(parts: int) -> int:
@@ -557,9 +561,10 @@ def _block_names(trace: Trace) -> list[str]:
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width: int) -> list[str]:
-    """Return the loop over a batch. sizes: columns of the blocks; those of `_n_state_blocks` blocks of states are adjacent."""
-    arrays, most, stride = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), sum(sizes.values())
+def _batch_function(trace: Trace, blocks: list[str], parts: int, simd_width: int) -> list[str]:
+    """Return the loop over a batch. blocks: arguments of the segments; those of `_n_state_blocks` blocks are adjacent."""
+    arrays, most, sizes = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), _block_sizes(trace)
+    stride, in_place = sum(sizes.values()), {array.name: array.size for array in trace.arrays if array.blocks}
 
     def step(k, body):
         """Over the blocks of states: where each lies, and its first state."""
@@ -571,6 +576,9 @@ def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width:
                 f"%base_{k} = getelementptr {vector(simd_width)}, ptr %scratch, i64 %far_{k}",
                 *(f"%{name}_{k} = getelementptr {vector(simd_width)}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
+                *(line for name, size in in_place.items() for line in (
+                    f"%at_{name}_{k} = mul i64 %i_{k}, {size}",
+                    f"%{name}_{k} = getelementptr double, ptr %{name}, i64 %at_{name}_{k}")),
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
@@ -579,8 +587,8 @@ def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width:
     text = step("read", read)
     for number in range(parts):
         k = f"part{number}"
-        blocks = ", ".join(f"ptr %{name}_{k}" for name in sizes)
-        text += step(k, [f"%fine_{k} = call i1 @line{number}({blocks})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
+        pointers = ", ".join(f"ptr %{name}_{k}" for name in blocks)
+        text += step(k, [f"%fine_{k} = call i1 @line{number}({pointers})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
     text += step("write", write_row)
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",

@@ -268,12 +268,14 @@ class Array:
 
     new_values  numbers of a state's row afterwards; None for those that do not change
     shared      one row for all states, which is read only
+    blocks      whether a function for batches reads blocks (N / width, size, width) of states in place; otherwise rows (N, size)
     """
 
     name: str
     size: int
     new_values: tuple
     shared: bool = False
+    blocks: bool = False
 
     @property
     def results(self) -> list:
@@ -382,7 +384,7 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
     found = [Array(names[k], x.size, new_values(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if specialization.varying:
-        found.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying)))
+        found.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
     return Trace(ops, tuple(found), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
 
 

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.codegen.specialize import generated_batch_function, is_enabled, specialization_of
+from liedyn.codegen.specialize import generated_batch_function, is_enabled, simd_width, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
+from liedyn.dynamics.batching.arrays import state_blocks
 from liedyn.dynamics.batching.calls import (
     Arguments,
     EntryPoint,
@@ -161,6 +162,11 @@ class Variants:
         """Indices of the constants in which the robots differ, and their values (robots, indices)."""
         return self._varying_indices, self._varying_constants
 
+    @cached_property
+    def _varying_blocks(self) -> Array:
+        """The constants that differ (robots / width, indices, width), as SIMD registers of generated code hold them."""
+        return state_blocks(self._varying_constants, simd_width())
+
     def __len__(self) -> int:
         return len(self._varying_constants)
 
@@ -182,11 +188,10 @@ class Variants:
         found, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
-        rows = nonempty_arrays((*arrays, self._varying_constants))
-        if is_enabled() and have_state_rows(rows, count):
+        if is_enabled() and have_state_rows(nonempty_arrays(arrays), count):
             line = generated_batch_function(model,
                                             specialization_of(entry, size, static_arguments, arrays, self._varying_indices))
-            if line is not None and run_generated_batch(line, model, rows, count):
+            if line is not None and run_generated_batch(line, model, nonempty_arrays((*arrays, self._varying_blocks)), count):
                 return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1
         compile_entry_point(entry, which)

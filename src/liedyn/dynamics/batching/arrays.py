@@ -12,7 +12,7 @@ from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
 from liedyn.model.constraint_arrays import ModelConstraint
-from liedyn.model.model import Model
+from liedyn.model.model import Model, cache_aligned
 
 Result = TypeVar("Result", bound=Iterable[Any])          # an array, a tuple, or another sequence of arrays
 
@@ -91,6 +91,18 @@ def broadcast_arrays(*named: tuple[str, Array, int]) -> tuple[tuple[int, ...], l
         rows = array if array.shape == lead + state else np.broadcast_to(array, lead + state).copy()      # writable
         out.append(np.ascontiguousarray(rows).reshape(count, prod(state)))
     return lead, out
+
+
+def state_blocks(rows: Array, width: int) -> Array:
+    """Return rows (N, n) as blocks (N / width, n, width), aligned to cache lines. The last row fills the last block."""
+    (count, n), whole = rows.shape, len(rows) // width
+    shape = -(-count // width), n, width
+    blocks: Array = cache_aligned(prod(shape), make=np.empty).reshape(shape)
+    blocks[:whole] = rows[:whole * width].reshape(whole, width, n).transpose(0, 2, 1)
+    for k in range(whole, len(blocks)):
+        blocks[k, :, :] = rows[-1][:, None]
+        blocks[k, :, :count % width] = rows[k * width:].T
+    return blocks
 
 
 def common_leading_axes(*named: tuple[str, Array, int], axes: str = "leading axes") -> tuple[int, ...]:
