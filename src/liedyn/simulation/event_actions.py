@@ -15,7 +15,7 @@ from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import clear_rounding, equation_weights
 from liedyn.dynamics.dynamics import mass_matrix
-from liedyn.errors import ComputationError, LiedynWarning, Place, ScenarioError
+from liedyn.errors import ComputationError, LiedynWarning, Place, ScenarioError, UsageError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import comes_to_rest, crossing_direction, is_below_rounding
@@ -149,7 +149,12 @@ def event_action(kind: type[Action], *, in_rollouts: bool = False, check=lambda 
 
 
 def action_function(action: Action) -> ActionFunction:
-    return _FUNCTIONS[type(action)]
+    """Return the implementation of an action. Raises UsageError for a declared kind of action that has none."""
+    kind = type(action)
+    if kind not in _FUNCTIONS:
+        raise UsageError(f"the action {kind.__name__} has no function that executes it; "
+                         f"expected one with the decorator @event_action({kind.__name__}) in an imported module")
+    return _FUNCTIONS[kind]
 
 
 class EventContext(Protocol):
