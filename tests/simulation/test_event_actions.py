@@ -11,7 +11,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.io.scenarios.action_schema import ACTION_KEYS, Impact, Set
-from liedyn.io.scenarios.scenario import Constant, Event, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import Action, Constant, Event, Prescribe, Rule, Scenario
 from liedyn.simulation.event_actions import _FUNCTIONS, action_function
 from liedyn.simulation.impacts import EventState
 from liedyn.simulation.input_schedule import compile_schedule
@@ -23,6 +23,54 @@ TREES = "every kind, floating", "one degree of freedom each"
 
 def test_each_key_has_a_function():
     assert {one.kind for one in ACTION_KEYS} == set(_FUNCTIONS)
+
+
+def test_an_action_without_function_is_a_named_error():
+    @dataclass(frozen=True, slots=True)
+    class Whistle(Action):
+        tone: float
+
+    with pytest.raises(ld.UsageError, match=r"the action Whistle has no function .*@event_action\(Whistle\)"):
+        action_function(Whistle(440.0))
+
+
+# energies in closed form ----------------------------------------------------------------------------------------------
+
+MASS, GRAVITY, LIFT = 2.0, 9.81, """
+links: {load: {mass: 2.0, inertia: [0.1, 0.1, 0.1]}}
+joints: {lift: {type: prismatic, parent: world, child: load, axis: [0, 0, 1], limits: {lower: -9, upper: 9}}}
+gravity: [0, 0, -9.81]
+"""
+
+
+@pytest.fixture
+def lift(tmp_path):
+    """The model of a mass that slides vertically."""
+    path = tmp_path / "lift.yaml"
+    path.write_text(LIFT, encoding="utf-8")
+    return ld.load(path)
+
+
+def apply_to_lift(model, q, v, action):
+    context = Context(compile_schedule(Scenario("lift", 1.0, 0.1, assemble=False), model).problem)
+    before = EventState(model, np.array([q]), np.array([v]), np.zeros(1), work=0.7, lost=0.2)
+    return action_function(action).apply(context, before, action)
+
+
+def test_work_and_loss_of_an_impact(lift):
+    """The speed 3 becomes 0.5 * 3: the impulse takes m v^2 (1 - e^2) / 2, which is lost, and nothing else acts."""
+    after = apply_to_lift(lift, 0.5, 3.0, Impact(0.5, "lift"))
+    lost = MASS * 3.0**2 * (1.0 - 0.5**2) / 2
+    assert after.v == pytest.approx([-1.5], rel=1e-14) and after.impulse == pytest.approx([-MASS * 4.5], rel=1e-14)
+    assert after.lost == pytest.approx(0.2 + lost, rel=1e-14) and after.work == pytest.approx(0.7 - lost, rel=1e-14)
+
+
+def test_work_of_a_state_that_is_set(lift):
+    """It is the change of m v^2 / 2 + m g z, and no impulse acts."""
+    after = apply_to_lift(lift, 0.5, 3.0, Set((Rule("lift", (0.25,)),), (Rule("lift", (-1.0,)),)))
+    work = MASS * (1.0**2 - 3.0**2) / 2 + MASS * GRAVITY * (0.25 - 0.5)
+    assert after.work == pytest.approx(0.7 + work, rel=1e-14)
+    assert after.lost == 0.2 and not after.impulse.any()
 
 
 # many states ----------------------------------------------------------------------------------------------------------
