@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike
 from liedyn.errors import Place, WarningLog
 from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO
 from liedyn.kernels.simulation.signals import (
@@ -30,6 +31,8 @@ from liedyn.kernels.simulation.signals import (
     SWITCH_SIZE,
     SWITCH_VALUE,
 )
+
+Numbers: TypeAlias = Any         # a number, or an array of numbers
 
 # dips -------------------------------------------------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ _RESOLVED_FACTOR = 4.0       # bounds: higher flights exceed their rounding when
 _MIN_FLIGHT_SPACINGS = 64.0  # spacings of floats at the duration of a run: shorter flights are not resolved
 
 
-def rounding_bound(size):
+def rounding_bound(size: ArrayLike) -> Array:
     """Return the rounding bound of an expression whose terms and their inputs sum up to `size` in absolute value."""
     return ROUNDING * np.finfo(float).eps * np.asarray(size)
 
@@ -180,7 +183,7 @@ def is_returning(rate, sign, bound, elapsed):
     return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
 
 
-def is_resolvable(rate, curvature, bound, duration):
+def is_resolvable(rate: Numbers, curvature: Numbers, bound: Numbers, duration: float) -> Any:
     """Return whether a flight that leaves zero at `rate` and is reversed by `curvature` can be resolved in a run of `duration`.
 
     Its height must exceed the rounding bound, and its end must be distinguishable from the present time. True if it is not
@@ -194,7 +197,7 @@ def is_resolvable(rate, curvature, bound, duration):
     return ~(back & (is_below_rounding(rate, curvature, _RESOLVED_FACTOR * np.asarray(bound)) | (rate == 0.0) | short))
 
 
-def is_below_rounding(rate, curvature, bound):
+def is_below_rounding(rate: Numbers, curvature: Numbers, bound: Numbers) -> Any:
     """Return whether the curvature compensates the rate, whatever its sign, within the rounding bound of the value."""
     return rate * rate <= 2.0 * np.abs(curvature) * bound
 
@@ -232,7 +235,7 @@ def crossed(sign, value, direction, armed=True, bound=0.0):
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
 
 
-def crossing_direction(sign, direction):
+def crossing_direction(sign: Numbers, direction: Numbers) -> Any:
     """Return the direction in which an event happens: 1 rising, -1 falling. If it happens in both, it is away from its side."""
     return np.where(direction == 0, -sign, direction)
 
@@ -246,7 +249,7 @@ def is_arriving(before: EventSigns, rate, curvature, elapsed):
     return comes & ~reverses_at_once(rate, curvature, before.bound)
 
 
-def comes_to_rest(turned, rate, curvature, bound, duration):
+def comes_to_rest(turned: Any, rate: Numbers, curvature: Numbers, bound: Numbers, duration: float) -> Any:
     """Return whether an expression stays at zero after an impact: it does not move, or its flight cannot be resolved in this run.
 
     turned: whether the impact has reversed its rate.

@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from liedyn.arrays import Base
 from liedyn.errors import LiedynWarning, Place
+
+if TYPE_CHECKING:
+    from liedyn.io.scenarios.control_schema import Motor          # imports this module
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -168,7 +171,7 @@ class Rule:
     """A value for the joints, actuators or driven loops whose name matches `pattern`."""
 
     pattern: str
-    value: Drive | Motion | Signal | tuple[float, ...] | float | str
+    value: Drive | Motion | Signal | Motor | tuple[Shape, ...] | tuple[float, ...] | float | str
     place: Place = field(default=Place(), compare=False)
 
 

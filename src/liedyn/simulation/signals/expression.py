@@ -12,8 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
-from liedyn.errors import Place, nearest
+from liedyn.arrays import Array
+from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import COMPONENTS
@@ -57,7 +59,7 @@ def subtract_constant(program: SignalProgram, x: float) -> SignalProgram:
     return SignalProgram((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 
-def with_clock_origins(program: SignalProgram, origins: Sequence[float]) -> SignalProgram:
+def with_clock_origins(program: SignalProgram, origins: Sequence[float] | Array) -> SignalProgram:
     """Return the program as a function of t alone, with each clock started at its origin.
 
     A clock that has not started (origin -inf) is infinite; a frozen one is 0.
@@ -85,21 +87,28 @@ def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Ca
     Raises ScenarioError at `place` for text that is not allowed.
     """
     instructions = _SignalParser(text, place, state_allowed, resolve).read()
-    words, literals, depth, deepest = [], [], 0, 0
+    words: list[int] = []
+    literals: list[float] = []
+    depth, deepest = 0, 0
     for operation, operand in instructions:
         if operation == code.LITERAL:
+            words.append(operation + 256 * len(literals))
             literals.append(operand)
-            operand = len(literals) - 1
-        words.append(operation + 256 * operand)
+        else:
+            words.append(operation + 256 * int(operand))
         depth += 1 if operation < code.FIRST_UNARY else -1 if operation >= code.FIRST_BINARY else 0
         deepest = max(deepest, depth)
     return SignalProgram(tuple(words), tuple(literals), deepest)
 
 
+Point: TypeAlias = tuple[float, ...]                      # x y z in link coordinates [m]
+Instructions: TypeAlias = list[tuple[int, float]]         # opcodes with operands; that of a literal is its value
+
+
 class _SignalParser(ExpressionParser):
     """Parser of expressions. Values are lists of instructions (operation, operand)."""
 
-    def __init__(self, text: str, place: Place, state_allowed: bool, resolve):
+    def __init__(self, text: str, place: Place, state_allowed: bool, resolve: Callable[..., int]):
         super().__init__(text, place)
         self.state_allowed, self.resolve = state_allowed, resolve
 
@@ -110,13 +119,13 @@ class _SignalParser(ExpressionParser):
         segment = ast.get_source_segment(self.text, node)
         return segment and _QUOTED_CALL.sub(r"\1(\2", segment)
 
-    def number_value(self, x: float) -> list[tuple[int, float]]:
+    def number_value(self, x: float) -> Instructions:
         return [(code.LITERAL, x)]
 
-    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values) -> list[tuple[int, float]]:
+    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: Instructions) -> Instructions:
         return self._apply(code.NEGATIVE if isinstance(node, ast.UnaryOp) else _OPERATORS[type(node.op)], node, *values)
 
-    def _apply(self, operation: int, node: ast.expr, *arguments: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    def _apply(self, operation: int, node: ast.expr, *arguments: Instructions) -> Instructions:
         """Return the arguments followed by the operation, or its value if they are numbers."""
         if operation == code.DIVIDE and arguments[1] == [(code.LITERAL, 0.0)]:
             raise self.error("a division by zero", node)
@@ -130,7 +139,7 @@ class _SignalParser(ExpressionParser):
             return [(code.LITERAL, value)]
         return [instruction for a in arguments for instruction in a] + [(operation, 0)]
 
-    def name_value(self, node: ast.Name) -> list[tuple[int, float]]:
+    def name_value(self, node: ast.Name) -> Instructions:
         return [self._name(node, node.id)]
 
     def _name(self, node: ast.Name, name: str) -> tuple[int, float]:
@@ -146,12 +155,12 @@ class _SignalParser(ExpressionParser):
             raise self.error(f"the function {name} needs an argument: {name}(…)")
         raise self._unknown("name", name)
 
-    def _state(self, node: ast.expr, kind: str, name: str | None, *point) -> tuple[int, float]:
+    def _state(self, node: ast.expr, kind: str, name: str | None, *point: Point) -> tuple[int, float]:
         if not self.state_allowed:
             raise self.error(f"{kind} may not be used here: this signal is a function of time only", node)
         return _STATE.get(kind, code.MEASURED), self.resolve(kind, name, *point)
 
-    def call_value(self, name: str, node: ast.Call, depth: int) -> list[tuple[int, float]]:
+    def call_value(self, name: str, node: ast.Call, depth: int) -> Instructions:
         given = node.args
         if name in _NAMED_FUNCTIONS:
             return [self._named_call(name, node, depth)]
@@ -170,8 +179,8 @@ class _SignalParser(ExpressionParser):
         return reduce(lambda x, y: self._apply(operation, node, x, y), values)
 
     def _named_call(self, kind: str, node: ast.Call, depth: int) -> tuple[int, float]:
-        named = node.args and not node.keywords and isinstance(node.args[0], ast.Constant)
-        name, point = (node.args[0].value, node.args[1:]) if named else (None, ())
+        first, *point = node.args or [node.func]
+        name = first.value if isinstance(first, ast.Constant) and not node.keywords else None
         expected = f"{kind}({_argument_kind(kind)})"
         if not isinstance(name, str) or not name:
             raise self.error(f"{kind}(…) takes the name of {_argument_description(kind)}", node, expected=expected)
@@ -188,7 +197,7 @@ class _SignalParser(ExpressionParser):
     def _names(self) -> str:
         return "t, pi, e" + (", q, v, q(joint), v(joint), x(link)" if self.state_allowed else "")
 
-    def _unknown(self, kind: str, name: str):
+    def _unknown(self, kind: str, name: str) -> ScenarioError:
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED_FUNCTIONS]
         meant = f"{name}({_argument_kind(name)})" if name in _NAMED_FUNCTIONS else f"{name}(link) alone" if name in (
             "touch", "lift") else None
@@ -208,12 +217,12 @@ def _split_call(kind: str, inside: str) -> tuple[str, str]:
     return ",".join(parts[:cut]).strip(), "".join("," + part for part in parts[cut:])
 
 
-def _quote_name(call: re.Match) -> str:
+def _quote_name(call: re.Match[str]) -> str:
     name, rest = _split_call(call[1], call[2])
     return f"{call[1]}({name!r}{rest})"
 
 
-def _point_arguments(call: re.Match) -> str:
+def _point_arguments(call: re.Match[str]) -> str:
     return _split_call(call[1], call[2])[1]
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.kernels.simulation import signals as code
 
 # Interval arithmetic: bounds of a function and of its first time derivative over many pieces of time ---------------------
@@ -19,6 +20,9 @@ from liedyn.kernels.simulation import signals as code
 # In piece i, the function is in [low[i], high[i]] and its derivative in [rate_low[i], rate_high[i]]. Bounds are rounded
 # outward, so they hold for computed floats, too. Unknown bounds, as outside the domain of a function, are infinite. Only
 # constants have the derivative [0, 0] (Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009).
+
+Bounds: TypeAlias = tuple[Array, Array]                              # lower and upper bounds, (pieces,) each
+BoundsAndRates: TypeAlias = tuple[Array, Array, Array, Array]        # the fields of an `Interval`
 
 _ULPS = 4             # maximum error of a library function, in spacings of floats
 _SLACK = 1e-9         # of a period: this close to a turning point or a pole, bounds include it
@@ -28,19 +32,19 @@ _MAX_ANGLE = 1e6      # rad: a larger angle is accurate to 1e-10 of a period onl
 class Interval(NamedTuple):
     """Bounds of a function and of its time derivative, (pieces,) each."""
 
-    low: np.ndarray
-    high: np.ndarray
-    rate_low: np.ndarray
-    rate_high: np.ndarray
+    low: Array
+    high: Array
+    rate_low: Array
+    rate_high: Array
 
 
-def constant(value: float, like: np.ndarray) -> Interval:
+def constant(value: float, like: Array) -> Interval:
     """Return the interval of a constant, with the shape of `like`."""
     zero = np.zeros_like(like)
     return Interval(zero + value, zero + value, zero, zero)
 
 
-def time(start: np.ndarray, end: np.ndarray) -> Interval:
+def time(start: Array, end: Array) -> Interval:
     """Return the interval of the time in pieces from start to end."""
     return Interval(start, end, np.ones_like(start), np.ones_like(start))
 
@@ -52,7 +56,7 @@ def apply(operation: int, *x: Interval) -> Interval:
     return Interval(*_clean_bounds(*made[:2]), *_clean_bounds(*made[2:]))
 
 
-def mean_value_bounds(x: Interval, middle: Interval, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_value_bounds(x: Interval, middle: Interval, half: Array) -> tuple[Array, Array]:
     """Return bounds of x over pieces of half width `half` that also use the mean value form: values in the middles and rates."""
     with np.errstate(all="ignore"):
         reach = _up(np.maximum(np.abs(x.rate_low), np.abs(x.rate_high)) * half)
@@ -62,29 +66,29 @@ def mean_value_bounds(x: Interval, middle: Interval, half: np.ndarray) -> tuple[
 
 
 # bounds as pairs (low, high) of arrays ----------------------------------------------------------------------------------
-def _clean_bounds(low, high):
+def _clean_bounds(low: Array, high: Array) -> Bounds:
     """Replace bounds that are NaN by infinite ones."""
     bad = np.isnan(low) | np.isnan(high)
     return np.where(bad, -np.inf, low), np.where(bad, np.inf, high)
 
 
-def _down(x, ulps=1):
+def _down(x: Array, ulps: int = 1) -> Array:
     for _ in range(ulps):
         x = np.nextafter(x, -np.inf)
     return x
 
 
-def _up(x, ulps=1):
+def _up(x: Array, ulps: int = 1) -> Array:
     for _ in range(ulps):
         x = np.nextafter(x, np.inf)
     return x
 
 
-def _add(a, b):
+def _add(a: Bounds, b: Bounds) -> Bounds:
     return _sum(a[0], b[0])[0], _sum(a[1], b[1])[1]
 
 
-def _sum(x, y):
+def _sum(x: Array, y: Array) -> Bounds:
     """Return floats below and above x + y, both equal to the sum if it is exact (Knuth's error of a sum)."""
     s = x + y
     z = s - x
@@ -92,22 +96,22 @@ def _sum(x, y):
     return np.where(error >= 0, s, _down(s)), np.where(error <= 0, s, _up(s))
 
 
-def _negate(a):
+def _negate(a: Bounds) -> Bounds:
     return -a[1], -a[0]
 
 
-def _subtract(a, b):
+def _subtract(a: Bounds, b: Bounds) -> Bounds:
     return _add(a, _negate(b))
 
 
-def _multiply(a, b):
+def _multiply(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of the product. 0 times infinity is 0: infinite bounds represent large finite numbers."""
     products = np.array([np.where((x == 0) | (y == 0), 0.0, x * y) for x in a for y in b])
     low, high = products.min(axis=0), products.max(axis=0)
     return np.where(low == 0, 0.0, _down(low)), np.where(high == 0, 0.0, _up(high))
 
 
-def _divide(a, b):
+def _divide(a: Bounds, b: Bounds) -> Bounds:
     whole = (b[0] <= 0) & (b[1] >= 0)
     quotients = np.array([x / y for x in a for y in b])
     low, high = quotients.min(axis=0), quotients.max(axis=0)
@@ -116,17 +120,17 @@ def _divide(a, b):
     return np.where(whole, -np.inf, low), np.where(whole, np.inf, high)
 
 
-def _square(a):
+def _square(a: Bounds) -> Bounds:
     low = np.where((a[0] <= 0) & (a[1] >= 0), 0.0, np.minimum(a[0] * a[0], a[1] * a[1]))
     return np.maximum(_down(low), 0.0), _up(np.maximum(a[0] * a[0], a[1] * a[1]))
 
 
-def _monotone(function):
+def _monotone(function: Callable[[Array], Array]) -> Callable[[Bounds], Bounds]:
     """Return a function for the bounds of an increasing function, from both ends."""
     return lambda a: (_down(function(a[0]), _ULPS), _up(function(a[1]), _ULPS))
 
 
-def _sin(a):
+def _sin(a: Bounds) -> Bounds:
     """Return bounds of sin."""
     low, high = np.sin(a[0]), np.sin(a[1])
     low, high = _down(np.minimum(low, high), _ULPS), _up(np.maximum(low, high), _ULPS)
@@ -136,7 +140,7 @@ def _sin(a):
     return np.where(bottom | wide, -1.0, np.maximum(low, -1.0)), np.where(top | wide, 1.0, np.minimum(high, 1.0))
 
 
-def _add_quarter_turn(a):
+def _add_quarter_turn(a: Bounds) -> Bounds:
     """Return bounds of a + pi/2, with slack for the rounding of both."""
     shift = 0.5 * np.pi
     return _down(a[0] + shift, 2), _up(a[1] + shift, 2)
@@ -145,36 +149,38 @@ def _add_quarter_turn(a):
 _exp, _sinh, _tanh, _atan = (_monotone(f) for f in (np.exp, np.sinh, np.tanh, np.arctan))
 
 
-def _cosh(a):
+def _cosh(a: Bounds) -> Bounds:
     least = np.where((a[0] <= 0) & (a[1] >= 0), 1.0, np.minimum(np.cosh(a[0]), np.cosh(a[1])))
     return _down(least, _ULPS), _up(np.maximum(np.cosh(a[0]), np.cosh(a[1])), _ULPS)
 
 
-def _hull(a, b):
+def _hull(a: Bounds, b: Bounds) -> Bounds:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
-_ONE = (1.0, 1.0)
+_ONE: Bounds = (np.array(1.0), np.array(1.0))
+_HALF: Bounds = (np.array(0.5), np.array(0.5))
 
 
-def _chain_rule(function, slope):
+def _chain_rule(function: Callable[[Bounds], Bounds],
+                slope: Callable[[Bounds], Bounds]) -> Callable[[Interval], BoundsAndRates]:
     """Return an interval rule from functions for the bounds of f and of df/dx."""
-    def rule(x: Interval):
+    def rule(x: Interval) -> BoundsAndRates:
         a = x[:2]
         return *function(a), *_multiply(slope(a), x[2:])
     return rule
 
 
-def _restrict_domain(function, low, high):
+def _restrict_domain(function: Callable[[Bounds], Bounds], low: float, high: float) -> Callable[[Bounds], Bounds]:
     """Return `function` with infinite bounds for arguments that leave [low, high]."""
-    def inside(a):
+    def inside(a: Bounds) -> Bounds:
         f = function((np.clip(a[0], low, high), np.clip(a[1], low, high)))
         out = (a[0] < low) | (a[1] > high)
         return np.where(out, -np.inf, f[0]), np.where(out, np.inf, f[1])
     return inside
 
 
-def _tan(x: Interval):
+def _tan(x: Interval) -> BoundsAndRates:
     a = x[:2]
     pole = np.floor(a[1] / np.pi + 0.5 + _SLACK) > np.floor(a[0] / np.pi + 0.5 - _SLACK)
     pole |= ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < _MAX_ANGLE)
@@ -183,7 +189,7 @@ def _tan(x: Interval):
     return *f, *_multiply(_add(_ONE, _square(f)), x[2:])
 
 
-def _abs(x: Interval):
+def _abs(x: Interval) -> BoundsAndRates:
     a, da = x[:2], x[2:]
     rising, falling = a[0] >= 0, a[1] <= 0
     low = np.where(rising, a[0], np.where(falling, -a[1], 0.0))
@@ -192,24 +198,24 @@ def _abs(x: Interval):
     return low, np.maximum(np.abs(a[0]), np.abs(a[1])), rate_low, rate_high
 
 
-def _step(x):
-    return (x >= 0.0).astype(float)
+def _step(x: Array) -> Array:
+    return np.asarray(x >= 0.0, dtype=float)
 
 
-def _step_rule(function):
+def _step_rule(function: Callable[[Array], Array]) -> Callable[[Interval], BoundsAndRates]:
     """Return the interval rule of sign, step or floor, whose derivative is zero between jumps."""
-    def rule(x: Interval):
+    def rule(x: Interval) -> BoundsAndRates:
         low, high = function(x.low), function(x.high)
         still = (low == high) | ((x.rate_low == 0) & (x.rate_high == 0))
         return low, high, np.where(still, 0.0, -np.inf), np.where(still, 0.0, np.inf)
     return rule
 
 
-def _min_max_rule(least: bool):
+def _min_max_rule(least: bool) -> Callable[[Interval, Interval], BoundsAndRates]:
     """Return the interval rule of min (least) or max."""
     choose = np.minimum if least else np.maximum
 
-    def rule(x: Interval, y: Interval):
+    def rule(x: Interval, y: Interval) -> BoundsAndRates:
         first, second = (x.high <= y.low, y.high <= x.low) if least else (x.low >= y.high, y.low >= x.high)
         both = _hull(x[2:], y[2:])
         rate_low, rate_high = (np.where(first, x[2 + k], np.where(second, y[2 + k], both[k])) for k in (0, 1))
@@ -217,19 +223,19 @@ def _min_max_rule(least: bool):
     return rule
 
 
-def _product(x: Interval, y: Interval):
+def _product(x: Interval, y: Interval) -> BoundsAndRates:
     return *_multiply(x[:2], y[:2]), *_add(_multiply(x[2:], y[:2]), _multiply(x[:2], y[2:]))
 
 
-def _quotient(x: Interval, y: Interval):
+def _quotient(x: Interval, y: Interval) -> BoundsAndRates:
     f = _divide(x[:2], y[:2])
     return *f, *_divide(_subtract(x[2:], _multiply(f, y[2:])), y[:2])
 
 
-def _power(x: Interval, y: Interval):
+def _power(x: Interval, y: Interval) -> BoundsAndRates:
     n = float(y.low[0])
     if n.is_integer() and not (y.rate_low.any() or y.rate_high.any()) and (y.low == n).all() and (y.high == n).all():
-        slope = _multiply((n, n), _integer_power(x[:2], n - 1)) if n else (np.zeros_like(x.low),) * 2
+        slope = _multiply((np.array(n),) * 2, _integer_power(x[:2], n - 1)) if n else (np.zeros_like(x.low),) * 2
         return *_integer_power(x[:2], n), *_multiply(slope, x[2:])
     log = _logarithm(x[:2])                                             # x**y = exp(y log x), for a positive base
     f = _exp(_multiply(y[:2], log))
@@ -237,7 +243,7 @@ def _power(x: Interval, y: Interval):
     return *f, *_multiply(f, rate)
 
 
-def _integer_power(a, n):
+def _integer_power(a: Bounds, n: float) -> Bounds:
     """Return bounds of a**n for an integer n."""
     if n < 0:
         return _divide(_ONE, _integer_power(a, -n))
@@ -249,7 +255,7 @@ def _integer_power(a, n):
     return np.where(over, 0.0, low), high
 
 
-def _angle(y: Interval, x: Interval):
+def _angle(y: Interval, x: Interval) -> BoundsAndRates:
     """Return the interval of atan2(y, x): the arctangent of y/x for x > 0, else of x/y above or below y = 0."""
     right, above, below = x.low > 0, y.low > 0, y.high < 0
     by_x, by_y = _atan(_divide(y[:2], x[:2])), _atan(_divide(x[:2], y[:2]))
@@ -262,16 +268,16 @@ def _angle(y: Interval, x: Interval):
     return low, high, np.where(decided, rate[0], -np.inf), np.where(decided, rate[1], np.inf)
 
 
-def _cos(a):
+def _cos(a: Bounds) -> Bounds:
     return _sin(_add_quarter_turn(a))
 
 
-def _secant(a):
+def _secant(a: Bounds) -> Bounds:
     """Return bounds of 1 / sqrt(1 - x²)."""
     return _divide(_ONE, _root(_subtract(_ONE, _square(a))))
 
 
-def _linear(function):
+def _linear(function: Callable[..., Bounds]) -> Callable[..., BoundsAndRates]:
     """Return the interval rule of a linear function: the rates follow from the rates by the same function."""
     return lambda *x: (*function(*(one[:2] for one in x)), *function(*(one[2:] for one in x)))
 
@@ -295,8 +301,8 @@ class Operation(NamedTuple):
     name: str
     code: int
     value: Callable[..., float]
-    array: Callable[..., np.ndarray]
-    interval: Callable[..., tuple]
+    array: Callable[..., Array]
+    interval: Callable[..., BoundsAndRates]
 
     @property
     def arguments(self) -> int:
@@ -324,7 +330,7 @@ OPERATIONS: dict[int, Operation] = {one.code: one for one in (
     Operation("tanh", code.TANH, math.tanh, np.tanh, _chain_rule(_tanh, lambda a: _divide(_ONE, _square(_cosh(a))))),
     Operation("exp", code.EXP, math.exp, np.exp, _chain_rule(_exp, _exp)),
     Operation("log", code.LOG, math.log, np.log, _chain_rule(_logarithm, lambda a: _divide(_ONE, a))),
-    Operation("sqrt", code.SQRT, math.sqrt, np.sqrt, _chain_rule(_root, lambda a: _divide((0.5, 0.5), _root(a)))),
+    Operation("sqrt", code.SQRT, math.sqrt, np.sqrt, _chain_rule(_root, lambda a: _divide(_HALF, _root(a)))),
     Operation("abs", code.ABS, abs, np.abs, _abs),
     Operation("sign", code.SIGN, lambda x: float((x > 0) - (x < 0)), np.sign, _step_rule(np.sign)),
     Operation("floor", code.FLOOR, lambda x: float(math.floor(x)), np.floor, _step_rule(np.floor)),

@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.errors import Place, ScenarioError, TrajectoryError, WarningLog, nearest
 from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT, ORDER
+from liedyn.model.model import Model
 from liedyn.simulation.name_binding import find_index, make_points, unknown_name_error, unwrap_angle
 from liedyn.simulation.signals.expression import LINK_FUNCTIONS, SignalProgram, compile_expression, with_clock_origins
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
@@ -33,16 +36,16 @@ class Curve:
     clock         index of the clock of its time; None: the time of the run
     """
 
-    breaks: np.ndarray
-    coefficients: np.ndarray
-    knots: np.ndarray
+    breaks: Array
+    coefficients: Array
+    knots: Array
     clock: int | None = None
 
     def end_rate(self, t: float) -> float:
         """Return the rate of the last piece at t."""
         return float(np.polyval(np.arange(1, ORDER)[::-1] * self.coefficients[-1, :0:-1], t - self.breaks[-1]))
 
-    def with_clock_origin(self, origins) -> Curve:
+    def with_clock_origin(self, origins: Array) -> Curve:
         """Return the curve over the time of the run, with its clock started at its origin.
 
         If the clock has not started, the curve is constant at its first value.
@@ -60,7 +63,7 @@ def ramp() -> Curve:
     return Curve(np.zeros(1), np.zeros((1, ORDER)), np.empty(0))
 
 
-def quintic(points) -> Curve:
+def quintic(points: ArrayLike) -> Curve:
     """Return the curve through waypoints (t, x, dx, ddx), constant before the first and after the last."""
     # without scipy.interpolate, as `spline`: its import takes 0.4 s
     t, x, dx, ddx = np.asarray(points, dtype=float).T
@@ -74,7 +77,7 @@ def quintic(points) -> Curve:
     return extend_constant(Curve(t[:-1], coefficients, t), t, x)
 
 
-def spline(points) -> Curve:
+def spline(points: ArrayLike) -> Curve:
     """Return the C2 cubic spline through (t, x) with zero slope at both ends, constant before and after."""
     t, x = np.asarray(points, dtype=float).T
     h, gap = np.diff(t), np.diff(x) / np.diff(t)
@@ -91,7 +94,7 @@ def spline(points) -> Curve:
     return extend_constant(Curve(t[:-1], coefficients, t), t, x)
 
 
-def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
+def interpolant(t: Array, x: Array, interpolation: str) -> Curve:
     """Return the curve through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs MIN_ROWS samples."""
     if interpolation == "linear":
         coefficients = np.zeros((len(t) - 1, ORDER))
@@ -106,7 +109,7 @@ def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
     return Curve(polynomial.x[:-1][real], coefficients, np.empty(0))
 
 
-def extend_constant(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
+def extend_constant(curve: Curve, t: Array, x: Array) -> Curve:
     """Return the curve through these samples, constant before the first and after the last."""
     before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
     before[0, 0], after[0, 0] = x[0], x[-1]
@@ -156,7 +159,7 @@ class SignalCompiler:
     warnings   warnings about signals
     """
 
-    def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
+    def __init__(self, model: Model, duration: float, q_of_v: Integers, phases: bool = False, events: tuple[str, ...] = ()):
         self.model, self.duration, self.q_of_v, self.phases, self.events = model, duration, q_of_v, phases, events
         self.clocks: list[str] = []
         self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
@@ -212,10 +215,11 @@ class SignalCompiler:
         """
         compiled = self.compile(given, purpose)
         if isinstance(compiled, SignalProgram) and rate:
-            compiled = replace(compiled, code=tuple(self._moving_instruction(word, given) for word in compiled.code))
+            text = given.text if isinstance(given, Expression) else None
+            compiled = replace(compiled, code=tuple(self._moving_instruction(word, given.place, text) for word in compiled.code))
         return self.add_program(compiled, purpose, given.place)
 
-    def _moving_instruction(self, word: int, given: Expression) -> int:
+    def _moving_instruction(self, word: int, place: Place, text: str | None) -> int:
         """Return the instruction that also reads the rate of a state. Raises ScenarioError if the rate is not available."""
         operation, i = word & 255, word >> 8
         if operation == code.STATE_Q and i in self.q_of_v:
@@ -223,7 +227,7 @@ class SignalCompiler:
         if operation == code.MEASURED and (i - self.model.nv) % NUMBERS_PER_POINT < 3:
             return code.MOVING_POINT + 256 * i
         if operation in code.STATE_OPERATIONS:
-            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
+            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=place, found=text,
                                 expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
                                 hint="or kd: 0 and a feedforward")
         return word
@@ -251,27 +255,31 @@ class SignalCompiler:
             return program if program.constant is None else program.constant
         if isinstance(given, RelativeTime):
             return self._relative_curve(given, purpose)
+        if isinstance(given, Column):
+            return self._column(given, purpose)
+        return self._curve(given, purpose)
+
+    def _curve(self, given: Quintic | Spline | Sine, purpose: SignalPurpose) -> SignalProgram | Curve:
+        """Return the curve or the program of a function of time."""
         if isinstance(given, Sine):
             text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
             return compile_expression(text, given.place, False, self._resolver(given.place, purpose))
-        if isinstance(given, Column):
-            return self._column(given, purpose)
         if isinstance(given, Spline):
             return make_finite_curve(given.place, spline, given.points)
         if purpose.derivatives >= 2:
             self._check_rest(given)
         return make_finite_curve(given.place, quintic, given.points)
 
-    def origins(self, start_times: Mapping[str, float]) -> np.ndarray:
+    def origins(self, start_times: Mapping[str, float]) -> Array:
         """Return the start time of each clock; -inf if it has not started."""
         return np.array([start_times.get(name, -math.inf) for name in self.clocks], dtype=float)
 
-    def knots(self, origins) -> np.ndarray:
+    def knots(self, origins: Array) -> Array:
         """Return the times at which a curve is not smooth."""
         return np.concatenate([np.empty(0),
                                *(x.with_clock_origin(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
-    def switches(self, origins) -> tuple[np.ndarray, WarningLog]:
+    def switches(self, origins: Array) -> tuple[Array, WarningLog]:
         """Return windows of time (k, 2) in which a step, sign, abs, min … of an expression switches, and warnings.
 
         There is a warning for each signal whose switches are not all known.
@@ -289,13 +297,17 @@ class SignalCompiler:
                              f"adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s", place=place)
         return np.concatenate(windows), warnings
 
-    def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
+    def arrays(self, breaks: Array, origins: Array) -> code.Signals:
         """Return all signals as arrays. Breaks of curves that equal one of `breaks` to rounding are set to it."""
-        kinds, first, count = [], [], []
-        pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
+        kinds: list[int] = []
+        first: list[int] = []
+        count: list[int] = []
+        words: list[int] = []
+        literals: list[float] = []
+        pieces, coefficients = [np.empty(0)], [np.empty((0, code.ORDER))]
         begun, switches = 0, self._reserved
-        for x, purpose, _ in self._signals:
-            x = x.with_clock_origin(origins) if isinstance(x, Curve) else x
+        for compiled, purpose, _ in self._signals:
+            x = compiled.with_clock_origin(origins) if isinstance(compiled, Curve) else compiled
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
                 literals.append(x)
@@ -312,10 +324,12 @@ class SignalCompiler:
                 for i in switches_of_state(x, purpose.forces):
                     switches += 1
                     words[start + i] += 256 * switches
-            kinds.append(kind), first.append(start), count.append(n)
+            kinds.append(kind)
+            first.append(start)
+            count.append(n)
         measured = np.zeros(self.model.nv + NUMBERS_PER_POINT * len(self._points) if self._measures else 0)
-        return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
-                            np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
+        return code.Signals(np.array(kinds, dtype=np.int64), np.array(first, dtype=np.int64), np.array(count, dtype=np.int64),
+                            np.concatenate(pieces), np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
                             np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
                             measured, make_points(self.model, list(self._points)), origins)
 
@@ -337,19 +351,26 @@ class SignalCompiler:
         clock = self._clock(given.start, given.place)
         if isinstance(given.curve, Column):
             return replace(self._column(given.curve, replace(purpose, window=(0.0, 0.0)), constant_ends=True), clock=clock)
-        compiled = self.compile(given.curve, purpose)
+        compiled = self._curve(given.curve, purpose)
         if isinstance(compiled, SignalProgram):                       # a sine, which is undefined at infinite time
             words = tuple(code.FROZEN_CLOCK + 256 * clock if word == code.TIME else word for word in compiled.code)
             return replace(compiled, code=words)
         return replace(compiled, clock=clock)
 
-    def _resolver(self, place: Place, purpose: SignalPurpose):
+    def _resolver(self, place: Place, purpose: SignalPurpose) -> Callable[..., int]:
         """Return the function `resolve` of `compile_expression` for a signal."""
         model = self.model
 
-        def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
-            if kind in ("phase", "since"):
-                return self._clock(PHASE_START if kind == "phase" else name, place)
+        def resolve(kind: str, name: str | None, point: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> int:
+            if kind == "phase":
+                return self._clock(PHASE_START, place)
+            if name is None:
+                own = purpose.q if kind == "q" else purpose.v
+                if own is None:
+                    raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
+                return own
+            if kind == "since":
+                return self._clock(name, place)
             if kind in LINK_FUNCTIONS:
                 self._measures, key = True, (find_index(name, model.link_names, "link", place), point)
                 return model.nv + NUMBERS_PER_POINT * self._points.setdefault(key, len(self._points)) + LINK_FUNCTIONS.index(kind)
@@ -357,11 +378,6 @@ class SignalCompiler:
                 raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
                                     expected="q(joint), v(joint), or a link's position such as z(link)")
             self._measures = self._measures or kind == "tau"
-            if name is None:
-                own = purpose.q if kind == "q" else purpose.v
-                if own is None:
-                    raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
-                return own
             names = model.q_names if kind == "q" else model.v_names
             if name in names:
                 return names.index(name)
@@ -394,7 +410,7 @@ class SignalCompiler:
                                 expected="a motion that ends at rest")
         return extend_constant(curve, t, x) if constant_ends else curve
 
-    def samples(self, given: Column, purpose: SignalPurpose) -> tuple[np.ndarray, np.ndarray, str]:
+    def samples(self, given: Column, purpose: SignalPurpose) -> tuple[Array, Array, str]:
         """Return times and values of the column, and the interpolation."""
         name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else purpose.column
         if name is None:
@@ -416,7 +432,7 @@ class SignalCompiler:
         x = trajectory.columns[name]
         return trajectory.t, self._unwrap(given, purpose, name, x) if purpose.unit == "rad" else x, interpolation
 
-    def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
+    def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: Array) -> Array:
         """Return the angles without jumps by full turns, with a warning.
 
         Raises ScenarioError if the limits of the joint exclude them.
@@ -435,7 +451,8 @@ class SignalCompiler:
 
     def _read_file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
-            if not os.path.exists(given.file) or os.path.isdir(given.file):
+            path = Path(given.file)
+            if not path.exists() or path.is_dir():
                 raise ScenarioError("no such CSV file", place=given.place, found=given.file)
             self._files[given.file] = read_trajectory(given.file)
         return self._files[given.file]
@@ -453,24 +470,24 @@ class SignalCompiler:
                                 found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
 
 
-def _begin_within(starts: np.ndarray, duration: float) -> np.ndarray:
+def _begin_within(starts: Array, duration: float) -> Mask:
     """Return whether each piece begins before the end of the run.
 
     At the end, the piece that arrives there is evaluated, not a piece that begins there.
     """
-    within = starts < duration * (1 - SAME_TIME)
+    within = np.asarray(starts < duration * (1 - SAME_TIME))
     within[0] = True
     return within
 
 
-def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
+def merge_times(times: Array, duration: float) -> Array:
     """Return the sorted times inside (0, duration). Times that differ by rounding only are merged."""
     slack = SAME_TIME * duration
     times = np.unique(times[(times > slack) & (times < duration - slack)])
     return times[np.diff(times, prepend=-math.inf) > slack]
 
 
-def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
+def merge_windows(times: Array, windows: Array, duration: float) -> tuple[Array, Array]:
     """Return break points, and the last time before each of them.
 
     A time that equals a window to rounding is replaced by it: curves can be shifted, expressions cannot. Overlapping windows are
@@ -492,7 +509,7 @@ def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tu
     return breaks[order], before[order]
 
 
-def snap_to_breaks(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
+def snap_to_breaks(times: Array, breaks: Array, duration: float) -> Array:
     """Return times, with those that equal a break point to rounding replaced by it."""
     if not len(breaks) or not len(times):
         return times
@@ -501,7 +518,7 @@ def snap_to_breaks(times: np.ndarray, breaks: np.ndarray, duration: float) -> np
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
 
 
-def make_finite_curve(place: Place, make: Callable[..., Curve], *given) -> Curve:
+def make_finite_curve(place: Place, make: Callable[..., Curve], *given: Any) -> Curve:
     """Return the curve make(*given). Raises ScenarioError if its coefficients overflow."""
     try:
         with np.errstate(all="ignore"):

@@ -6,10 +6,12 @@ no pulse is missed, however narrow.
 """
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.kernels.simulation import signals as code
 from liedyn.simulation.signals.expression import SignalProgram
 from liedyn.simulation.signals.operations import Interval, apply, constant, mean_value_bounds, time
@@ -23,6 +25,9 @@ _CONSTANT = np.inf               # label of a constant argument, on either side
 _SWITCHES = (*code.SWITCH_OPERATIONS, code.DIVIDE, code.TAN, code.ATAN2, code.SQRT, code.ASIN, code.ACOS, code.POWER)
 
 
+SwitchBounds: TypeAlias = tuple[Array, Array, Mask]      # bounds of an argument, and whether it never switches
+
+
 class CrossingSearchResult(NamedTuple):
     """Result of `switches_in_time`.
 
@@ -30,7 +35,7 @@ class CrossingSearchResult(NamedTuple):
     complete  whether all switches are found
     """
 
-    windows: np.ndarray
+    windows: Array
     complete: bool
 
 
@@ -46,9 +51,11 @@ def switches_in_time(program: SignalProgram, start: float, end: float) -> Crossi
     return CrossingSearchResult(_narrow(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
 
 
-def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
+def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[Array, Array, bool]:
     """Return both ends of the segments that stay undecided, and whether the search is complete."""
-    at = lambda k, pieces: start + (end - start) * (k / pieces)      # noqa: E731  (k / 2^n is exact: neighbours share ends)
+    def at(k: Integers, pieces: int) -> Array:                 # k / 2^n is exact: neighbours share ends
+        return start + (end - start) * (k / pieces)
+
     number, pieces = np.arange(_INITIAL_PIECES), _INITIAL_PIECES
     for halving in range(_MAX_HALVINGS + 1):
         if not len(number):
@@ -57,13 +64,13 @@ def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[n
         if len(number) > _MAX_PIECES:
             return np.empty(0), np.empty(0), False
         if halving < _MAX_HALVINGS:
-            number, pieces = (2 * number[:, None] + [0, 1]).reshape(-1), 2 * pieces
+            number, pieces = (2 * number[:, None] + np.arange(2)).reshape(-1), 2 * pieces
     first = number[np.diff(number, prepend=-2) > 1]
     last = number[np.diff(number, append=2 * pieces) > 1]
     return at(first, pieces), at(last + 1, pieces), len(first) <= MAX_SWITCHES
 
 
-def _narrow(program: SignalProgram, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _narrow(program: SignalProgram, left: Array, right: Array) -> Array:
     """Return (k, 2): the last time with the labels of the left end, the first time with the labels of the right end.
 
     Where both ends have the same labels, as where abs touches 0, it is the middle.
@@ -77,7 +84,7 @@ def _narrow(program: SignalProgram, left: np.ndarray, right: np.ndarray) -> np.n
     return windows[(windows[:, 0] < windows[:, 1])]
 
 
-def _bisect_label(program: SignalProgram, label: np.ndarray, alike: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _bisect_label(program: SignalProgram, label: Array, alike: Array, other: Array) -> Array:
     """Return the last float on the way from `alike` to `other` that has the label, by bisection."""
     while True:
         middle = alike + 0.5 * (other - alike)
@@ -89,7 +96,9 @@ def _bisect_label(program: SignalProgram, label: np.ndarray, alike: np.ndarray, 
 
 def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]:
     """Return the positions in the code of operations whose jumps or kinks depend on the state or, if `clocks`, on a clock."""
-    stack, found, state = [], [], (*code.STATE_OPERATIONS, *((code.CLOCK,) if clocks else ()))
+    stack: list[bool] = []
+    found: list[int] = []
+    state = (*code.STATE_OPERATIONS, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
         if operation < code.FIRST_UNARY:
@@ -103,14 +112,16 @@ def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]
     return found
 
 
-def labels(program: SignalProgram, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+def labels(program: SignalProgram, start: Array, end: Array) -> Array:
     """Return (pieces, switches): a label for the side of each switch in the whole piece; NaN where it is undecided."""
     middle = start + 0.5 * (end - start)
     half = np.nextafter(np.maximum(end - middle, middle - start), np.inf)
-    n, found, stack = len(start), [], []
+    n = len(start)
+    stack: list[Interval | None] = []
+    found: list[Array] = []
     t = time(np.concatenate([start, middle]), np.concatenate([end, middle]))
 
-    def bounds(x):
+    def bounds(x: Interval) -> SwitchBounds:
         piece, centre = (Interval(*(row[part] for row in x)) for part in (slice(n), slice(n, None)))
         still = (piece.rate_low == 0) & (piece.rate_high == 0)
         return *mean_value_bounds(piece, centre, np.where(start == end, 0.0, half)), still
@@ -120,8 +131,10 @@ def labels(program: SignalProgram, start: np.ndarray, end: np.ndarray) -> np.nda
         if operation < code.FIRST_UNARY:
             stack.append(_leaf(operation, operand, program, t))
             continue
-        x = [stack.pop() for _ in range(1 if operation < code.FIRST_BINARY else 2)][::-1]
-        if None in x:                                           # it depends on the state
+        count = 1 if operation < code.FIRST_BINARY else 2
+        arguments, stack[-count:] = stack[-count:], []
+        x = [one for one in arguments if one is not None]
+        if len(x) < count:                                     # it depends on the state
             stack.append(None)
             continue
         if operation in _SWITCHES:
@@ -137,7 +150,7 @@ def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval) -> 
     return constant(program.literals[operand], t.low) if operation == code.LITERAL else None
 
 
-def _switch_bounds(operation: int, x: list, bounds):
+def _switch_bounds(operation: int, x: list[Interval], bounds: Callable[[Interval], SwitchBounds]) -> SwitchBounds:
     """Return bounds of the argument at which an operation switches, and whether it never does (a constant, or a smooth case)."""
     if operation in (code.MIN, code.MAX):
         return bounds(apply(code.SUBTRACT, *x))
@@ -154,15 +167,17 @@ def _switch_bounds(operation: int, x: list, bounds):
     return bounds(x[0])
 
 
-def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray, falling: np.ndarray) -> np.ndarray:
+def _label(operation: int, low: Array, high: Array, still: Mask, falling: Mask) -> Array:
     """Return one number for all pieces on the same side of a switch. At a jump of step and floor, the value just after counts."""
     if operation == code.STEP:
         upper, lower = np.where(falling, low > 0, low >= 0), np.where(falling, high <= 0, high < 0)
         label = np.where(upper, 1.0, np.where(lower, -1.0, np.nan))
     elif operation in (code.FLOOR, code.TAN):
-        below = lambda x: np.where(falling, np.ceil(x) - 1, np.floor(x))       # noqa: E731
-        count = below if operation == code.FLOOR else lambda x: np.floor(x / np.pi + 0.5)
-        label = np.where(count(low) == count(high), count(low), np.nan)
+        if operation == code.TAN:
+            first, last = np.floor(low / np.pi + 0.5), np.floor(high / np.pi + 0.5)
+        else:
+            first, last = (np.where(falling, np.ceil(x) - 1, np.floor(x)) for x in (low, high))
+        label = np.where(first == last, first, np.nan)
     elif operation in (code.ASIN, code.ACOS):
         label = np.where((low > -1) & (high < 1), 1.0, np.nan)
     else:
