@@ -67,5 +67,5 @@ def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
 
 def error_gains(control: Control) -> Array:
     """Return the gains of the error and its derivatives, in ascending order of the derivative, from the poles."""
-    poles = control.poles or (-control.bandwidth,) * LAWS[control.law].poles
-    return np.poly(poles)[:0:-1].copy()
+    poles = control.poles if control.bandwidth is None else (-control.bandwidth,) * LAWS[control.law].poles
+    return np.array(np.poly(poles)[:0:-1], dtype=float)

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.codegen.rhs import state_on_reference
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.scenario import Control, Scenario
+from liedyn.io.scenarios.scenario import Control, Rule, Scenario, Signal
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE_COEFFICIENTS, MotorLaw, rigid_workspace_size
 from liedyn.kernels.simulation.signal_series import series_stack_size
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import ONE_DOF, Coordinate, Joint, Pose
-from liedyn.model.model import Model, build
-from liedyn.model.spatial import adjoint, pose
+from liedyn.model.description import Coordinate, Joint, Pose
+from liedyn.model.model import Model, ModelJoint, build
+from liedyn.model.spatial import adjoint, pose, rotation_by_rows
 from liedyn.simulation.control.control_law import error_gains
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
@@ -56,15 +57,15 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
     return tuple(found)
 
 
-def _spring_behind(model: Model, joint, place: Place) -> str:
+def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
     """Return the name of the spring's joint behind the motor at `joint`."""
-    def not_elastic_error(why: str, hint: str | None = None):
+    def not_elastic_error(why: str, hint: str | None = None) -> ScenarioError:
         return ScenarioError(f"control is for robots whose joints are all elastic: joint {joint.name} is not, because "
                              f"{why}", place=place,
                              expected="a motor's joint with armature and, behind a link without mass, a joint about the same "
                                       "axis with stiffness", hint=hint)
 
-    if joint.kind != ONE_DOF or joint.v.stop - joint.v.start != 1:
+    if joint.screws is None or len(joint.screws) != 1:
         raise not_elastic_error(f"it is of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
     behind = [other for other in model.description.joints if other.parent == joint.child]
     if len(behind) != 1 or behind[0].name not in model.joint_names:
@@ -74,8 +75,8 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
     if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
         raise not_elastic_error(f"its link {link.name} has mass, inertia or an actuator",
                                 f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
-    if spring.kind != ONE_DOF or spring.v.stop - spring.v.start != 1 or \
-            not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
+    if spring.screws is None or len(spring.screws) != 1 or not \
+            _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
         raise not_elastic_error(f"joint {spring.name} behind it has another axis")
     rotor, own = _joint_parameters(model, joint.name), _joint_parameters(model, spring.name)
     if not own.stiffness:
@@ -105,7 +106,8 @@ def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
 def _merge_joints(motor: Joint, spring: Joint) -> Joint:
     """Return one joint that moves by the sum of both angles: on a common axis the order does not matter."""
     T = pose(motor.origin) @ pose(spring.origin)
-    origin = Pose(tuple(T[:3, :3].reshape(-1).tolist()), tuple(T[:3, 3].tolist()))
+    x, y, z = T[:3, 3].tolist()
+    origin = Pose(rotation_by_rows(T[:3, :3]), (x, y, z))
     return replace(spring, name=motor.name, parent=motor.parent, origin=origin, coordinates=(Coordinate(),), place=motor.place)
 
 
@@ -123,7 +125,7 @@ def is_elastic(model: Model) -> bool:
 
 
 # the law --------------------------------------------------------------------------------------------------------------
-def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, level) -> MotorLaw | None:
+def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, level: Integers) -> MotorLaw | None:
     """Return the motor law with its desired motions added to the compiler, or None if the scenario has no such law.
 
     Raises ScenarioError for a robot that the law does not support, for motions that omit a joint or name another, and for
@@ -146,6 +148,7 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
     for joint in joints:
         purpose = replace(compiler.joint_purpose("position", model.v_index(joint.motor).start), name=f"motion of {joint.motor}")
         given = rules[joint.motor].value
+        assert isinstance(given, Signal)
         compiled = compiler.compile(given, purpose)
         if isinstance(compiled, Curve) and control.law == "feedback_linearization":
             compiler.warnings.extend(_jump_warnings(compiled, scenario.duration, joint.motor, given.place))
@@ -153,13 +156,13 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
     return _motor_law(control, model, signals, compiler.stack_size)
 
 
-def _same_axis(one, other, length: float) -> bool:
+def _same_axis(one: Array, other: Array, length: float) -> bool:
     """Return whether two screws [w; v] are equal to rounding of a file. length: length of the robot [m]."""
     apart = np.abs(one - other)
     return bool(apart[:3].max() <= _AXIS_TOLERANCE and apart[3:].max() <= _AXIS_TOLERANCE * (length if other[:3].any() else 1.0))
 
 
-def _motor_motions(control: Control, joints: tuple[Elastic, ...]):
+def _motor_motions(control: Control, joints: tuple[Elastic, ...]) -> dict[str, Rule]:
     """Return the rule of the desired motion of each motor."""
     motors = tuple(joint.motor for joint in joints)
     for rule in control.motion:
@@ -194,7 +197,7 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
     return []
 
 
-def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
+def _min_jumps(curve: Curve, duration: float) -> Array:
     """Return (4,) the minimum jumps that count of the motion and its first three derivatives.
 
     They exceed the rounding of the pieces, which is that of the motion divided by powers of their length.
@@ -204,7 +207,7 @@ def _min_jumps(curve: Curve, duration: float) -> np.ndarray:
     size = np.array([max(abs(piece.deriv(order)(h)) for piece, length in zip(pieces, lengths, strict=True) for h in (0.0, length))
                      for order in range(4)])
     shortest = lengths[lengths > 0.0].min(initial=duration)
-    return _JUMP * size + _JUMP_ROUNDING * size[0] * np.array([1.0, 1.0, 2.0, 6.0]) / shortest ** np.arange(4)
+    return np.asarray(_JUMP * size + _JUMP_ROUNDING * size[0] * np.array([1.0, 1.0, 2.0, 6.0]) / shortest ** np.arange(4))
 
 
 def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stack_size: int) -> MotorLaw:
@@ -228,7 +231,7 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
                     np.zeros(rigid_workspace_size(rigid.n_bodies, n)))
 
 
-def start_on_reference(problem: InitialValueProblem, q, v) -> None:
+def start_on_reference(problem: InitialValueProblem, q: Array, v: Array) -> None:
     """Write the state in which the motion of the links matches the desired one up to the third derivative."""
     flag = np.zeros(2)
     if not state_on_reference(problem.law, problem.signals, 0.0, q, v, flag):

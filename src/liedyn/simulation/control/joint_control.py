@@ -5,18 +5,22 @@ See `kernels.simulation.joint_laws`; for motors of elastic joints `simulation.co
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.errors import Place, ScenarioError, WarningLog
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.control_schema import Motor
 from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.model import build
+from liedyn.model.model import Model, build
 from liedyn.simulation.control.control_law import LawBinder, LawContext
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
@@ -32,6 +36,9 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 #     -n T(-n v) <= tau <= n T(n v),
 #
 # where T(omega) for omega < 0 is the torque of a braking motor.
+
+if TYPE_CHECKING:
+    from liedyn.simulation.segment_problems import RunSegment  # imports this module
 
 _CURVE_TOLERANCE = 1e-9         # relative to the maximum force: the simulation computes the limit by another formula
 
@@ -55,12 +62,12 @@ class BoundMotor:
         """The maximum force of the joint [N m | N]; infinite without a curve."""
         return self.motor.gear * max((torque for _, torque in self.motor.curve), default=np.inf)
 
-    def max_force_at(self, v):
+    def max_force_at(self, v: Array) -> Array:
         """Return the maximum force at velocities v of the joint. The minimum force is -max_force_at(-v)."""
         if not self.motor.curve:
             return np.full(np.shape(v), np.inf)
         speeds, torques = np.array(self.motor.curve).T
-        return self.motor.gear * np.interp(self.motor.gear * np.asarray(v), speeds, torques)
+        return np.asarray(self.motor.gear * np.interp(self.motor.gear * v, speeds, torques))
 
     def limits(self, other_limit: float) -> tuple[Expression, Expression]:
         """Return the maximum and the minimum force as expressions of the velocity v of the joint.
@@ -82,12 +89,13 @@ def _piecewise_linear_expression(motor: Motor, v: str) -> str:
     return " + ".join([repr(float(n * torques[0])), *(f"({term})" for term in terms)])
 
 
-def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
+def bind_motors(scenario: Scenario, model: Model) -> list[BoundMotor]:
     """Return the motors in the order of the model. Raises ScenarioError for named joints that do not have one coordinate."""
     found = []
     for name, rule in bind_joints(scenario.motors, model).items():
         v = model.v_index(name)
         if v.stop - v.start == 1:
+            assert isinstance(rule.value, Motor)
             found.append(BoundMotor(v.start, name, rule.value, rule))
         elif rule.pattern == name:
             raise ScenarioError(f"joint {name} has {v.stop - v.start} coordinates: motors are for joints of one",
@@ -95,7 +103,7 @@ def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
     return found
 
 
-def add_rotor_inertias(scenario: Scenario, model):
+def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
     """Return the model with the rotor inertias of the motors as armatures.
 
     Raises ScenarioError if the robot file defines an armature, too.
@@ -112,44 +120,44 @@ def add_rotor_inertias(scenario: Scenario, model):
     return with_armatures(model, {name: one.armature for name, one in rotors.items()})
 
 
-def motor_armatures(scenario: Scenario, model) -> dict[str, float]:
+def motor_armatures(scenario: Scenario, model: Model) -> dict[str, float]:
     """Return the armatures [kg m^2 | kg] of joints whose motors have a rotor inertia."""
     return {one.joint: one.armature for one in bind_motors(scenario, model) if one.motor.inertia}
 
 
-def with_armatures(model, armatures: dict[str, float]):
+def with_armatures(model: Model, armatures: dict[str, float]) -> Model:
     """Return the model with these armatures of joints of one coordinate, by name."""
     joints = tuple(replace(joint, coordinates=(replace(joint.coordinates[0], armature=armatures[joint.name]),))
                    if joint.name in armatures else joint for joint in model.description.joints)
     return build(replace(model.description, joints=joints))
 
 
-def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.ndarray]]:
+def motor_columns(motors: list[BoundMotor], v: Array, tau: Array) -> list[tuple[str, str, Array]]:
     """Return (name, unit, (N,) array) of torque and speed of each motor. tau (N, nv): without the forces of stops."""
     return [column for one in motors
             for column in ((f"motor.{one.joint}.torque", "N m", tau[:, one.k] / one.motor.gear),
                            (f"motor.{one.joint}.speed", "rad/s", one.motor.gear * v[:, one.k]))]
 
 
-def motor_warnings(motors: list[BoundMotor], segments, stops=None) -> WarningLog:
+def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment],
+                   stop_forces: Array | None = None) -> WarningLog:
     """Return warnings about motors at their curves, and about prescribed motions that exceed them, at output times.
 
-    segments  of the run
-    stops     (N, nv) part of the recorded tau that stops contribute
+    segments     of the run
+    stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
     warnings = WarningLog()
     for one in (motor for motor in motors if motor.motor.curve):
-        k, times, place, at, beyond = one.k, [], 0, [], []
+        k, rows = one.k, 0
+        parts: list[tuple[Array, Mask, Mask]] = []
         for segment in segments:
             tau, v = segment.record.tau[:, k], segment.record.v[:, k]
-            tau = tau if stops is None else tau - stops[place:place + len(tau), k]
-            place += len(tau)
+            tau = tau if stop_forces is None else tau - stop_forces[rows:rows + len(tau), k]
+            rows += len(tau)
             room = np.minimum(one.max_force_at(v) - tau, one.max_force_at(-v) + tau) / one.max_force
             given = bool(segment.problem.prescribed[k])
-            times.append(segment.record.t)
-            at.append((room <= _CURVE_TOLERANCE) & (not given))
-            beyond.append((room < -_CURVE_TOLERANCE) & given)
-        times, at, beyond = map(np.concatenate, (times, at, beyond))
+            parts.append((segment.record.t, (room <= _CURVE_TOLERANCE) & (not given), (room < -_CURVE_TOLERANCE) & given))
+        times, at, beyond = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         if at.any():
             warnings.add("motor-limited",
                          f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
@@ -171,8 +179,8 @@ LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "t
                                      "gravity_compensation": bind_gravity_compensation, "state_feedback": bind_state_feedback}
 
 
-def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: dict[str, np.ndarray], rules: dict[str, Rule],
-              controlled: np.ndarray | None = None, first_order_hold: bool = False) -> JointLaws | None:
+def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuation: Mapping[str, np.ndarray],
+              rules: Mapping[str, Rule], controlled: Mask | None = None, first_order_hold: bool = False) -> JointLaws | None:
     """Return the joint laws of a phase, or None if the scenario has no laws and no limits.
 
     A law omits joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint does not
@@ -214,17 +222,18 @@ def bind_laws(scenario: Scenario, model, compiler: SignalCompiler, actuation: di
     return _with_switches(laws._replace(active_laws=active_laws), actuation["integral"], places, compiler)
 
 
-def empty_joint_laws(model, limit, prescribed, gravity) -> JointLaws:
+def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask) -> JointLaws:
     """Return joint laws without any law. limit, prescribed, gravity: (nv,), see `JointLaws`."""
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
-                     *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
-                     *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_workspace_size(model.n_bodies, nv)),
-                     none, None)
+                     switch=np.full(nv, -1),
+                     top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
+                     all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
+                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, task=None)
 
 
-def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
+def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
     """Return the laws with two switches of the state for each limit, and two for each integral of a limited coordinate.
 
     places: locations of the limits in the file, by coordinate.
@@ -249,27 +258,30 @@ def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler:
     return laws._replace(limit=limit, top=top, bottom=bottom)
 
 
-def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
+def _pd_with_gravity(rules: Mapping[str, Rule], model: Model) -> Mask:
     """Return the mask (nv,) of joints with a pd law with `gravity`."""
     return joint_mask([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
 
 
-def _without_torque(actuation: dict[str, np.ndarray], compiler: SignalCompiler) -> np.ndarray:
+def _without_torque(actuation: Mapping[str, np.ndarray], compiler: SignalCompiler) -> Mask:
     """Return the mask (nv,) of coordinates without a torque of the schedule."""
-    return (actuation["target"] < 0) & (actuation["signal"] == compiler.add_program(0.0, SignalPurpose("no torque")))
+    no_torque = compiler.add_program(0.0, SignalPurpose("no torque"))
+    return np.asarray((actuation["target"] < 0) & (actuation["signal"] == no_torque))
 
 
-def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
+def _always_prescribed(scenario: Scenario, model: Model) -> Mask:
     """Return the mask (nv,) of coordinates that are prescribed in all phases."""
-    phases = [phase_rules(scenario, model, name) for name in [phase.name for phase in scenario.phases] or [None]]
+    names: list[str | None] = [phase.name for phase in scenario.phases]
+    phases = [phase_rules(scenario, model, name) for name in names or [None]]
     return joint_mask([name for name in model.joint_names
                        if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
-def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
+def _limits(scenario: Scenario, model: Model, prescribed: Mask) -> tuple[Array, dict[int, Place]]:
     """Return the limits (nv,), infinite if there is none, and the locations of the finite ones, by coordinate."""
-    limit, places = np.full(model.nv, np.inf), {}
+    limit = np.full(model.nv, np.inf)
+    places: dict[int, Place] = {}
     for name, rule in bind_joints(scenario.saturate, model).items():
         joint, named = model.joint(name), rule.pattern == name
         if joint.type == "free" or prescribed[joint.v].all():
@@ -279,27 +291,29 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
                 raise ScenarioError(f"the force of {name} cannot be limited: {why}", place=rule.place)
             continue
         for k in range(joint.v.start, joint.v.stop):
-            given = model.effort_limit[k] if rule.value == ROBOT_LIMITS else rule.value
-            if 0.0 < given < math.inf:
-                limit[k], places[k] = given, rule.place
+            value = float(rule.value if isinstance(rule.value, int | float) else model.effort_limit[k])      # or ROBOT_LIMITS
+            if 0.0 < value < math.inf:
+                limit[k], places[k] = value, rule.place
             elif named:
                 raise ScenarioError(f"joint {name} has no effort limit in the robot file", place=rule.place, found=ROBOT_LIMITS,
                                     expected="a number [N m or N]")
     return limit, places
 
 
-def saturation_warnings(segments, model, stops=None) -> WarningLog:
+def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_forces: Array | None = None) -> WarningLog:
     """Return warnings about forces at their limits at output times.
 
-    segments  of the run
-    stops     (N, nv) part of the recorded tau that stops contribute
+    segments     of the run
+    stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
     least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
     for segment in segments:
         limit, record, place = _problem_limits(segment.problem, none), segment.record, place + len(segment.record.t)
         for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # see `motor_warnings` for curves
-            driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
+            driven = record.tau[:, k]
+            if stop_forces is not None:
+                driven = driven - stop_forces[place - len(record.t):place, k]
             at = np.abs(driven) >= limit[k] * (1 - _LIMIT_TOLERANCE)
             if at.any() and not count[k]:
                 first[k] = record.t[np.argmax(at)]
@@ -313,34 +327,37 @@ def saturation_warnings(segments, model, stops=None) -> WarningLog:
     return warnings
 
 
-def _problem_limits(problem, none):
+def _problem_limits(problem: InitialValueProblem, none: Array) -> Array:
     if problem.sampled is not None:
-        return problem.sampled.limit
+        return np.asarray(problem.sampled.limit)
     return none if problem.joint_laws is None else problem.joint_laws.limit
 
 
-def _has_curve(problem):
-    return False if problem.joint_laws is None else problem.joint_laws.top >= 0
+def _has_curve(problem: InitialValueProblem) -> Mask:
+    laws = problem.joint_laws
+    return np.zeros(problem.model.nv, dtype=bool) if laws is None else laws.top >= 0
 
 
-def force_limits(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:
     """Return the minimum and the maximum joint forces (nv,) at a state [N m | N].
 
     limit: (nv,) limits of coordinates without a motor curve.
     """
     bottom, top, laws = -limit, limit.copy(), problem.joint_laws
-    for k in np.flatnonzero(_has_curve(problem)):
+    if laws is None:
+        return bottom, top
+    for k in np.flatnonzero(laws.top >= 0):
         bottom[k], top[k] = (read_signal(problem.signals, one[k], t, q, v)[0] for one in (laws.bottom, laws.top))
     return bottom, top
 
 
 # tracking -------------------------------------------------------------------------------------------------------------
-def compute_tracking(problem, t, q, final: bool = True) -> Tracking | None:
+def compute_tracking(problem: InitialValueProblem, times: Array, q: Array, final: bool = True) -> Tracking | None:
     """Return the desired motions and those of the joints at output times, or None if there are no desired motions.
 
     final: whether the last time is the end of the run.
     """
-    model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(t)
+    model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(times)
     if final:
         t[-1] = np.nextafter(t[-1], -np.inf)                   # the end of the run belongs to the interval before it
     problem = problem if sampled is None else sampled.law

@@ -4,17 +4,21 @@ A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import RightHandSide, evaluate_state
-from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
+from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY, JointLaws
+from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import (
     ADD,
     CLOCK,
@@ -29,8 +33,10 @@ from liedyn.kernels.simulation.signals import (
     STATE_V,
     TIME,
     TORQUE,
+    Signals,
 )
 from liedyn.model.description import FRICTION_SPEED
+from liedyn.model.model import Model
 from liedyn.model.spatial import skew
 from liedyn.simulation.control.joint_control import force_limits
 from liedyn.simulation.control.rigid_joint_laws import (
@@ -50,7 +56,7 @@ from liedyn.simulation.name_binding import measured_gradient, measured_name, wit
 # where f_j = Df(e_j) and D^2 f(u, e) = (D^2 f(u + e, u + e) - D^2 f(u - e, u - e)) / 4 are from jets of the program along
 # straight lines.
 
-def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
+def signal_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array) -> Array:
     """Return (2 nv,) the derivative of signal k with respect to the state. Raises ComputationError where it does not exist."""
     model, words = problem.model, signal_instructions(problem.signals, k)
     read = [int(word) for word in np.unique(words[np.isin(words & 255, STATE_OPERATIONS)])]
@@ -75,7 +81,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     return out
 
 
-def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
+def rate_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array) -> Array:
     """Return (2 nv,) the derivative of the time derivative of signal k, a target, with respect to the state."""
     model, words, out = problem.model, signal_instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
     moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
@@ -92,7 +98,7 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     return out
 
 
-def _moving_value(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndarray]:
+def _moving_value(model: Model, signals: Signals, word: int, q: Array, v: Array) -> tuple[float, Array, Array]:
     """Return the rate of a number that moves with the state, and the gradients of the number and of its rate."""
     i, unit = word >> 8, np.eye(2 * model.nv)
     if word & 255 == MOVING_Q:
@@ -100,14 +106,14 @@ def _moving_value(model, signals, word: int, q, v) -> tuple[float, np.ndarray, n
     return signals.measured[i + 3], measured_gradient(model, signals, i, q, v), measured_gradient(model, signals, i + 3, q, v)
 
 
-def state_value(signals, word: int, q, v) -> float:
+def state_value(signals: Signals, word: int, q: Array, v: Array) -> float:
     """Return the number of the state that an instruction reads."""
     operation, i = word & 255, word >> 8
-    return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]
+    return float(q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i])
 
 
-def program_jet(signals, words, values: dict[int, float], value_rates, time_rate: float, t: float,
-                curvatures=None) -> tuple[float, float, float]:
+def program_jet(signals: Signals, words: Integers, values: dict[int, float], value_rates: Array, time_rate: float, t: float,
+                curvatures: Array | None = None) -> tuple[float, float, float]:
     """Return the jet of a program whose inputs move on straight lines, or on parabolas with second derivatives `curvatures`.
 
     words        instructions of the program
@@ -116,8 +122,9 @@ def program_jet(signals, words, values: dict[int, float], value_rates, time_rate
     time_rate    rate of t
     """
     curvatures = np.zeros(len(values)) if curvatures is None else curvatures
-    motions, code, literals = dict(zip(values, zip(value_rates, curvatures, strict=True),
-                                       strict=True)), [], list(signals.literals)
+    motions = dict(zip(values, zip(value_rates, curvatures, strict=True), strict=True))
+    code: list[int] = []
+    literals = list(signals.literals)
     for word in map(int, words):
         if word in values:
             begin, (slope, curvature) = values[word], motions[word]
@@ -136,7 +143,8 @@ def program_jet(signals, words, values: dict[int, float], value_rates, time_rate
 
 # Exact Jacobians of the control laws of joints with respect to the state, except task space -----------------------------
 
-def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
+def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, out: Array,
+                           integral: Array | None = None) -> Array:
     """Return `out` (nv, 2 nv), the derivative of the schedule's joint forces, plus that of the joint laws.
 
     Rows of forces at their limits are derivatives of the limit. Raises ComputationError if the scenario cannot be evaluated.
@@ -144,10 +152,11 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
     integral: (nv,) integrals of pid laws, None: zero.
     """
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
-    out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
+    assert laws is not None
+    out, saturated, by_speed = out.copy(), np.zeros(nv, dtype=bool), np.zeros_like(out)
     if laws.active_laws[COMPUTED] or (laws.limit < np.inf).any():
-        here, saturated, high = saturated_forces(problem, t, q, v, integral)
-        by_speed = _limit_jacobian(problem, t, q, v, high)
+        evaluated, saturated, high = saturated_forces(problem, t, q, v, integral)
+        by_speed = _limit_jacobian(problem, laws, t, q, v, high)
     if laws.active_laws[GRAVITY]:
         out[laws.gravity, :nv] += gravity_compensation_jacobian(model, q)[laws.gravity]
     if laws.active_laws[FEEDBACK]:
@@ -156,24 +165,26 @@ def add_joint_law_jacobian(problem, t: float, q, v, out: np.ndarray, integral=No
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
     if laws.active_laws[COMPUTED]:
-        out[laws.driven] += computed_torque_jacobian(problem, t, q, v, here, out)[laws.driven]
+        out[laws.driven] += computed_torque_jacobian(problem, laws, t, q, v, evaluated, out)[laws.driven]
         out[saturated] = by_speed[saturated]
     return out
 
 
-def saturated_forces(problem, t: float, q, v, integral=None):
+def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
+                     integral: Array | None = None) -> tuple[MotionWorkspace, Mask, Mask]:
     """Return the evaluated laws, and (nv,) bool whether a force is at a limit, and whether at its maximum."""
-    here = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
+    assert problem.joint_laws is not None
+    evaluated = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
     bottom, top = force_limits(problem, problem.joint_laws.limit, t, q, v)
-    return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
+    return evaluated, (evaluated.tau <= bottom) | (evaluated.tau >= top), evaluated.tau >= top
 
 
-def _limit_jacobian(problem, t: float, q, v, high) -> np.ndarray:
+def _limit_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, high: Mask) -> Array:
     """Return the derivative (nv, 2 nv) of the limits of joint forces: of the maximum where `high`, else of the minimum.
 
     Only limits of motors depend on the state.
     """
-    laws, out = problem.joint_laws, np.zeros((len(high), 2 * len(high)))
+    out = np.zeros((len(high), 2 * len(high)))
     for k in np.flatnonzero(laws.top >= 0):
         out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)
     return out
@@ -184,12 +195,12 @@ def _limit_jacobian(problem, t: float, q, v, high) -> np.ndarray:
 _STEP = 0.1              # rad, rad/s: first step of extrapolated differences
 
 
-def law_jacobians(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def law_jacobians(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
     """Return `joint_force_jacobian` and `wrench_force_jacobian`."""
     return joint_force_jacobian(problem, t, q, v), wrench_force_jacobian(problem, t, q, v)
 
 
-def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
+def joint_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, integral: Array | None = None) -> Array:
     """Return the derivative (nv, 2 nv) of the joint forces of torque signals, pd laws, `control` and stops.
 
     It is zero for prescribed coordinates. integral: (nv,) integrals of pid laws, None: zero.
@@ -215,20 +226,21 @@ def joint_force_jacobian(problem, t: float, q, v, integral=None) -> np.ndarray:
     return out if problem.stops is None else out + stop_jacobian(problem, q, v)
 
 
-def _difference_jacobian(problem, t: float, q, v, integral, driven) -> np.ndarray:
+def _difference_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, integral: Array | None,
+                         driven: Integers | Mask) -> Array:
     """Return the derivative (driven, 2 nv) of joint forces of `elastic_joint_law` or `task_space_law`.
 
     It is computed by extrapolated differences, which are accurate to ten digits.
     """
     nv, rhs = problem.model.nv, RightHandSide(problem, problem.signals)
 
-    def along(x):
+    def along(x: Array) -> Callable[[float], Array]:
         return lambda s: evaluate_state(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], rhs,
                                         integral).tau[driven]
     return np.column_stack([extrapolated_derivative(along(x), _STEP)[0] for x in np.eye(2 * nv)])
 
 
-def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
+def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array) -> Array:
     """Return the derivative (nv, 2 nv) of the generalized force sum J^T F of external wrenches F and contacts, at constant J.
 
     It contains the derivatives of their signals, of the rotation of links relative to world axes, and of the contact law. It
@@ -253,7 +265,7 @@ def wrench_force_jacobian(problem, t: float, q, v) -> np.ndarray:
     return out
 
 
-def friction_warnings(model, v) -> list[LiedynWarning]:
+def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
     """Return a warning if Coulomb friction, which is smoothed about rest, acts as a strong damper."""
     slow = []
     for joint in model.description.joints:

@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ScenarioError
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.scenario import Signal
 from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
@@ -98,7 +101,7 @@ def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
     return np.array(control.gain), rows
 
 
-def _named_gain(context: LawContext, mask) -> tuple[Array, Integers]:
+def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
     """Return the same for a gain whose rows and columns are named. mask: (nv,) coordinates that the law drives."""
     control, model = context.control, context.model
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
@@ -144,22 +147,25 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
     for name, rule in bound.items():
         k = model.v_index(name).start
         purpose = replace(compiler.joint_purpose("position", k), name=f"motion of {name}")
+        assert isinstance(rule.value, Signal)
         driven[k], signal[k] = not laws.given[k], compiler.add(rule.value, purpose)
     return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=error_gains(control))
 
 
-def computed_torque_jacobian(problem, t: float, q, v, here, others) -> Array:
+def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, inputs: MotionWorkspace,
+                             others: Array) -> Array:
     """Return the derivative (nv, 2 nv) of the forces that computed torque computes.
 
-    here    evaluated state
+    laws    of the problem, with computed torque
+    inputs  the evaluated state
     others  (nv, 2 nv) derivative of the forces of coordinates that the law does not drive
     """
-    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
-    a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
-    inputs[laws.given] = 0.0
+    model, nv = problem.model, problem.model.nv
+    a, du, driven = inputs.a.copy(), others.copy(), np.flatnonzero(laws.driven)
+    du[laws.given] = 0.0
     for k in driven:
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
-        inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
-    return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
+        du[k, k], du[k, nv + k] = -laws.gains[0], -laws.gains[1]
+    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, inputs.tau, laws.given, passive=problem.passive).split()
+    return np.asarray(np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ du)

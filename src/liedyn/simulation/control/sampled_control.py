@@ -16,20 +16,28 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Controller, Integers, Mask
 from liedyn.codegen.rhs import signal_instructions
-from liedyn.errors import ComputationError, ScenarioError, WarningLog
+from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, WarningLog
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import SAME_TIME_SPACINGS, RightHandSide
 from liedyn.io.scenarios.scenario import MEASURED, Constant, Pd, Rule, Sampling, Scenario, Torque
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
-from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE
+from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE, Signals
+from liedyn.model.model import Model
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.joint_stops import JointStop
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
+
+if TYPE_CHECKING:
+    from liedyn.simulation.input_schedule import CompiledSchedule  # imports this module
 
 _EPS = np.finfo(float).eps
 
@@ -41,13 +49,13 @@ class SampledController:
     torque, slope  (nv,) present torque is torque + slope (t - since) [N m | N, per s]
     """
 
-    def __init__(self, sampling: Sampling, model):
+    def __init__(self, sampling: Sampling, model: Model):
         self.sampling, self.model = sampling, model
         self.samples = 0                                       # number of samples
         self.since, self.torque, self.slope = 0.0, np.zeros(model.nv), np.zeros(model.nv)          # present torque
         self.before, self.had_law = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)             # at the last sample
         self.integral = np.zeros(model.nv)
-        self.waiting: deque[tuple[float, np.ndarray, np.ndarray]] = deque()         # delayed: time, torque, slope
+        self.waiting: deque[tuple[float, Array, Array]] = deque()         # delayed: time, torque, slope
         self._law: _Law | None = None
 
     @property
@@ -56,7 +64,7 @@ class SampledController:
         sample = self.sampling.time(self.samples)
         return min(sample, self.waiting[0][0]) if self.waiting else sample
 
-    def update(self, problem: InitialValueProblem, t: float, q0, y) -> None:
+    def update(self, problem: InitialValueProblem, t: float, q0: Array, y: Array) -> None:
         """Take the samples and apply the delayed torques that are due at t. The state is q0 (+) y. Raises ComputationError."""
         while self.next_time - t <= SAME_TIME_SPACINGS * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
@@ -70,27 +78,27 @@ class SampledController:
                 self.since, self.torque, self.slope = taken, torque, slope
             self.samples += 1
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state of the controller, except that of a function of the user."""
         times, torques, slopes = zip(*self.waiting, strict=True) if self.waiting else ((), (), ())
         arrays = {name: getattr(self, name) for name in ("torque", "slope", "before", "had_law", "integral")}
         return arrays | {"samples": self.samples, "since": self.since,
                          "waiting": {"times": list(times), "torques": np.array(torques), "slopes": np.array(slopes)}}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state that `state_dict` returned."""
         for name in ("torque", "slope", "before", "had_law", "integral"):
             setattr(self, name, np.array(state[name]))
         self.samples, self.since, waiting = state["samples"], state["since"], state["waiting"]
         self.waiting = deque(zip(waiting["times"], waiting["torques"], waiting["slopes"], strict=True))
 
-    def _slope(self, torque, has_law) -> np.ndarray:
+    def _slope(self, torque: Array, has_law: Mask) -> Array:
         """Return the slope of the line through the torques of the last two samples."""
         slope = np.where(self.had_law & (self.sampling.hold == "first"), (torque - self.before) / self.sampling.interval, 0.0)
         self.before, self.had_law = torque, has_law
         return slope
 
-    def _sample(self, problem: InitialValueProblem, t: float, q0, y) -> np.ndarray:
+    def _sample(self, problem: InitialValueProblem, t: float, q0: Array, y: Array) -> Array:
         """Return the quantized and limited torques (nv,) of a sample, and advance the integrals."""
         sampled = problem.sampled
         if self._law is None or self._law.sampled is not sampled:
@@ -99,7 +107,8 @@ class SampledController:
         q, v, torque = law.evaluate(t, q0, y, self.integral)
         torque = np.where(sampled.controlled, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
-            torque += np.where(sampled.controlled, self._user_torque(self.sampling.time(self.samples), q, v), 0.0)
+            values = self._user_torque(self.sampling.function, self.sampling.time(self.samples), q, v)
+            torque += np.where(sampled.controlled, values, 0.0)
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
@@ -110,18 +119,18 @@ class SampledController:
             self.integral[k] = before[k] + np.where(winding, 0.0, rate * self.sampling.interval)
         return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
 
-    def _user_torque(self, t: float, q, v) -> np.ndarray:
+    def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:
         """Return the torques (nv,) of the user's function."""
         where = f"the controller, called at t = {t:.9g} s,"
         try:
-            given = self.sampling.function(t, q.copy(), v.copy())
+            values = function(t, q.copy(), v.copy())
         except Exception as problem_found:
             raise ComputationError(f"{where} raised {type(problem_found).__name__}: {problem_found}") from problem_found
         nv, torque = self.model.nv, np.zeros(self.model.nv)
-        if not isinstance(given, Mapping):
-            return _torque_array(given, nv,
+        if not isinstance(values, Mapping):
+            return _torque_array(values, nv,
                                  f"{where} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in self.model.joint_names:
                 raise ComputationError(f"{where} returned a torque of {name!r}; the robot has the joints "
                                        f"{', '.join(self.model.joint_names)}")
@@ -134,7 +143,7 @@ class SampledController:
 class _Law:
     """Evaluation of the laws of one phase."""
 
-    def __init__(self, sampled):
+    def __init__(self, sampled: SampledLaws):
         law = sampled.law
         self.sampled, self.problem, self.q_of_v, self.integral = sampled, law, law.schedule.q_of_v, law.schedule.integral
         self.rhs, self.work = RightHandSide(law, law.signals), law.workspace()
@@ -145,7 +154,7 @@ class _Law:
                                                                                    or self.v_resolution.any())
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
-    def evaluate(self, t: float, q0, y, integral) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(self, t: float, q0: Array, y: Array, integral: Array) -> tuple[Array, Array, Array]:
         """Return the measured q and v, and the torque (nv,). integral: (nv,) integrals of pid laws."""
         nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
@@ -155,13 +164,13 @@ class _Law:
             self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(self.work.v, self.v_resolution), z, [0.0]]))
         return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
 
-    def _evaluate(self, t: float, q0, y) -> None:
+    def _evaluate(self, t: float, q0: Array, y: Array) -> None:
         code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)
         if code == BAD_SIGNAL:                                 # the simulation of the motion reports other failures
             raise failure(self.problem, code, t, self.work, self.rhs.constraints)
 
 
-def _quantize(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
+def _quantize(x: Array, resolution: Array) -> Array:
     """Return x rounded to multiples of the resolution, or x where that is 0 or less than the spacing of floats."""
     if not resolution.any():
         return x
@@ -169,7 +178,7 @@ def _quantize(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
         return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
-def _torque_array(given, n: int, what: str) -> np.ndarray:
+def _torque_array(given: ArrayLike | None, n: int, what: str) -> Array:
     """Return the torques (n,) of a user's function, or raise ComputationError. what: beginning of the message."""
     if given is None:
         raise ComputationError(f"{what}; it returned None")
@@ -204,10 +213,10 @@ class SampledLaws:
     """
 
     law: InitialValueProblem
-    controlled: np.ndarray
-    signal: np.ndarray
-    limit: np.ndarray
-    resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
+    controlled: Mask
+    signal: Integers
+    limit: Array
+    resolution: tuple[Array, Array, Array]
     is_whole_run: bool
 
     def restarted_at(self, start_times: Mapping[str, float]) -> SampledLaws:
@@ -215,24 +224,26 @@ class SampledLaws:
         return replace(self, law=self.law.restarted_at(start_times))
 
     @property
-    def targets(self) -> np.ndarray:
+    def targets(self) -> Integers:
         """(nv,) signals of the desired motions of pd, pid and computed torque; -1: none."""
         target, laws = self.law.schedule.target, self.law.joint_laws
         return target if laws is None else np.maximum(target, laws.signal)
 
     @property
-    def references(self) -> np.ndarray:
+    def references(self) -> Integers:
         """(nv,) the same for desired motions that are functions of time; else -1."""
         return np.array([k if k >= 0 and not reads_state(self.law.signals, k) else -1 for k in self.targets])
 
 
-def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
-                    initial: bool):
+def compile_sampled(compile_schedule: Callable[..., CompiledSchedule], scenario: Scenario, model: Model,
+                    rules: dict[str, Rule] | None, stops: tuple[JointStop, ...] | None, resting: tuple[JointStop, ...],
+                    initial: bool) -> tuple[InitialValueProblem, tuple[str, ...], tuple[LiedynWarning, ...]]:
     """Return the problem of the motion with its `SampledLaws`, names of contacts, and warnings.
 
     The other arguments are those of `compile_schedule`, a parameter because it calls this function.
     """
     sampling, control = scenario.sampling, scenario.control
+    assert sampling is not None
     if control is not None and is_motor_law(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
@@ -263,33 +274,33 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
                                                    resting, initial=False, controlled=controlled,
                                                    first_order_hold=sampling.hold == "first")
+    assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
     sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
                           not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
     return motion, contact_names, tuple(WarningLog((*warnings, *more)))
 
 
-def reads_state(signals, k: int) -> bool:
+def reads_state(signals: Signals, k: int) -> bool:
     """Return whether signal k depends on more than time."""
     return bool(np.isin(signal_instructions(signals, k) & 255, STATE_OPERATIONS).any())
 
 
-def _controlled_mask(laws, model) -> np.ndarray:
+def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:
     """Return the mask (nv,) of coordinates on which `control` acts, or gravity of a pd law."""
-    return np.zeros(model.nv, dtype=bool) if laws is None else laws.gravity | (laws.row >= 0) | laws.driven
+    return np.zeros(model.nv, dtype=bool) if laws is None else np.asarray(laws.gravity | (laws.row >= 0) | laws.driven)
 
 
-def _resolutions(sampling: Sampling, model) -> tuple[np.ndarray, ...]:
+def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]:
     """Return the resolutions (nv,) of each measured quantity; positions and velocities only of joints with one coordinate."""
-    found = []
-    for key in MEASURED:
-        values = np.zeros(model.nv)
+    resolutions = {key: np.zeros(model.nv) for key in MEASURED}
+    for key, values in resolutions.items():
         for name, rule in bind_joints(getattr(sampling, key), model).items():
             joint = model.joint(name)
             if key == "tau" or joint.screws is not None:
+                assert isinstance(rule.value, int | float)
                 values[joint.v] = rule.value
             elif rule.pattern == name:
                 raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",
                                     place=rule.place)
-        found.append(values)
-    return tuple(found)
+    return resolutions["q"], resolutions["v"], resolutions["tau"]

@@ -4,27 +4,34 @@ See `kernels.simulation.task_space_law`.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.immutable import Immutable
-from liedyn.io.scenarios.scenario import Control, Motion
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.scenario import Control, Motion, Waypoints
 from liedyn.kernels.mass_matrix import composite_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import evaluate_signal
+from liedyn.kernels.simulation.signals import Signals, evaluate_signal
 from liedyn.kernels.simulation.task_space_law import AXIS_TOLERANCE, DAMPING_THRESHOLD, SWEEPS, Task
+from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.control.control_law import LawContext, error_gains
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
+
+if TYPE_CHECKING:
+    from liedyn.simulation.segment_problems import RunSegment  # imports this module
 
 # Tracking of joints and links under `control` ---------------------------------------------------------------------------
 
@@ -56,15 +63,15 @@ class Tracking(Immutable):
                 for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
 
 
-def signal_values(problem, signal_indices, t) -> np.ndarray:
+def signal_values(problem: InitialValueProblem, signal_indices: Integers, t: Array) -> Array:
     """Return (N, n) the values of signals `signal_indices`, functions of time, at the times t (N,)."""
     out, stack = np.zeros((len(t), len(signal_indices))), np.zeros(problem.stack_size)
-    read_values(problem.signals, np.array(signal_indices, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
+    read_values(problem.signals, signal_indices.astype(np.int64), np.array(t), problem.q, problem.v, stack, out)
     return out
 
 
 @kernel
-def read_values(signals, signal_indices, t, q, v, stack, out):
+def read_values(signals: Signals, signal_indices: Integers, t: Array, q: Array, v: Array, stack: Array, out: Array) -> None:
     """Write the values of signals at the times t (N,) to out (N, n)."""
     for i in range(t.size):
         for j in range(signal_indices.size):
@@ -83,7 +90,7 @@ def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
                          task=_bind_task(context.control, context.model, context.compiler, context.now))
 
 
-def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) -> Task:
+def _bind_task(control: Control, model: Model, compiler: SignalCompiler, prescribed: Mask) -> Task:
     """Return the task of the law; prescribed (nv,): coordinates that are prescribed now.
 
     Raises ScenarioError for a robot with a joint without motor, and for a link that the law cannot move.
@@ -96,9 +103,10 @@ def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) ->
         raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
                             expected="law: feedback_linearization")
     link, poses = find_index(control.link, model.link_names, "link", control.place), PoseTable(model, compiler)
+    assert control.target is not None                        # the law's schema requires it
     poses.add_target(f"target of {control.link}", control.target)
-    nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control) else ()),
-                                   *(_TRANSLATION if _controls_position(control) else ())))
+    nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control.target) else ()),
+                                   *(_TRANSLATION if _controls_position(control.target) else ())))
     posture, kept = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(body_path(model, link), dtype=np.int64)
     sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_workspace_size(n)
@@ -110,20 +118,19 @@ def _bind_task(control: Control, model, compiler: SignalCompiler, prescribed) ->
     return task
 
 
-def _controls_rotation(control: Control) -> bool:
+def _controls_rotation(target: Motion | Waypoints) -> bool:
     """Return whether the target has an orientation."""
-    target = control.target
     return bool(target.rpy) if isinstance(target, Motion) else any(one.rpy or one.quaternion for one in target.points)
 
 
-def _controls_position(control: Control) -> bool:
+def _controls_position(target: Motion | Waypoints) -> bool:
     """Return whether the target has a position."""
-    target = control.target
-    return bool(target.xyz) if isinstance(target,
-                                          Motion) else any(one.xyz for one in target.points) or not _controls_rotation(control)
+    if isinstance(target, Motion):
+        return bool(target.xyz)
+    return any(one.xyz for one in target.points) or not _controls_rotation(target)
 
 
-def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
+def _posture(control: Control, model: Model) -> tuple[Array, Mask]:
     """Return the positions (nv,) of the posture, and the mask of the joints that have one."""
     q, posture, kept = model.neutral(), np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     rules = write_values(q, control.posture, model, model.q_index)
@@ -136,9 +143,13 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
 
 
 # after a run ----------------------------------------------------------------------------------------------------------
-def task_tracking(problem, task: Task, t, q) -> Tracking:
+def task_tracking(problem: InitialValueProblem, task: Task, t: Array, q: Array) -> Tracking:
     """Return the position of the point and of its target, by axis, and the angle between both orientations."""
-    name, names, units, link, reference = problem.model.link_names[task.link[0]], [], [], [], []
+    name = problem.model.link_names[task.link[0]]
+    names: list[str] = []
+    units: list[str] = []
+    link: list[Array] = []
+    reference: list[Array] = []
     T, p = link_pose(problem.model, q, name), signal_values(problem, task.poses.signal[:3], t)
     if 3 in task.rows:
         names, units = [f"{name}.{axis}" for axis in "xyz"], ["m"] * 3
@@ -150,7 +161,7 @@ def task_tracking(problem, task: Task, t, q) -> Tracking:
     return Tracking(tuple(names), tuple(units), np.hstack(link), np.hstack(reference))
 
 
-def _orientation(problem, task: Task, t) -> Rotation:
+def _orientation(problem: InitialValueProblem, task: Task, t: Array) -> Rotation:
     """Return the orientations of the target at the times t (N,)."""
     x = signal_values(problem, task.poses.signal[3:6], t)
     if not task.poses.uses_rotation_vector[0]:
@@ -158,18 +169,18 @@ def _orientation(problem, task: Task, t) -> Rotation:
     return Rotation.from_quat(signal_values(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
 
 
-def task_space_warnings(segments) -> list[LiedynWarning]:
+def task_space_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
     """Return a warning if the link is close to a singular configuration at output times."""
-    least, name = [np.zeros(0)], ""
+    parts, name = [np.zeros(0)], ""
     for segment in segments:
         problem, rows = segment.problem if segment.problem.sampled is None else segment.problem.sampled.law, segment.record.q
         if problem.joint_laws is None or problem.joint_laws.task is None:
-            least.append(np.full(len(rows), np.inf))
+            parts.append(np.full(len(rows), np.inf))
         else:
             task = problem.joint_laws.task
             name = segment.model.link_names[task.link[0]]
-            least.append(smallest_mobility(segment.model, task, rows))
-    least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
+            parts.append(smallest_mobility(segment.model, task, rows))
+    least, t = np.concatenate(parts), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
     near = least < DAMPING_THRESHOLD
     return [LiedynWarning("task-singular",
                           f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} "
@@ -177,17 +188,17 @@ def task_space_warnings(segments) -> list[LiedynWarning]:
                           "the target is not followed exactly")] if near.any() else []
 
 
-def smallest_mobility(model, task: Task, q) -> np.ndarray:
+def smallest_mobility(model: Model, task: Task, q: Array) -> Array:
     """Return (N,) the minimum eigenvalue of the scaled J M^-1 J^T (see `task_space_law`).
 
     Directions in which no joint moves the link are omitted; they must be fixed in the world.
     """
     A = _scaled_mobility(model, task, q)
     unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _MOBILITY_TOLERANCE if len(A) else np.zeros(0, dtype=bool)
-    return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
+    return np.asarray(np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)], dtype=float)
 
 
-def _scaled_mobility(model, task: Task, q) -> np.ndarray:
+def _scaled_mobility(model: Model, task: Task, q: Array) -> Array:
     """Return the scaled J M^-1 J^T (N, m, m), as in the kernel."""
     name, free = model.link_names[task.link[0]], ~task.fixed
     J, T = jacobian(model, q, name, frame="local_world_aligned"), link_pose(model, q, name)
