@@ -205,8 +205,9 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
         fixed = [model.v_names[k] for k in np.flatnonzero(first.problem.schedule.level != TORQUE)]
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
-            groups = ([limit for limit in exceeded if (limit.coordinate in fixed) is is_fixed] for is_fixed in (False, True))
-            self._add_reasons(table, int(rows[k]), [*start_warnings(model, q[k, 0]), *limit_warnings(*groups)])
+            moved = [limit for limit in exceeded if limit.coordinate not in fixed]
+            prescribed = [limit for limit in exceeded if limit.coordinate in fixed]
+            self._add_reasons(table, int(rows[k]), [*start_warnings(model, q[k, 0]), *limit_warnings(moved, prescribed)])
 
     @staticmethod
     def _add_reasons(table: SampleTable, i: int, warnings: Iterable[LiedynWarning]) -> None:

@@ -188,7 +188,7 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
-    assert runs.contacts is not None, "the rollout has contacts"
+    assert runs.contacts is not None and problem.contacts is not None, "the rollout has contacts"
     names = runs.contacts.names
     force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
     arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}

@@ -5,7 +5,7 @@ import inspect
 import os
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import liedyn as ld
+from liedyn.arrays import ArrayLike
 from liedyn.errors import NameLookupError
 from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
@@ -154,7 +155,7 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     return Warmup(tuple(steps), str(compile_cache.root()), *compile_cache.contents())
 
 
-def _groups(what, robot) -> list[str]:
+def _groups(what: str | Iterable[str] | None, robot: str | os.PathLike[str] | None) -> list[str]:
     if what is None:
         loops = robot is not None and ld.load(robot).nc > 0
         return [*DEFAULT_GROUPS, *(["loops"] if loops else [])]
@@ -165,7 +166,7 @@ def _groups(what, robot) -> list[str]:
     return [name for name in GROUPS if name in asked or "all" in asked]
 
 
-def _steps(group: str, folder: Path):
+def _steps(group: str, folder: Path) -> Iterator[tuple[str, str, Callable[[], object]]]:
     """Yield (group, name, call) of each function; robot files are in the folder."""
     loops = group == "loops"
     path = folder / f"{group}_robot.yaml"
@@ -181,7 +182,8 @@ def _steps(group: str, folder: Path):
             yield group, f"run_scenario, {method}", partial(_run, path, model, guess, method)
 
 
-def _call(function, model, guess, batch_shapes) -> None:
+def _call(function: Callable[..., Any], model: ld.Model, guess: ArrayLike,
+          batch_shapes: Iterable[tuple[int, ...]]) -> None:
     """Call a function with its positional arguments and, if it has this parameter, a direction dq."""
     q = ld.assemble(model, guess).q if model.nc else guess
     for lead in batch_shapes:
@@ -202,10 +204,11 @@ def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:
             **dict.fromkeys(("v_derivatives", "a_derivatives", "tau_derivatives"), rates)}
 
 
-def _run(path, model, guess, method) -> None:
+def _run(path: Path, model: ld.Model, guess: ArrayLike, method: str) -> None:
+    """Run a scenario with an expression, an external force and this integrator."""
     step = {"step": 0.01} if method == "rk4" else {"rtol": 1e-6, "atol": 1e-9}
     force = {"link": "b", "frame": "local", "wrench": [0, 0, 0, 0, 0, "sin(t)"]}
     ld.run_scenario({
         "robot": str(path), "duration": 0.02, "output_step": 0.01, "integrator": {"method": method, **step},
-        "initial": {"q": dict(zip(model.joint_names, map(float, guess), strict=True))},
+        "initial": {"q": dict(zip(model.joint_names, np.asarray(guess, dtype=float).tolist(), strict=True))},
         "joints": {"first": {"torque": "-q(first)"}}, "external_forces": [force]})

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TypeAlias
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.constraints.assembly import MAX_NEAR_DISTANCE, BranchSearch
 from liedyn.dynamics.constraints.constraints import (
@@ -37,11 +39,14 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler
 # Couplings are linear. A mimic joint follows its driver: the driver keeps its value, and no other joint moves. A driver moves
 # only where its follower is given or prescribed. The other couplings change their coordinates by the minimum.
 
+LoopMotions: TypeAlias = dict[str, tuple[Array, Array, Array]]        # pose, twist and its rate of driven loops, by name
+
 _CONTRADICTION = 1e-9       # maximum residual of the couplings, relative to the maximum coordinate and to one unit. Rounding is
                             # 1e-15, and the closing of loops removes smaller residuals
 
 
-def solve_coupled_position(model: Model, q: np.ndarray, fixed_masks: tuple[np.ndarray, ...], constraint_motion) -> np.ndarray:
+def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...],
+                           constraint_motion: LoopMotions | None) -> Array:
     """Return the configuration (nq,) that satisfies mimic joints and couplings.
 
     fixed_masks   masks (nv,) of coordinates that must not move; the first for which a solution exists is used
@@ -57,8 +62,8 @@ def solve_coupled_position(model: Model, q: np.ndarray, fixed_masks: tuple[np.nd
     return q if step is None else integrate(model, q, step)
 
 
-def solve_coupled_velocity(model: Model, q: np.ndarray, v: np.ndarray, fixed_masks: tuple[np.ndarray, ...],
-                           constraint_motion) -> np.ndarray:
+def solve_coupled_velocity(model: Model, q: Array, v: Array, fixed_masks: tuple[Mask, ...],
+                           constraint_motion: LoopMotions | None) -> Array:
     """Return the velocity (nv,) that satisfies mimic joints and couplings, see `solve_coupled_position`."""
     rows = _coupling_rows(model)
     if not rows:
@@ -80,7 +85,7 @@ def _followers(model: Model) -> list[int]:
     return [first[one.name] if one.name in mimics else -1 for one in model.constraints if one.type == "coupling"]
 
 
-def _coupling_step(model: Model, C, residual, fixed_masks: tuple[np.ndarray, ...], size: float) -> np.ndarray | None:
+def _coupling_step(model: Model, C: Array, residual: Array, fixed_masks: tuple[Mask, ...], size: float) -> Array | None:
     """Return the step x (nv,) with C x = -residual, zero where the residual is zero; None if fixed coordinates exclude it."""
     if not residual.any():
         return None
@@ -108,7 +113,7 @@ _VELOCITY_TOLERANCE = 1e-9                 # of velocities, relative to the maxi
 _NEIGHBOUR_DISTANCES = (1e-2, 3e-2, 1e-3)  # distances of neighbouring configurations [rad | lengths of their loop]
 
 
-def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> ConstraintOptions | None:
+def bind_constraints(scenario: Scenario, model: Model, compiler: SignalCompiler) -> ConstraintOptions | None:
     """Return the constraints of the scenario, and add the signals of driven loops to the compiler.
 
     Raises ScenarioError where the scenario names constraints that the robot does not have.
@@ -124,30 +129,35 @@ def bind_constraints(scenario: Scenario, model, compiler: SignalCompiler) -> Con
                                 expected="loops, couplings or a mimic in its file")
         return None
     rules = bind_rules(scenario.constraint_motion, driven, "driven loop")
-    signals = [k for name in driven
-               for k in motion_signals(compiler, f"closure {name}", rules[name].value if name in rules else Motion())]
+    signals: list[int] = []
+    for name in driven:
+        motion = rules[name].value if name in rules else Motion()
+        assert isinstance(motion, Motion)
+        signals += motion_signals(compiler, f"closure {name}", motion)
     stabilization = scenario.stabilization
     return ConstraintOptions(np.array(signals, dtype=np.int64), stabilization.tolerance if stabilization.method == "projection"
                              else 0.0, stabilization.frequency if stabilization.method == "baumgarte" else 0.0)
 
 
-def constraint_motions(model, numbers: np.ndarray):
+def constraint_motions(model: Model, numbers: Array) -> LoopMotions | None:
     """Return {name: (T, V, dV)} for the functions of constraints, from the numbers (..., 24 driven) of the kernels."""
-    motions = {}
+    motions: LoopMotions = {}
     for k, one in enumerate(one for one in model.constraints if one.driven):
         x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
         T = np.zeros((*x.shape[:-1], 4, 4))
         T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
         T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0
-        motions[one.name] = (T, *(np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18)))
+        V, dV = (np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18))
+        motions[one.name] = T, V, dV
     return motions or None
 
 
-def constraint_motions_at(problem: InitialValueProblem, t: float):
+def constraint_motions_at(problem: InitialValueProblem, t: float) -> LoopMotions | None:
     """Return the motions of driven loops at time t; None without driven loops. Raises ScenarioError if a signal is not finite."""
     if problem.constraints is None or not len(problem.constraints.signals):
         return None
     constraints, work = problem.constrained_system(), problem.workspace()
+    assert constraints is not None
     with np.errstate(all="ignore"):
         traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(problem.signals, constraints, np.float64(t),
                                                                                   work)
@@ -157,10 +167,11 @@ def constraint_motions_at(problem: InitialValueProblem, t: float):
     return constraint_motions(problem.model, constraints.constraint_motion)
 
 
-def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_q,
-                        given_v) -> tuple[np.ndarray, np.ndarray, WarningLog]:
+def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolerance: float, given_q: Mask,
+                        given_v: Mask) -> tuple[Array, Array, WarningLog]:
     """Return the initial q and v that satisfy the constraints, and warnings about them.
 
+    tolerance          of the constraints in the run, see `ConstraintOptions`
     given_q, given_v   masks (nv,) of coordinates that the scenario gives
 
     Prescribed coordinates do not change. Given ones do not change if the others can satisfy the constraints.
@@ -173,7 +184,7 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
     q = solve_coupled_position(model, problem.q, (given_q | fixed, fixed), constraint_motion)
     if np.abs(constraint_residual(model, q, constraint_motion=constraint_motion) *
-              equation_weights(model)).max() > problem.constraints.tolerance:
+              equation_weights(model)).max() > tolerance:
         # smaller residuals are within the tolerance of the run
         q = _close_position(model, q, fixed, given_q | fixed, constraint_motion, place)
     _check_rank(model, q, constraint_motion, place)
@@ -182,7 +193,7 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, given_
     return q, v, _projection_warnings(model, difference(model, problem.q, q), v - problem.v)
 
 
-def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> WarningLog:
+def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion: LoopMotions | None) -> WarningLog:
     warnings = WarningLog()
     for what, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
                          ("velocity of constraint",
@@ -198,7 +209,8 @@ def _open_warnings(model, problem: InitialValueProblem, constraint_motion) -> Wa
 
 # position ------------------------------------------------------------------------------------------------------------
 
-def _close_position(model, q, fixed, given, constraint_motion, place: Place):
+def _close_position(model: Model, q: Array, fixed: Mask, given: Mask, constraint_motion: LoopMotions | None,
+                    place: Place) -> Array:
     for fixed_mask in ([given] if _can_close(model, q, given, constraint_motion) else []) + [fixed]:
         try:
             return _close(model, q, fixed_mask, constraint_motion)
@@ -210,13 +222,13 @@ def _close_position(model, q, fixed, given, constraint_motion, place: Place):
                                                                                       "closed configuration") from reason
 
 
-def _can_close(model, q, fixed_mask, constraint_motion) -> bool:
+def _can_close(model: Model, q: Array, fixed_mask: Mask, constraint_motion: LoopMotions | None) -> bool:
     """Return whether the other coordinates can satisfy the constraints while those of the mask are fixed."""
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
-    return equation_rank(model, np.where(fixed_mask, 0.0, A)) == equation_rank(model, A)
+    return bool(equation_rank(model, np.where(fixed_mask, 0.0, A)) == equation_rank(model, A))
 
 
-def _close(model, q, fixed_mask, constraint_motion):
+def _close(model: Model, q: Array, fixed_mask: Mask, constraint_motion: LoopMotions | None) -> Array:
     """Return the configuration that satisfies the constraints, projected in the metric of the mass matrix.
 
     Newton's method may leave the branch of a rough guess or wind joints. Then it is the nearest configuration that `assemble`
@@ -237,7 +249,7 @@ def _close(model, q, fixed_mask, constraint_motion):
     return project_configuration(model, found[0].q, prescribed=fixed_mask, constraint_motion=constraint_motion)
 
 
-def _check_rank(model, q, constraint_motion, place: Place) -> None:
+def _check_rank(model: Model, q: Array, constraint_motion: LoopMotions | None, place: Place) -> None:
     """Raise an error at a singular configuration, where the motion branches and its continuation is not determined."""
     A = constraint_jacobian(model, q, constraint_motion=constraint_motion)
     rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T
@@ -256,7 +268,7 @@ def _check_rank(model, q, constraint_motion, place: Place) -> None:
                                 expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
 
 
-def _most_dependent(model, A) -> str:
+def _most_dependent(model: Model, A: Array) -> str:
     """Return the constraint with the maximum coefficient in a linear relation among the rows."""
     _, left = row_and_null_space(scaled_equations(model, A).T)
     r = int(np.argmax(np.abs(left).sum(axis=0))) if left.size else 0
@@ -265,8 +277,9 @@ def _most_dependent(model, A) -> str:
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
-def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place):
-    off = None
+def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, given: Mask, constraint_motion: LoopMotions | None,
+                    place: Place) -> Array:
+    off = np.zeros(model.nc)
     for fixed_mask in (given, fixed_v):
         after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
         off = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
@@ -281,7 +294,7 @@ def _close_velocity(model, q, v, fixed_v, given, constraint_motion, place: Place
                         hint="prescribe fewer joints, or consistent motions")
 
 
-def _projection_warnings(model, dq, dv) -> WarningLog:
+def _projection_warnings(model: Model, dq: Array, dv: Array) -> WarningLog:
     """Return a warning about every coordinate that moved."""
     warnings = WarningLog()
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):

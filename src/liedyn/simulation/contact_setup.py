@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array
-from liedyn.errors import LiedynWarning, ScenarioError
+from liedyn.arrays import Array, ArrayLike
+from liedyn.errors import LiedynWarning, Place, ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
-from liedyn.io.scenarios.scenario import Contact, Event, Material, Pair, Shape
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.scenario import Contact, Event, Expression, Material, Pair, Shape, TouchEvent
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.contact import (
     FRICTION,
@@ -26,6 +27,7 @@ from liedyn.kernels.simulation.contact import (
     Contacts,
 )
 from liedyn.model.description import Pose
+from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.simulation.name_binding import (
     bind_rules,
@@ -84,7 +86,7 @@ class ContactMotion(Immutable):
         return of_each + [(f"cop.{axis}", "m", np.nan_to_num(self.centre[:, k])) for k, axis in enumerate("xyz")]
 
 
-def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) -> tuple[Contacts | None, tuple[str, ...]]:
+def bind_contacts(contact: Contact | None, model: Model, events: Sequence[Event] = ()) -> tuple[Contacts | None, tuple[str, ...]]:
     """Return the contacts, including those that events detect, and their names.
 
     Raises ScenarioError
@@ -92,15 +94,18 @@ def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) 
     - for a robot without weight if its stiffness is not given,
     - for events that detect no contact.
     """
-    waiting = [event for event in events if event.when and event.touch]
+    waiting = [(event, event.when, event.touch) for event in events if event.when and event.touch]
     if contact is None:
-        if waiting:
-            raise ScenarioError(f"event {waiting[0].name}: the scenario has no contacts", place=waiting[0].when.place,
-                                found=waiting[0].when.text, expected="the key contacts")
+        for event, expression, _ in waiting:
+            raise ScenarioError(f"event {event.name}: the scenario has no contacts", place=expression.place,
+                                found=expression.text, expected="the key contacts")
         return None, ()
     rows, share = _contact_rows(contact, model)
-    group, member = concatenate_paths([_event_contacts(event, rows, model) for event in waiting])
+    group, member = concatenate_paths([_event_contacts(*each, rows, model) for each in waiting])
     return _contact_arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
+
+
+_Sphere: TypeAlias = tuple[Shape, Array]        # a corner of a shape and its centre in the frame of the link
 
 
 class _Row(NamedTuple):
@@ -108,18 +113,18 @@ class _Row(NamedTuple):
 
     name: str
     link: str
-    centre: np.ndarray
+    centre: Array
     radius: float
     kind: int
     other: str
     what: str
-    normal: np.ndarray
+    normal: Array
     height: float
     material: Material
     scales_with_weight: bool
 
 
-def _contact_rows(contact: Contact, model) -> tuple[list[_Row], float]:
+def _contact_rows(contact: Contact, model: Model) -> tuple[list[_Row], float]:
     touching, weight = _contact_shapes(contact, model), _weight(model)
     share = weight / sum(shape.carrying for shapes in touching.values() for shape in shapes)
     parts = {link: [(shape, at) for shape in shapes for at in _corners(shape)] for link, shapes in touching.items()}
@@ -131,12 +136,12 @@ def _contact_rows(contact: Contact, model) -> tuple[list[_Row], float]:
     return rows, share
 
 
-def _event_contacts(event: Event, rows: list[_Row], model) -> list[int]:
-    """Return the indices of the contacts that an event detects."""
-    touch, place = event.touch, event.when.place
+def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, rows: list[_Row], model: Model) -> list[int]:
+    """Return the indices of the contacts that an event detects, whose expression is `touch` as text."""
+    place = expression.place
     links = matching_names(touch.link, model.link_names)
     if not links and touch.link in [row.what for row in rows]:
-        raise ScenarioError(f"{touch.link} is a plane", place=place, found=event.when.text,
+        raise ScenarioError(f"{touch.link} is a plane", place=place, found=expression.text,
                             expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
         raise unknown_name_error(touch.link, model.link_names, "link", place)
@@ -148,29 +153,31 @@ def _event_contacts(event: Event, rows: list[_Row], model) -> list[int]:
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
-        raise ScenarioError(f"event {event.name}: {event.when.text} is not among the contacts", place=place,
+        raise ScenarioError(f"event {event.name}: {expression.text} is not among the contacts", place=place,
                             expected=f"one of {' and '.join(touching)}" if len(touching) < 3 else
                             f"one of {', '.join(touching[:8])}{', …' if len(touching) > 8 else ''}")
     return found
 
 
-def _plane_contacts(contact: Contact, model, parts, share: float) -> list[_Row]:
+def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sphere]], share: float) -> list[_Row]:
     """Return the contacts of spheres and points with planes."""
     rows = []
     for link, corners in parts.items():
         for number, (shape, at) in enumerate(corners, 1):
             for plane in contact.planes:
-                carrier = plane.link and find_index(plane.link, model.link_names, "link", plane.place)
-                if _body_index(model, link) == (_body_index(model, model.link_names[carrier]) if plane.link else 0):
+                if plane.link:
+                    find_index(plane.link, model.link_names, "link", plane.place)
+                if _body_index(model, link) == (_body_index(model, plane.link) if plane.link else 0):
                     continue
                 normal = np.array(plane.normal) / math.hypot(*plane.normal)
                 name = [link, *([str(number)] if len(corners) > 1 else []), *([plane.name] if len(contact.planes) > 1 else [])]
                 rows.append(_Row(".".join(name), link, at, shape.radius, PLANE if plane.link else GROUND, plane.link or link,
-                                 plane.name, normal, -normal @ plane.point, *_material(contact, share, shape)))
+                                 plane.name, normal, float(-normal @ plane.point), *_material(contact, share, shape)))
     return rows
 
 
-def _pair_contacts(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
+def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[str, list[_Sphere]], share: float,
+                   known: set[tuple[str, str]]) -> list[_Row]:
     """Return the contacts of spheres and points of one link with spheres of the other."""
     rows = []
     if pair.links[0] == pair.links[1] and pair.links[0] in model.link_names:
@@ -191,7 +198,7 @@ def _pair_contacts(contact: Contact, model, pair: Pair, parts, share: float, kno
     return rows
 
 
-def _links_with_shapes(name: str, model, parts, place) -> list[str]:
+def _links_with_shapes(name: str, model: Model, parts: Mapping[str, list[_Sphere]], place: Place) -> list[str]:
     found = [model.link_names[k] for k in select(name, model.link_names, "link",
                                                  lambda pattern: unknown_name_error(pattern, model.link_names, "link", place))]
     with_shape = [link for link in found if link in parts]
@@ -200,16 +207,17 @@ def _links_with_shapes(name: str, model, parts, place) -> list[str]:
     return with_shape
 
 
-def _contact_shapes(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
+def _contact_shapes(contact: Contact, model: Model) -> dict[str, tuple[Shape, ...]]:
     """Return the shapes by link, in the order of the model's links.
 
     Shapes fixed to the world can only touch bodies that move relative to it.
     """
-    out = {}
+    out: dict[str, tuple[Shape, ...]] = {}
     paired = {link for pair in contact.pairs for name in pair.links for link in matching_names(name, model.link_names)}
     for link, rule in bind_rules(contact.links, model.link_names, "link").items():
         if _body_index(model, link) or link in paired or any(plane.link for plane in contact.planes):
-            out[link] = rule.value
+            assert isinstance(rule.value, tuple)
+            out[link] = tuple(shape for shape in rule.value if isinstance(shape, Shape))
         elif rule.pattern == link:
             raise ScenarioError(f"the link {link} is fixed to the world, and so are the planes", place=rule.place)
     if not out:
@@ -217,11 +225,11 @@ def _contact_shapes(contact: Contact, model) -> dict[str, tuple[Shape, ...]]:
     return out
 
 
-def _body_index(model, link: str) -> int:
+def _body_index(model: Model, link: str) -> int:
     return int(model.link_body[model.link_index(link)])
 
 
-def _corners(shape: Shape) -> np.ndarray:
+def _corners(shape: Shape) -> Array:
     """Return the (n, 3) corners in the frame of the link."""
     return np.array(shape.corners) @ pose(Pose.from_xyz_rpy(rpy=shape.rpy))[:3, :3].T + shape.at
 
@@ -246,13 +254,13 @@ def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material,
     return replace(material, stiffness=share / material.sink**material.exponent), True
 
 
-def robot_weight(model, constants) -> float:
+def robot_weight(model: Model, constants: Array) -> float:
     """Return the weight [N] of the moving bodies of a robot with the structure of `model` and the given constants."""
     tree = tree_views.py_func(model.index, constants)
     return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD_GRAVITY)
 
 
-def weight_gradient(model) -> np.ndarray:
+def weight_gradient(model: Model) -> Array:
     """Return the derivative of `robot_weight` with respect to the constants of the model, including a gravity other than zero."""
     gradient = np.zeros(model.constants.size)
     tree, rates = (tree_views.py_func(model.index, x) for x in (model.constants, gradient))
@@ -267,34 +275,35 @@ def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
     return contacts._replace(material=contacts.material * material_scale(contacts, ratio), share=contacts.share * ratio)
 
 
-def material_scale(contacts: Contacts, ratio) -> np.ndarray:
+def material_scale(contacts: Contacts, ratio: ArrayLike) -> Array:
     """Return the (..., MATERIAL_SIZE m) factors of the material parameters for weights multiplied by ratio (...)."""
     scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL_SIZE))
     scale[..., STIFFNESS] = np.where(contacts.scales_with_weight, np.asarray(ratio)[..., None], 1.0)
     return scale.reshape(*np.shape(ratio), MATERIAL_SIZE * len(contacts.link))
 
 
-def _weight(model) -> float:
+def _weight(model: Model) -> float:
     return robot_weight(model, model.constants)
 
 
-def _contact_arrays(rows, model, share: float) -> Contacts:
+def _contact_arrays(rows: Sequence[_Row], model: Model, share: float) -> Contacts:
     _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
     links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
-    first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in concatenate_paths(side))
-    numbers, m = [np.array(x, dtype=float).reshape(-1) for x in (centre, radius, normal, height)], len(links)
+    (first, path), (other_first, other_path) = (concatenate_paths(side) for side in zip(*paths, strict=True))
+    m, no_event = len(links), np.zeros(0, dtype=np.int64)
     return Contacts(
-        links, np.zeros(m, dtype=np.int64), first, path, numbers[0], numbers[1], np.array(kind, dtype=np.int64), others,
-        np.zeros(m, dtype=np.int64), other_first, other_path, numbers[2], numbers[3],
+        links, np.zeros(m, dtype=np.int64), first, path, np.concatenate(centre), np.array(radius, dtype=float),
+        np.array(kind, dtype=np.int64), others, np.zeros(m, dtype=np.int64), other_first, other_path, np.concatenate(normal),
+        np.array(height, dtype=float),
         np.array([round(2 * one.exponent) for one in material], dtype=np.int64),
         np.array([one.smooth is not None for one in material]),
         np.array([(one.stiffness, one.damping, one.friction, one.friction_speed, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
-        np.full(m, share), np.array(scales_with_weight), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
+        np.full(m, share), np.array(scales_with_weight), no_event, np.zeros(1, dtype=np.int64), no_event.copy(), np.zeros(m))
 
 
-def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
+def _paths(model: Model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
     """Return the bodies from the ground to link a, or those to links a and b after their last common body."""
     on_a, on_b = (body_path(model, k) for k in (a, b))
     if kind == GROUND:
@@ -303,7 +312,7 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
     return on_a[common:], on_b[common:]
 
 
-def deep_contact_warnings(problem, names) -> list[LiedynWarning]:
+def deep_contact_warnings(problem: InitialValueProblem, names: Sequence[str]) -> list[LiedynWarning]:
     """Return a warning about the contact with the maximum force at the start, if that would throw the robot."""
     if problem.contacts is None:
         return []
@@ -316,7 +325,7 @@ def deep_contact_warnings(problem, names) -> list[LiedynWarning]:
                           "times the weight of the robot: start higher (initial.q), or make it softer (contacts.sink)")]
 
 
-def contact_motion(problem, names, q, v) -> ContactMotion | None:
+def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Array, v: Array) -> ContactMotion | None:
     """Return the contacts in a motion q (N, nq), v (N, nv)."""
     if problem.contacts is None:
         return None
@@ -328,7 +337,7 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
                          *friction_parameters(problem.contacts))
 
 
-def friction_parameters(contacts) -> tuple[np.ndarray, np.ndarray]:
+def friction_parameters(contacts: Contacts) -> tuple[Array, Array]:
     """Return the (m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
     material = contacts.material.reshape(-1, MATERIAL_SIZE)
     return material[:, FRICTION], material[:, REGULARIZATION_SPEED]

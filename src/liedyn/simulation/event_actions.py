@@ -5,12 +5,14 @@ Actions that change the phase, locked joints or attached bodies replace the init
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import clear_rounding, equation_weights
@@ -20,11 +22,12 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import comes_to_rest, crossing_direction, is_below_rounding
 from liedyn.io.scenarios.action_schema import Attach, Detach, EndRun, EnterPhase, Impact, Lock, RecordState, Set
-from liedyn.io.scenarios.scenario import Action, Event, Rule
+from liedyn.io.scenarios.scenario import Action, Event, Phase, Rule
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.model import Model
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite
+from liedyn.simulation.expression_motion import ExpressionMotion
 from liedyn.simulation.impacts import (
     IMPACTS_BEFORE_REST,
     RATE_TOLERANCE,
@@ -44,7 +47,7 @@ from liedyn.simulation.impacts import (
 from liedyn.simulation.joint_stops import JointStop
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, v_to_q_indices, write_values
 from liedyn.simulation.prescribed_poses import PrescribedPose, prescribed_motions, prescribed_state
-from liedyn.simulation.segment_problems import SegmentProblems
+from liedyn.simulation.segment_problems import RunSegment, SegmentProblems
 
 # Prescribed motions that begin or jump during a run ---------------------------------------------------------------------
 
@@ -52,7 +55,8 @@ from liedyn.simulation.segment_problems import SegmentProblems
 _MOTION_TOLERANCE = 1e-6
 
 
-def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bool, description: str, place: Place) -> EventState:
+def start_prescribed_motions(state: EventState, problem: InitialValueProblem, t: float, impulsive: bool, description: str,
+                             place: Place) -> EventState:
     """Return the state with the prescribed coordinates on their motion at time t.
 
     impulsive     whether the velocities may jump there
@@ -60,7 +64,8 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
 
     Raises ScenarioError where a coordinate is away from its motion.
     """
-    here, there, targets = (state.q, state.v), prescribed_state(problem, t, state.q, state.v), {}
+    here, there = (state.q, state.v), prescribed_state(problem, t, state.q, state.v)
+    targets: dict[int, float] = {}
     for one in prescribed_motions(problem):
         off, jump = one.mismatch(here, there)
         if not off <= _MOTION_TOLERANCE:
@@ -84,7 +89,7 @@ def start_prescribed_motions(state: EventState, problem, t: float, impulsive: bo
     return after_impulses(state, problem, rows, values, set(targets))[0]
 
 
-def jump_warnings(segments) -> list[LiedynWarning]:
+def jump_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
     """Return a warning for each prescribed motion about its first jump within a segment. Only expressions can jump."""
     warnings: dict[str, LiedynWarning] = {}
     for segment in segments:
@@ -101,13 +106,14 @@ def jump_warnings(segments) -> list[LiedynWarning]:
     return list(warnings.values())
 
 
-def _is_expression(problem, one: PrescribedPose) -> bool:
+def _is_expression(problem: InitialValueProblem, one: PrescribedPose) -> bool:
     poses = problem.schedule.poses
     used = poses.signal[poses.signal >= 0] if one.is_pose else problem.schedule.signal[one.v]
     return any(len(signal_instructions(problem.signals, int(k))) for k in used)
 
 
-def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> LiedynWarning:
+def _jump_warning(problem: InitialValueProblem, one: PrescribedPose, t: float, here: tuple[Array, Array],
+                  there: tuple[Array, Array]) -> LiedynWarning:
     unit = problem.model.v_units[one.v.start]
     is_displaced = one.mismatch(here, there)[0] > _MOTION_TOLERANCE
     if one.is_pose:
@@ -127,22 +133,25 @@ def _jump_warning(problem, one: PrescribedPose, t: float, here, there) -> Liedyn
 class ActionFunction:
     """The implementation of an action, for states of one run or of many.
 
-    apply         (run, states, action) -> the states after it; run is an `EventContext`
+    apply         (run, states, action) -> the states after it; run is an `EventContext`, of single runs `Actions`
     in_rollouts   whether the action only changes the state, so that rollouts support it
     check         (action, model, events of the run): raises an error before the run
     """
 
-    apply: Callable[[EventContext, EventState, Any], EventState]
+    apply: Callable[[Any, EventState, Any], EventState]
     in_rollouts: bool
     check: Callable[[Any, Model, tuple[Event, ...]], None]
 
 
+ApplyFunction = TypeVar("ApplyFunction", bound=Callable[[Any, EventState, Any], EventState])
 _FUNCTIONS: dict[type[Action], ActionFunction] = {}
 
 
-def event_action(kind: type[Action], *, in_rollouts: bool = False, check=lambda action, model, events: None):
+def event_action(kind: type[Action], *, in_rollouts: bool = False,
+                 check: Callable[[Any, Model, tuple[Event, ...]], None] = lambda action, model, events: None,
+                 ) -> Callable[[ApplyFunction], ApplyFunction]:
     """Return a decorator that registers a function as the implementation of this kind of action (`ActionFunction`)."""
-    def declare(apply):
+    def declare(apply: ApplyFunction) -> ApplyFunction:
         _FUNCTIONS[kind] = ActionFunction(apply, in_rollouts, check)
         return apply
     return declare
@@ -167,14 +176,15 @@ class EventContext(Protocol):
     """
 
     event: Event
-    t: float | np.ndarray
+    t: float | Array
     problem: InitialValueProblem
     resting_stops: Sequence[JointStop]
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
         """Return the states after an action that has set coordinates."""
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
+    def settle_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
+                      coordinates: Collection[int]) -> EventState:
         """Return the states after an impact along a row of the velocity, in which coordinates may come to rest.
 
         row           the velocity of the impact as a row that multiplies v
@@ -184,7 +194,7 @@ class EventContext(Protocol):
 
 # actions of single runs and rollouts ------------------------------------------------------------------------------------
 
-def _check_set(action: Set, model: Model, events: tuple[Event, ...]) -> None:
+def _check_set(action: Set, model: Model, _events: tuple[Event, ...]) -> None:
     if model.nc:
         raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
     _values_to_set(action, model)
@@ -197,7 +207,7 @@ def _set_state(run: EventContext, state: EventState, action: Set) -> EventState:
     return run.settle_state(state, after, action.place)
 
 
-def _values_to_set(action: Set, model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _values_to_set(action: Set, model: Model) -> tuple[Array, Array]:
     """Return the positions and velocities to set, NaN where none is given."""
     q, v = np.full(model.nq, np.nan), np.full(model.nv, np.nan)
     normalize_quaternions(q, write_values(q, action.q, model, model.q_index), model)
@@ -205,10 +215,10 @@ def _values_to_set(action: Set, model: Model) -> tuple[np.ndarray, np.ndarray]:
     return q, v
 
 
-def _check_impact(action: Impact, model: Model, events: tuple[Event, ...]) -> None:
-    if action.coordinate:
+def _check_impact(action: Impact, model: Model, _events: tuple[Event, ...]) -> None:
+    if action.coordinate is not None:
         find_index(action.coordinate, model.v_names, "coordinate", action.place)
-    else:
+    elif action.link is not None:
         find_index(action.link, model.link_names, "link", action.place)
 
 
@@ -222,9 +232,10 @@ def _impact(run: EventContext, state: EventState, action: Impact) -> EventState:
     return run.settle_impact(state, after, action, row, coordinates)
 
 
-def _impact_row(state: EventState, action: Impact) -> tuple[np.ndarray, tuple[int, ...]]:
+def _impact_row(state: EventState, action: Impact) -> tuple[Array, tuple[int, ...]]:
     """Return the (…, nv) row of the velocity away from the obstacle, and the coordinate of the impact, empty for a link."""
     if action.coordinate is None:
+        assert action.link is not None                         # an impact has either of them
         tree = state.model.spanning_tree()
         return normal_velocity_rows(tree, state.q, action.link, action.point, action.normal), ()
     k = state.model.v_names.index(action.coordinate)
@@ -232,12 +243,12 @@ def _impact_row(state: EventState, action: Impact) -> tuple[np.ndarray, tuple[in
 
 
 @event_action(RecordState, in_rollouts=True)
-def _record_state(run: EventContext, state: EventState, action: RecordState) -> EventState:
+def _record_state(_run: EventContext, state: EventState, _action: RecordState) -> EventState:
     return state
 
 
 @event_action(EndRun, in_rollouts=True)
-def _end_run(run: EventContext, state: EventState, action: EndRun) -> EventState:
+def _end_run(_run: EventContext, state: EventState, _action: EndRun) -> EventState:
     return replace(state, stopped=np.ones(state.q.shape[:-1], dtype=bool))
 
 
@@ -245,8 +256,9 @@ def _end_run(run: EventContext, state: EventState, action: EndRun) -> EventState
 
 @event_action(EnterPhase)
 def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventState:
-    problems = run.problems
-    phase, before = problems.phases[action.phase], problems.phases[problems.hybrid_state.phase]
+    problems, name = run.problems, run.problems.hybrid_state.phase
+    assert name is not None                                    # a run with phases is always in one of them
+    phase, before = problems.phases[action.phase], problems.phases[name]
     problems.phase_began = run.t
     problems.change(phase=action.phase)
     if set(before.open) != set(phase.open):
@@ -254,12 +266,12 @@ def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventSt
     return start_prescribed_motions(state, run.problem, run.t, phase.impulsive, f"phase {phase.name}", phase.place)
 
 
-def _close_loops(run: Actions, state: EventState, formerly_open, phase) -> EventState:
+def _close_loops(run: Actions, state: EventState, formerly_open: Collection[str], phase: Phase) -> EventState:
     """Return the state after loops have become active: they must be closed, and an impulse cancels their velocities."""
-    rows = [one.rows for one in state.model.constraints if one.name in formerly_open]
-    if not rows:
+    closing = [one.rows for one in state.model.constraints if one.name in formerly_open]
+    if not closing:
         return state
-    rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
+    rows = np.concatenate([np.arange(part.start, part.stop) for part in closing])
     off = np.abs(constraint_residual(state.model, state.q))
     scaled = (equation_weights(state.model) * off)[rows]
     if scaled.max(initial=0.0) > _CLOSURE_TOLERANCE:
@@ -271,7 +283,7 @@ def _close_loops(run: Actions, state: EventState, formerly_open, phase) -> Event
     return after_collision(state, run.problem, A, np.zeros(len(rows)), closing=rows)
 
 
-def _check_lock(action: Lock, model: Model, events: tuple[Event, ...]) -> None:
+def _check_lock(action: Lock, model: Model, _events: tuple[Event, ...]) -> None:
     _joint_names(action, model)
 
 
@@ -295,7 +307,7 @@ def _lock(run: Actions, state: EventState, action: Lock) -> EventState:
     return start_prescribed_motions(state, run.problem, run.t, False, f"event {run.event.name}", action.place)
 
 
-def _check_attach(action: Attach, model: Model, events: tuple[Event, ...]) -> None:
+def _check_attach(action: Attach, model: Model, _events: tuple[Event, ...]) -> None:
     find_index(action.link, model.link_names, "link", action.place)
     if is_not_semidefinite(symmetric_matrix(action.inertia), action.mass):
         raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
@@ -311,10 +323,10 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     before = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
-    free = np.linalg.solve(mass_matrix(model.spanning_tree(), state.q), before)
+    free = np.asarray(np.linalg.solve(mass_matrix(model.spanning_tree(), state.q), before), dtype=float)
     rows, b = preserved_velocities(state, run.problem)
     found = velocity_jump(model, state.q, free, rows,
-                          b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
+                          b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))
     after = replace(state, model=model, v=found.v, impulse=state.impulse + found.impulse)
     driven = float(found.impulse @ found.v)                    # work of the drives of prescribed joints
     lost = before @ state.v / 2 - after.energies[0] + driven
@@ -343,6 +355,10 @@ def _detach(run: Actions, state: EventState, action: Detach) -> EventState:
 _CLOSURE_TOLERANCE = 1e-6     # rad | lengths of the loop: maximum residual where a loop closes
 
 
+# the motion of the expression of an event at a state, with the problem that holds there
+ExpressionOfState: TypeAlias = Callable[[EventState, InitialValueProblem], ExpressionMotion]
+
+
 class Actions:
     """The `EventContext` of a single run.
 
@@ -351,7 +367,7 @@ class Actions:
     without_rebound   whether impacts do not rebound, because too many have occurred at this time
     """
 
-    def __init__(self, problems: SegmentProblems, hard: HardStops, events):
+    def __init__(self, problems: SegmentProblems, hard: HardStops, events: tuple[Event, ...]):
         self.problems, self.model, self._hard_stops = problems, problems.model, hard
         self.closed_stops: list[JointStop] = []
         self.stopped = self.without_rebound = False
@@ -359,23 +375,26 @@ class Actions:
             for action in event.actions:
                 action_function(action).check(action, self.model, events)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint within a segment; everything else only exists while actions are applied."""
         return {"stopped": self.stopped}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state that `state_dict` returned."""
         self.stopped = state["stopped"]
 
     @property
     def problem(self) -> InitialValueProblem:
+        """The problem of the present hybrid state."""
         return self.problems.current
 
     @property
     def resting_stops(self) -> list[JointStop]:
+        """Stops at which coordinates rested until now, and that are not prescribed."""
         return [stop for stop in self.former_stops if not self.problem.prescribed[stop.coordinate]]
 
-    def apply_actions(self, state: EventState, event: Event, t: float, expression=None, sign: float = 0.0, left_zero: bool = True,
-                      former_stops=()) -> EventState:
+    def apply_actions(self, state: EventState, event: Event, t: float, expression: ExpressionOfState | None = None,
+                      sign: float = 0.0, left_zero: bool = True, former_stops: Sequence[JointStop] = ()) -> EventState:
         """Return the state after the actions of an event.
 
         expression     (state, problem) -> the motion of the event's expression; None if the event has none
@@ -387,7 +406,7 @@ class Actions:
         self.left_zero, self.former_stops, self._other_stops = left_zero, former_stops, [stop for stop in former_stops
                                                                                          if stop.name not in struck]
         self.event, self.t, self.way, self.initial = event, t, crossing_direction(sign, event.direction), state
-        self.expression = expression and (lambda state: expression(state, self._problem_with_supports(state)))
+        self.expression = None if expression is None else partial(self._expression_motion, expression)
         for action in event.actions:
             try:
                 state = action_function(action).apply(self, state, action)
@@ -395,6 +414,9 @@ class Actions:
                 raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
         self.stopped |= bool(state.stopped)
         return state
+
+    def _expression_motion(self, expression: ExpressionOfState, state: EventState) -> ExpressionMotion:
+        return expression(state, self._problem_with_supports(state))
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
         """Return the state after an action, with the work that changed the energy.
@@ -408,7 +430,8 @@ class Actions:
         after = after.with_work_since(before)
         return start_prescribed_motions(after, self.problem, self.t, False, f"event {self.event.name}", place)
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact, row, coordinates) -> EventState:
+    def settle_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
+                      coordinates: Collection[int]) -> EventState:
         """Return the state after an impact; a coordinate comes to rest if its impacts have accumulated or do not rebound."""
         if not coordinates:
             is_struck = bool(row @ before.v < 0.0)
@@ -447,8 +470,10 @@ class Actions:
 
     def _is_returning(self, before: EventState, after: EventState) -> bool:
         """Return whether another impact has already turned back the event's expression, on which this impact acts."""
-        motion = self.expression and self.expression(before)
-        if not motion or not self.way * motion.rate < 0.0:
+        if self.expression is None:
+            return False
+        motion = self.expression(before)
+        if not self.way * motion.rate < 0.0:
             return False
         rate_after = self.expression(after).rate
         return bool(is_turned_back(self.way, motion.rate, motion.curvature, motion.bound, rate_after))
@@ -464,15 +489,16 @@ class Actions:
         return bool(motion and self.event.direction * motion.curvature > 0.0
                     and is_below_rounding(motion.rate, motion.curvature, motion.bound))
 
-    def _affects_expression(self, state: EventState, row, exempt) -> bool:
+    def _affects_expression(self, state: EventState, row: Array, exempt: Collection[int]) -> bool:
         """Return whether an impact along a row of the velocity changes the rate of the event's expression."""
+        assert self.expression is not None
         onward = inverse_mass_of_free_motions(state, self.problem, exempt) @ row
         speed = np.abs(state.v).max(initial=0.0) or 1.0
         struck = replace(state, v=state.v + speed * onward / (np.abs(onward).max() or 1.0))
         here, there = self.expression(state).rate, self.expression(struck).rate
         return bool(abs(there - here) > RATE_TOLERANCE * max(abs(here), abs(there)))
 
-    def _accumulates(self, before: EventState, after: EventState, row, exempt=()) -> bool:
+    def _accumulates(self, before: EventState, after: EventState, row: Array, exempt: Collection[int] = ()) -> bool:
         """Return whether the impact reverses the event's expression, and it returns sooner than can be resolved."""
         if self.expression is None:
             return False
@@ -520,7 +546,7 @@ class Actions:
         self.closed_stops.append(JointStop(name, k, place, int(side), float(state.q[place]), True))
         return replace(state, v=v)
 
-    def warn_impacts_ended(self, closed_stops, event: Event, t: float) -> None:
+    def warn_impacts_ended(self, closed_stops: Iterable[JointStop], event: Event, t: float) -> None:
         """Warn about the stops at which coordinates rest because their impacts have accumulated."""
         for stop in closed_stops:
             self.problems.warnings.add(

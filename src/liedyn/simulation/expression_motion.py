@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import model_scales
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import (
     LITERAL,
@@ -21,8 +23,10 @@ from liedyn.kernels.simulation.signals import (
     STATE_OPERATIONS,
     STATE_V,
     SWITCH_OPERATIONS,
+    Signals,
 )
 from liedyn.model.description import ONE_DOF
+from liedyn.model.model import Model
 from liedyn.model.spatial import rotation
 from liedyn.simulation.control.law_derivatives import program_jet, state_value
 from liedyn.simulation.name_binding import with_measured_values
@@ -47,7 +51,8 @@ class ExpressionMotion(NamedTuple):
     size: float
 
 
-def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
+def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array, a: Array | None = None,
+                      tau: Array | None = None) -> ExpressionMotion:
     """Return the motion of the expression of signal k at a state.
 
     a     accelerations; None: derivatives are NaN
@@ -79,13 +84,13 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
                             float(size))
 
 
-def _smooth_instructions(words: np.ndarray) -> np.ndarray:
+def _smooth_instructions(words: Integers) -> Integers:
     """Return the instructions without the sign at the end of an event's program, and without switches whose side is held."""
     words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
     return np.where(np.isin(words & 255, SWITCH_OPERATIONS), words & 255, words)
 
 
-def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
+def _state_value_rates(model: Model, signals: Signals, word: int, q: Array, v: Array, a: Array) -> tuple[float, float]:
     """Return the first two time derivatives of a state variable; NaN if unknown."""
     operation, i = word & 255, word >> 8
     if operation == STATE_V:
@@ -105,7 +110,7 @@ def _state_value_rates(model, signals, word: int, q, v, a) -> tuple[float, float
     return rates[group], acceleration[axis] if group == 0 else np.nan
 
 
-def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
+def _coordinate_rates(model: Model, i: int, q: Array, v: Array, a: Array) -> tuple[float, float]:
     """Return the first two time derivatives of q[i]."""
     joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
     k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
@@ -122,22 +127,23 @@ def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
     return dq[k], (_quaternion_rate(dq, w) + _quaternion_rate(quaternion, dw))[k]
 
 
-def _quaternion_rate(quaternion, w) -> np.ndarray:
+def _quaternion_rate(quaternion: Array, w: Array) -> Array:
     """Return 1/2 q (w, 0), the rate of the quaternion x y z w of a body with angular velocity w in body axes."""
     x, s = quaternion[:3], quaternion[3]
     return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
 
 
-def _term_size(model, signals, word: int, value: float, q) -> float:
+def _term_size(model: Model, signals: Signals, word: int, value: float, q: Array) -> float:
     """Return the size of the terms from which a state variable is computed: positions of links are sums of lever arms."""
     operation, i = word & 255, word >> 8
     if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS_PER_POINT >= 3:
         return abs(value)
     j = (i - model.nv) // NUMBERS_PER_POINT
-    return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
+    lengths = np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
+    return abs(value) + float(lengths)
 
 
-def _curve_term_size(problem, word: int) -> float:
+def _curve_term_size(problem: InitialValueProblem, word: int) -> float:
     """Return the maximum size of the terms of the polynomials that prescribe a state variable; 0 if none do."""
     operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
     if operation == MEASURED:
@@ -159,7 +165,7 @@ def _curve_term_size(problem, word: int) -> float:
     return problem.curve_sizes[k, order]
 
 
-def _characteristic_size(model, word: int) -> float:
+def _characteristic_size(model: Model, word: int) -> float:
     """Return the characteristic size of a state variable."""
     operation, i, scales = word & 255, word >> 8, model_scales(model)
     if operation == STATE_V:
@@ -167,5 +173,5 @@ def _characteristic_size(model, word: int) -> float:
     if operation != MEASURED:
         return scales.unit_scale(model.q_units[i % RATE] or "1")
     if i < model.nv:
-        return scales.force_scales([model.v_units[i]])[0]
+        return float(scales.force_scales([model.v_units[i]])[0])
     return scales.unit_scale(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS_PER_POINT // 3])

@@ -9,19 +9,22 @@ Rows G of the velocity v take given values b instantaneously. Other forces are f
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import clear_rounding, coordinate_scales
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import energy, jacobian, link_poses
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ScenarioError
+from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
-from liedyn.integrators.zero_crossings import is_below_rounding, is_resolvable, rounding_bound
+from liedyn.integrators.zero_crossings import Numbers, is_below_rounding, is_resolvable, rounding_bound
 from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model
@@ -48,13 +51,13 @@ class Jump:
     contradicted   (…) whether rows contradict each other or the constraints of the robot, so that G v+ differs from b
     """
 
-    v: np.ndarray
-    impulse: np.ndarray
-    work: np.ndarray
-    contradicted: np.ndarray
+    v: Array
+    impulse: Array
+    work: Array
+    contradicted: Mask
 
 
-def velocity_jump(model, q, v, rows, b) -> Jump:
+def velocity_jump(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Jump:
     """Return the jump by which rows (k, nv) of the velocity become b (k,).
 
     Raises ComputationError where rows contradict each other.
@@ -65,14 +68,14 @@ def velocity_jump(model, q, v, rows, b) -> Jump:
     return found
 
 
-def velocity_jumps(model, q, v, rows, b) -> Jump:
+def velocity_jumps(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Jump:
     """Return the jumps of states (…, nq), (…, nv) by which rows (…, k, nv) of the velocities become b (…, k)."""
     M = mass_matrix(model.spanning_tree(), q)
-    size = equation_scales(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
+    size = equation_scales(_solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
-    M_inv_rows = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    M_inv_rows = _solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
     response = G @ M_inv_rows
-    inverse = np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True), dtype=float)
     miss = b - matvec(G, v)
     p = matvec(inverse, miss)
     p += matvec(inverse, miss - matvec(response, p))           # one step of iterative refinement
@@ -86,7 +89,7 @@ def velocity_jumps(model, q, v, rows, b) -> Jump:
     return Jump(after, impulse, p * matvec(G, after + v) / 2, contradicted)
 
 
-def normal_velocity_rows(model, q, link: str, point, normal) -> np.ndarray:
+def normal_velocity_rows(model: Model, q: Array, link: str, point: ArrayLike, normal: ArrayLike) -> Array:
     """Return the (…, nv) rows of the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree.
 
     An entry is zero where the coordinate moves the point perpendicular to the normal within rounding.
@@ -101,7 +104,7 @@ def normal_velocity_rows(model, q, link: str, point, normal) -> np.ndarray:
     return np.where(np.abs(rows) <= _ENTRY_TOLERANCE * sizes, 0.0, rows)
 
 
-def equation_scales(M_inv_rows, rows):
+def equation_scales(M_inv_rows: Array, rows: Array) -> Array:
     """Return the (…, k) divisors of the rows for which G M^-1 G^T has ones on its diagonal; 1 for a row of zeros.
 
     M_inv_rows   (…, nv, k) M^-1 rows^T
@@ -109,14 +112,18 @@ def equation_scales(M_inv_rows, rows):
     No row may consist of rounding only: `rank.clear_rounding` sets such rows of constraints to zero.
     """
     square = np.einsum("...ki,...ik->...k", rows, M_inv_rows)
-    return np.sqrt(np.where(square > 0.0, square, 1.0))
+    return np.asarray(np.sqrt(np.where(square > 0.0, square, 1.0)))
 
 
-def _max_abs(x):
-    return np.abs(x).max(axis=-1, initial=0.0)
+def _solve(A: Array, b: Array) -> Array:
+    return np.asarray(np.linalg.solve(A, b), dtype=float)
 
 
-def follows_at_once(since, speed, position, duration):
+def _max_abs(x: Array) -> Array:
+    return np.asarray(np.abs(x).max(axis=-1, initial=0.0))
+
+
+def follows_at_once(since: Numbers, speed: Numbers, position: Numbers, duration: float) -> Any:
     """Return whether an impact follows the previous one, `since` seconds ago, sooner than time or position can resolve.
 
     duration   of the run [s]; it determines the resolution of time
@@ -126,7 +133,7 @@ def follows_at_once(since, speed, position, duration):
     return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
-def is_turned_back(way, rate, curvature, bound, rate_after):
+def is_turned_back(way: Numbers, rate: Numbers, curvature: Numbers, bound: Numbers, rate_after: Numbers) -> Any:
     """Return whether an expression that crossed zero in the direction `way` is already returning: the impact has no effect.
 
     rate_after   the rate that the impact would produce
@@ -151,17 +158,17 @@ class EventState:
     """
 
     model: Model
-    q: np.ndarray
-    v: np.ndarray
-    impulse: np.ndarray
-    work: float | np.ndarray = 0.0
-    lost: float | np.ndarray = 0.0
+    q: Array
+    v: Array
+    impulse: Array
+    work: float | Array = 0.0
+    lost: float | Array = 0.0
     passive: bool = True
-    contradicted: bool | np.ndarray = False
-    stopped: bool | np.ndarray = False
+    contradicted: bool | Mask = False
+    stopped: bool | Mask = False
 
     @property
-    def energies(self) -> tuple[np.ndarray, np.ndarray]:
+    def energies(self) -> tuple[Array, Array]:
         """Kinetic and potential energies."""
         return energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
 
@@ -170,7 +177,8 @@ class EventState:
         return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
-def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
+def preserved_velocities(state: EventState, problem: InitialValueProblem, exempt: Collection[int] = (),
+                         closing: Sequence[int] | Integers = ()) -> tuple[Array, Array]:
     """Return the rows (…, k, nv) of the velocity that impulses preserve, and their values (…, k).
 
     They are the coordinates that `problem` prescribes except `exempt`, and the constraints except the rows `closing`.
@@ -180,11 +188,12 @@ def preserved_velocities(state: EventState, problem, exempt=(), closing=()) -> t
     rows = np.broadcast_to(rows, (*state.v.shape[:-1], *rows.shape))
     if state.model.nc:
         A = clear_rounding(state.model, constraint_jacobian(state.model, state.q))
-        rows = np.concatenate([rows, np.delete(A, closing, axis=-2)], axis=-2)
+        rows = np.concatenate([rows, np.delete(A, np.asarray(closing, dtype=np.int64), axis=-2)], axis=-2)
     return rows, matvec(rows, state.v)
 
 
-def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -> tuple[EventState, float | np.ndarray]:
+def after_impulses(state: EventState, problem: InitialValueProblem, rows: Array, b: Array, exempt: Collection[int] = (),
+                   closing: Sequence[int] | Integers = ()) -> tuple[EventState, float | Array]:
     """Return the state after impulses by which rows (…, k, nv) of the velocity become b (…, k), and the work of these impulses.
 
     The `preserved_velocities` do not change. Where rows contradict each other, raises ComputationError for a single state, and
@@ -198,13 +207,15 @@ def after_impulses(state: EventState, problem, rows, b, exempt=(), closing=()) -
     return after, found.work[..., :rows.shape[-2]].sum(axis=-1)
 
 
-def after_collision(state: EventState, problem, rows, b, exempt=(), closing=()) -> EventState:
+def after_collision(state: EventState, problem: InitialValueProblem, rows: Array, b: Array, exempt: Collection[int] = (),
+                    closing: Sequence[int] | Integers = ()) -> EventState:
     """Return the state of `after_impulses`, with the energy that the impulses along the rows take counted as lost."""
     after, work = after_impulses(state, problem, rows, b, exempt, closing)
     return replace(after, lost=after.lost - work)
 
 
-def after_impact(state: EventState, problem, row, restitution: float, exempt=(), pressed=()) -> EventState:
+def after_impact(state: EventState, problem: InitialValueProblem, row: Array, restitution: float, exempt: Collection[int] = (),
+                 pressed: Sequence[JointStop] = ()) -> EventState:
     """Return the state after an impact by which a negative row (…, nv) of the velocity is multiplied by -restitution.
 
     pressed   stops whose coordinates must not be driven beyond them, so that they take part in the impact; for a single state
@@ -220,12 +231,13 @@ def after_impact(state: EventState, problem, row, restitution: float, exempt=(),
     return after if struck.all() else where_states(struck, after, state)
 
 
-def where_states(mask, one: EventState, other: EventState) -> EventState:
+def where_states(mask: Mask, one: EventState, other: EventState) -> EventState:
     """Return one state where the mask (n,) holds, and the other elsewhere."""
-    def choose(name: str) -> np.ndarray:
-        x, y = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
-        return np.where(mask[:, None] if max(x.ndim, y.ndim) > 1 else mask, x, y)
-    return replace(one, **{name: choose(name) for name in ("q", "v", "impulse", "work", "lost", "contradicted", "stopped")})
+    def choose(x: ArrayLike, y: ArrayLike) -> Any:
+        return np.where(mask[:, None] if max(np.ndim(x), np.ndim(y)) > 1 else mask, x, y)
+    return replace(one, q=choose(one.q, other.q), v=choose(one.v, other.v), impulse=choose(one.impulse, other.impulse),
+                   work=choose(one.work, other.work), lost=choose(one.lost, other.lost),
+                   contradicted=choose(one.contradicted, other.contradicted), stopped=choose(one.stopped, other.stopped))
 
 
 # Hard stops at joint limits: impacts, rest, release ---------------------------------------------------------------------
@@ -257,14 +269,14 @@ _MAX_ROUNDS = 100             # of impacts at one time, after which the remainin
 class HardStops:
     """Hard stops at joint limits of one run."""
 
-    def __init__(self, stops: tuple[JointStop, ...], model, duration: float, place):
+    def __init__(self, stops: tuple[JointStop, ...], model: Model, duration: float, place: Place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._velocity_rounding = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
-        self._times = {stop: deque(maxlen=_MAX_IMPACTS) for stop in self.stops}                # of impacts
+        self._times: dict[JointStop, deque[float]] = {stop: deque(maxlen=_MAX_IMPACTS) for stop in self.stops}      # of impacts
         self._leaving: tuple[str, ...] = ()                    # coordinates at rest after the last impact, not held
         self._left: deque[float] = deque(maxlen=_DRIVEN_BACK)  # times of impacts that left them
 
-    def _note_leaving(self, stops, t: float) -> None:
+    def _note_leaving(self, stops: Sequence[JointStop], t: float) -> None:
         """Raise ComputationError where coordinates repeatedly leave their stops from rest and are driven back at once."""
         leaving = tuple(stop.name for stop in stops)
         if leaving != self._leaving:
@@ -277,21 +289,24 @@ class HardStops:
                                    f"sign(v), "
                                    "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
         return {"impact_times": [list(times) for times in self._times.values()], "leaving": list(self._leaving),
                 "times_leaving": list(self._left)}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state that `state_dict` returned."""
         for times, saved in zip(self._times.values(), state["impact_times"], strict=True):
             times.extend(saved)
         self._leaving = tuple(state["leaving"])
         self._left.extend(state["times_leaving"])
 
-    def check_start(self, problem) -> None:
+    def check_start(self, problem: InitialValueProblem) -> None:
         """Raise an error where a coordinate starts beyond a stop. problem: the problem at the start of the scenario."""
         self._check_within_limits([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def resolve_impacts(self, state: EventState, t: float, problem: InitialValueProblem, resting, hits, speed: float | None):
+    def resolve_impacts(self, state: EventState, t: float, problem: InitialValueProblem, resting: Sequence[JointStop],
+                        hits: Collection[JointStop], speed: float | None) -> tuple[EventState, tuple[JointStop, ...]]:
         """Return the state after the impacts of coordinates at limits, and the stops at which coordinates rest.
 
         problem   the problem in which no coordinate rests
@@ -333,21 +348,23 @@ class HardStops:
         self._note_leaving([stop for stop in still if stop in hits and stop not in pushing], t)
         return state, (*pushing, *held)
 
-    def supporting_stops(self, stops, state: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
+    def supporting_stops(self, stops: Sequence[JointStop], state: EventState, t: float,
+                         problem: InitialValueProblem) -> tuple[JointStop, ...]:
         """Return those of the stops at which coordinates rest and that must push. problem: in which no coordinate rests."""
         zero_speeds = self._zero_speeds(np.abs(state.v).max(initial=0.0))
         still = [stop for stop in stops if self.is_at(stop, state.q, _BEYOND_TOLERANCE)
                  and not problem.prescribed[stop.coordinate] and abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]]
         return self._pushing_stops(state, t, problem, still, inverse_mass_of_free_motions(state, problem)) if still else ()
 
-    def _zero_speeds(self, speed: float) -> np.ndarray:
+    def _zero_speeds(self, speed: float) -> Array:
         """Return the (nv,) speeds below which velocities are rounding, where the maximum is `speed`."""
         return np.maximum(self._velocity_rounding, SPEED_TOLERANCE * speed)
 
-    def is_at(self, stop: JointStop, q, tolerance: float = _LIMIT_TOLERANCE) -> bool:
-        return abs(q[stop.q] - stop.limit) <= tolerance * stop.size
+    def is_at(self, stop: JointStop, q: Array, tolerance: float = _LIMIT_TOLERANCE) -> bool:
+        """Return whether a configuration (nq,) is at the stop, within `tolerance` relative to the size of its coordinate."""
+        return bool(abs(q[stop.q] - stop.limit) <= tolerance * stop.size)
 
-    def _check_within_limits(self, stops, q, t: float) -> None:
+    def _check_within_limits(self, stops: Sequence[JointStop], q: Array, t: float) -> None:
         for stop in stops:
             if stop.side * (q[stop.q] - stop.limit) > _BEYOND_TOLERANCE * stop.size:
                 side = "above" if stop.side > 0 else "below"
@@ -355,14 +372,15 @@ class HardStops:
                                     "hard stop", place=self.place,
                                     expected="a position within its limits, or mode: compliant")
 
-    def _is_last_impact(self, stop: JointStop, v, t: float) -> bool:
+    def _is_last_impact(self, stop: JointStop, v: Array, t: float) -> bool:
         """Return whether the impacts of a coordinate end with this one."""
         times = self._times[stop]
         times.append(t)
         many = len(times) == _MAX_IMPACTS and t - times[0] <= _MAX_IMPACTS_SPAN * self.duration
-        return many or stop.side * v[stop.coordinate] <= 0.0
+        return many or bool(stop.side * v[stop.coordinate] <= 0.0)
 
-    def _short_flights(self, at, state: EventState, t: float, problem, mobility, zero_speeds) -> list[JointStop]:
+    def _short_flights(self, at: Sequence[JointStop], state: EventState, t: float, problem: InitialValueProblem, mobility: Array,
+                       zero_speeds: Array) -> list[JointStop]:
         """Return the stops from which coordinates rebound and return within rounding of position or time.
 
         Coordinates at rest at other stops are held by them.
@@ -377,7 +395,8 @@ class HardStops:
         found = is_resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
-    def _pushing_stops(self, state, t: float, problem, still, mobility) -> tuple[JointStop, ...]:
+    def _pushing_stops(self, state: EventState, t: float, problem: InitialValueProblem, still: Sequence[JointStop],
+                       mobility: Array) -> tuple[JointStop, ...]:
         """Return the stops that must push where coordinates are at rest, and the stops where they neither push nor are left."""
         if not still:
             return ()
@@ -389,7 +408,8 @@ class HardStops:
                      if push > 0.0 or x <= _ACCELERATION_TOLERANCE * np.abs(free).max())
 
 
-def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, stops, ends, mobility, zero_speeds) -> EventState:
+def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, stops: Sequence[JointStop],
+                            ends: Collection[JointStop], mobility: Array, zero_speeds: Array) -> EventState:
     """Return the state after repeated impacts at stops; a coordinate that leaves its stop takes part once others drive it back.
 
     ends   stops without rebound
@@ -405,7 +425,8 @@ def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, sto
     return after_impacts(state, problem, G, np.zeros(len(e)), mobility)
 
 
-def after_impacts(state: EventState, problem: InitialValueProblem, G, e, mobility=None, exempt=()) -> EventState:
+def after_impacts(state: EventState, problem: InitialValueProblem, G: Array, e: Array, mobility: Array | None = None,
+                  exempt: Collection[int] = ()) -> EventState:
     """Return the state after simultaneous impacts along rows G (m, nv) with restitutions e (m,), whose impulses only push.
 
     exempt   coordinates that may be prescribed
@@ -415,7 +436,7 @@ def after_impacts(state: EventState, problem: InitialValueProblem, G, e, mobilit
     return after_collision(state, problem, G[p > 0.0], (-e * away)[p > 0.0], exempt) if (p > 0.0).any() else state
 
 
-def _clear_rounding(state, at, resting, zero_speeds):
+def _clear_rounding(state: EventState, at: Sequence[JointStop], resting: Sequence[JointStop], zero_speeds: Array) -> EventState:
     """Set velocities that are zero within rounding to zero."""
     v = state.v.copy()
     for stop in at:
@@ -424,27 +445,28 @@ def _clear_rounding(state, at, resting, zero_speeds):
     return replace(state, v=v)
 
 
-def limit_normals(stops, nv: int) -> np.ndarray:
+def limit_normals(stops: Sequence[JointStop], nv: int) -> Array:
     """Return the (m, nv) directions away from the limits."""
     G = np.zeros((len(stops), nv))
     G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
     return G
 
 
-def _separation_speeds(stops, v) -> np.ndarray:
+def _separation_speeds(stops: Sequence[JointStop], v: Array) -> Array:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem, exempt=()) -> np.ndarray:
+def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem, exempt: Collection[int] = ()) -> Array:
     """Return the (nv, nv) inverse mass matrix of motions that constraints and prescribed joints except `exempt` allow."""
-    W, (K, _) = np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)), preserved_velocities(state, problem, exempt)
+    W = np.asarray(np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)), dtype=float)
+    K, _ = preserved_velocities(state, problem, exempt)
     if not len(K):
         return W
     K = K / equation_scales(W @ K.T, K)[:, None]
-    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=RANK_TOLERANCE)[0]
+    return np.asarray(W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=RANK_TOLERANCE)[0], dtype=float)
 
 
-def solve_lcp(A, b) -> np.ndarray:
+def solve_lcp(A: Array, b: Array) -> Array:
     """Return x >= 0 with A x + b >= 0 and x (A x + b) = 0, for a symmetric and positive semidefinite A.
 
     x minimizes x A x / 2 + b x, written as |R x + c|^2 / 2 with A = R^T R and R^T c = b, scaled so that the diagonal of A is 1.
@@ -457,4 +479,4 @@ def solve_lcp(A, b) -> np.ndarray:
     root = np.sqrt(np.maximum(w, 0.0))
     part = root > _EIGENVALUE_TOLERANCE
     c = (U[:, part].T @ (b / size)) / root[part]
-    return nnls(root[part, None] * U[:, part].T, -c)[0] / size
+    return np.asarray(nnls(root[part, None] * U[:, part].T, -c)[0] / size)

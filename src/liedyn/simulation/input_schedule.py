@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
@@ -17,6 +18,7 @@ from liedyn.io.scenarios.scenario import (
     Constant,
     Drive,
     Event,
+    Expression,
     ExternalForce,
     Motion,
     Pd,
@@ -29,8 +31,9 @@ from liedyn.io.scenarios.scenario import (
     Torque,
     Waypoints,
 )
-from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, InputSchedule, Signals
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory
+from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, InputSchedule, Poses, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
@@ -51,7 +54,7 @@ from liedyn.simulation.name_binding import (
     write_values,
 )
 from liedyn.simulation.prescribed_poses import PoseTable, prescribed_motions, prescribed_state
-from liedyn.simulation.signals.expression import sign_of_difference
+from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import (
     SAME_TIME,
     SignalCompiler,
@@ -81,14 +84,18 @@ def initial_state_from_file(given: StartFrom | None, model: Model) -> tuple[dict
             _last_row(given, model, trajectory, "v", "velocities", model.v_index))
 
 
-def _last_row(given: StartFrom, model: Model, trajectory, kind: str, what: str, index) -> dict[str, Rule]:
+def _last_row(given: StartFrom, model: Model, trajectory: Trajectory, kind: str, what: str,
+              index: Callable[[str], slice]) -> dict[str, Rule]:
+    """Return the values of each joint in the last row. kind: q or v, the columns; what: the same for messages."""
     try:
         values = bind_columns(model, trajectory, kind)
     except TrajectoryError as error:
         raise ScenarioError(f"{error.place}: {error.message}", place=given.place, found=error.found,
                             expected=error.expected) from None
-    if values is None and model.nv:
-        raise ScenarioError(f"{given.file} has no columns of {what}", place=given.place, expected=f"{kind}.<joint>")
+    if values is None:
+        if model.nv:
+            raise ScenarioError(f"{given.file} has no columns of {what}", place=given.place, expected=f"{kind}.<joint>")
+        return {}
     place = Place(given.place.file, given.place.line, f"{given.place.key} ({given.file})")
     return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place) for name in model.joint_names}
 
@@ -114,8 +121,9 @@ class CompiledSchedule(NamedTuple):
     warnings: tuple[LiedynWarning, ...]
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[JointStop, ...] | None = None,
-                     resting: tuple[JointStop, ...] = (), *, initial: bool | None = None, controlled: np.ndarray | None = None,
+def compile_schedule(scenario: Scenario, model: Model, rules: dict[str, Rule] | None = None,
+                     stops: tuple[JointStop, ...] | None = None, resting: tuple[JointStop, ...] = (), *,
+                     initial: bool | None = None, controlled: Mask | None = None,
                      first_order_hold: bool = False) -> CompiledSchedule:
     """Bind `scenario` to `model`, with its initial state.
 
@@ -145,11 +153,12 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
 class _BoundScenario:
     """The parts of a problem. Each part adds its signals to those of the previous parts."""
 
-    def __init__(self, scenario: Scenario, model, rules: dict[str, Rule], stops, resting, controlled, first_order_hold: bool):
+    def __init__(self, scenario: Scenario, model: Model, rules: dict[str, Rule], stops: tuple[JointStop, ...],
+                 resting: tuple[JointStop, ...], controlled: Mask | None, first_order_hold: bool):
         self.scenario, self.model = scenario, model
         self.compiler = compiler = SignalCompiler(model, scenario.duration, v_to_q_indices(model), bool(scenario.phases),
                                                   tuple(event.name for event in scenario.events))
-        self.actuation = _bind_actuation(rules, model, compiler)
+        self.actuation, self.poses = _bind_actuation(rules, model, compiler)
         self.wrenches = _bind_wrenches(scenario, model, compiler)
         self.constraints = bind_constraints(scenario, model, compiler)
         contacts, self.contact_names = bind_contacts(scenario.contacts, model, scenario.events)
@@ -157,7 +166,7 @@ class _BoundScenario:
         self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
         self.stops = bind_stops(stops, self.actuation["level"], resting, compiler, model)
         self.events = [event for event in scenario.events if event.when]
-        event_signals = [-1 if event.touch else _bind_event(event, compiler) for event in self.events]
+        event_signals = [-1 if event.touch else _bind_event(event, event.when, compiler) for event in self.events if event.when]
         self.watch = np.array([*event_signals, *self.stops.event_signals], dtype=np.int64)
         if contacts is not None:
             touching = np.arange(len(contacts.group) - 1)
@@ -172,10 +181,10 @@ class _BoundScenario:
         times = merge_times(np.concatenate([*(wrenches[edge] for edge in _FORCE_TIMES), compiler.knots(origins)]), duration)
         breaks, before = merge_windows(times, windows, duration)
         acting = wrenches | {edge: snap_to_breaks(wrenches[edge], breaks, duration) for edge in _FORCE_TIMES}
-        schedule = InputSchedule(**self.actuation, **acting, breaks=breaks, before=before, watch=self.watch)
+        schedule = InputSchedule(**self.actuation, **acting, breaks=breaks, before=before, watch=self.watch, poses=self.poses)
         return schedule, compiler.arrays(breaks, origins), warnings
 
-    def problem(self) -> tuple[InitialValueProblem, tuple[str, ...]]:
+    def problem(self) -> tuple[InitialValueProblem, tuple[LiedynWarning, ...]]:
         """Return the problem with the neutral configuration at rest as initial state, and warnings."""
         compiler, stops, model = self.compiler, self.stops, self.model
         schedule, signals, warnings = self.inputs({PHASE_START: 0.0})
@@ -183,7 +192,7 @@ class _BoundScenario:
             model=model, q=model.neutral(), v=np.zeros(model.nv), passive=self.scenario.passive, constraints=self.constraints,
             schedule=schedule, signals=signals, stack_size=compiler.stack_size,
             signal_names=compiler.names, signal_locations=compiler.locations,
-            max_step=_max_step(self.scenario.duration, warnings, self.events or stops.stops),
+            max_step=_max_step(self.scenario.duration, bool(warnings), bool(self.events or stops.stops)),
             clocks=tuple(compiler.clocks), rebind=lambda start_times: self.inputs(start_times)[:2],
             law=self.law, joint_laws=self.joint_laws, input_jacobian=law_jacobians, contacts=self.contacts,
             stops=stops.stops, stop_loads=stops.loads,
@@ -193,17 +202,18 @@ class _BoundScenario:
 
 # actuation ----------------------------------------------------------------------------------------------------------
 
-def _bind_actuation(rules: dict[str, Rule], model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
-    nothing = Torque(Constant(0.0))
+def _bind_actuation(rules: dict[str, Rule], model: Model, compiler: SignalCompiler) -> tuple[dict[str, np.ndarray], Poses]:
+    """Return the fields of `InputSchedule` for each coordinate, and the prescribed poses."""
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "ki": np.full(model.nv, np.nan), "q_of_v": compiler.q_of_v}
     poses = PoseTable(model, compiler)
     for name in model.joint_names:
-        rule = rules.get(name)
-        _bind_joint_actuation(arrays, name, rule.value if rule else nothing, model.v_index(name), compiler, poses)
+        drive = rules[name].value if name in rules else Torque(Constant(0.0))
+        assert isinstance(drive, Drive)
+        _bind_joint_actuation(arrays, name, drive, model.v_index(name), compiler, poses)
     integral = np.flatnonzero(~np.isnan(arrays["ki"]))
-    return arrays | {"poses": poses.poses, "integral": integral, "ki": arrays["ki"][integral]}
+    return arrays | {"integral": integral, "ki": arrays["ki"][integral]}, poses.poses
 
 
 def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, compiler: SignalCompiler,
@@ -223,12 +233,16 @@ def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive
     for k, i in enumerate(range(v.start, v.stop)):
         if isinstance(drive, Prescribe):
             arrays["level"][i] = _LEVELS[drive.level]
+            assert not isinstance(drive.signals, Motion | Waypoints)
             given = _component(drive.signals, k, n, name, drive.place, motion=True)
             arrays["signal"][i] = compiler.add(given, compiler.joint_purpose(drive.level, i))
             continue
         if isinstance(drive, Pd):
             for key in ("kp", "kd", *(("ki",) if drive.ki is not None else ())):
-                arrays[key][i] = coordinate_value(getattr(drive, key), k, n, name, drive.place, f"{key} values")
+                gain = getattr(drive, key)
+                if isinstance(gain, tuple):
+                    gain = coordinate_value(gain, k, n, name, drive.place, f"{key} values")
+                arrays[key][i] = gain
             target = _component(drive.target, k, n, name, drive.place)
             arrays["target"][i] = compiler.add_target(target, compiler.joint_purpose("target", i), arrays["kd"][i] != 0.0)
         force = drive.feedforward if isinstance(drive, Pd) else drive.signals
@@ -250,21 +264,21 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     return signals
 
 
-def _max_step(duration: float, doubts, watched) -> float:
+def _max_step(duration: float, many_switches: bool, watched: bool) -> float:
     """Return the maximum step of adaptive methods [s]."""
-    return duration / MAX_SWITCHES if doubts else duration / _MIN_STEPS_WITH_EVENTS if watched else math.inf
+    return duration / MAX_SWITCHES if many_switches else duration / _MIN_STEPS_WITH_EVENTS if watched else math.inf
 
 
 # events -------------------------------------------------------------------------------------------------------------
-def _bind_event(event: Event, compiler: SignalCompiler) -> int:
+def _bind_event(event: Event, expression: Expression, compiler: SignalCompiler) -> int:
     """Return the index of a signal that switches at the event: the sign of its expression minus the threshold."""
     purpose = SignalPurpose(f"event {event.name}", forces=True)
-    compiled = compiler.compile(event.when, purpose)
-    watched = None if isinstance(compiled, float) else sign_of_difference(compiled, event.value)
+    compiled = compiler.compile(expression, purpose)
+    watched = sign_of_difference(compiled, event.value) if isinstance(compiled, SignalProgram) else None
     if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
-        raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
-                            found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
-    return compiler.add_program(watched, purpose, event.when.place)
+        raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=expression.place,
+                            found=expression.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
+    return compiler.add_program(watched, purpose, expression.place)
 
 
 # external wrenches --------------------------------------------------------------------------------------------------
@@ -274,7 +288,7 @@ _WRENCH_FIELDS = dict.fromkeys(("force_link", "force_world", "force_signal"), np
     ("force_basis", "force_point", *_FORCE_TIMES), float)
 
 
-def _bind_wrenches(scenario: Scenario, model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
+def _bind_wrenches(scenario: Scenario, model: Model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
     """Return entries basis · signal on links. A constant wrench is one entry, others are one for each component."""
     rows = [row for number, force in enumerate(scenario.forces, 1)
             for row in _force_entries(force, f"external force {number} on link {force.link}", model, compiler)]
@@ -283,6 +297,7 @@ def _bind_wrenches(scenario: Scenario, model, compiler: SignalCompiler) -> dict[
         actuator = actuators[name]
         axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
         moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
+        assert isinstance(rule.value, Signal)
         index = compiler.add(rule.value, SignalPurpose(f"thrust of actuator {name}", unit="N"))
         link, force = find_index(actuator.link, model.link_names, "link",
                                  actuator.place), ExternalForce(actuator.link, "local", ())
@@ -290,7 +305,7 @@ def _bind_wrenches(scenario: Scenario, model, compiler: SignalCompiler) -> dict[
     return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _WRENCH_FIELDS.items()}
 
 
-def _force_entries(force: ExternalForce, name: str, model, compiler: SignalCompiler) -> list[dict]:
+def _force_entries(force: ExternalForce, name: str, model: Model, compiler: SignalCompiler) -> list[dict[str, Any]]:
     link = find_index(force.link, model.link_names, "link", force.place)
     window = (max(0.0, force.start), min(compiler.duration, force.end))
     constant, rows = np.zeros(6), []
@@ -307,7 +322,7 @@ def _force_entries(force: ExternalForce, name: str, model, compiler: SignalCompi
     return rows
 
 
-def _wrench_entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, duration: float) -> dict:
+def _wrench_entry(link: int, force: ExternalForce, wrench: Array, index: int, duration: float) -> dict[str, Any]:
     world, point = force.frame == "local_world_aligned", np.array(force.point)
     if not world:                                         # moment about the link's origin: m + p x f
         wrench, point = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]]), np.zeros(3)
@@ -324,7 +339,7 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     if problem.law is not None:
         start_on_reference(problem, q, v)
     if problem.joint_laws is not None:
-        _start_on_references(problem, q, v)
+        _start_on_references(problem, problem.joint_laws, q, v)
     ended_q, ended_v = initial_state_from_file(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
@@ -341,14 +356,14 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
                                     expected=f"{one.format(begins[part])}, or no value")
             x[part] = begins[part]
     if problem.constraints is not None:
-        q, v, more = close_initial_state(scenario, problem, *(joint_mask(rules, model) for rules in (rules_q, rules_v)))
+        q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, joint_mask(rules_q, model),
+                                         joint_mask(rules_v, model))
         warnings += more
     return replace(problem, q=q, v=v), warnings
 
 
-def _start_on_references(problem: InitialValueProblem, q, v) -> None:
+def _start_on_references(problem: InitialValueProblem, laws: JointLaws, q: Array, v: Array) -> None:
     """Write the positions and velocities of the reference motions of computed torque."""
-    laws = problem.joint_laws
     for k in np.flatnonzero(laws.driven & (laws.signal >= 0)):
         x, dx, ddx = read_signal(problem.signals, laws.signal[k], 0.0, q, v)
         if not np.isfinite([x, dx, ddx]).all():

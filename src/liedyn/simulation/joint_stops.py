@@ -7,22 +7,31 @@ gravity force of the joint exceeds g sqrt(m M). A pendulum with a point mass and
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.integrators.contact_forces import evaluate_stops
 from liedyn.integrators.diagnosis import mass_matrix_by_columns
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.run_state import Record
 from liedyn.integrators.segment import RightHandSide, evaluate_state
+from liedyn.io.scenarios.contact_schema import LimitStops
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
+from liedyn.model.model import Model, ModelJoint
 from liedyn.simulation.name_binding import bind_joints
 from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
+
+if TYPE_CHECKING:
+    from liedyn.simulation.segment_problems import RunSegment  # imports this module
 
 _SINK = {"rad": 0.01, "m": 0.001}
 _STANDARD_GRAVITY = 9.81         # m/s^2: for the load of a robot without gravity
@@ -62,16 +71,17 @@ class JointStop:
         return max(self.unit_scale, abs(self.limit))
 
 
-def limit_stops(scenario: Scenario, model) -> tuple[JointStop, ...]:
+def limit_stops(scenario: Scenario, model: Model) -> tuple[JointStop, ...]:
     """Return the stops of a scenario in the order of the coordinates, the lower limit first.
 
     Raises ScenarioError where the scenario names a joint without limits.
     """
-    given = scenario.limits
-    if given is None:
+    limits = scenario.limits
+    if limits is None:
         return ()
-    found, inertia, hard = [], None, given.mode == "hard"
-    for name, rule in bind_joints(given.joints or (Rule("*", "stop"),), model).items():
+    stops: list[JointStop] = []
+    inertia, hard = None, limits.mode == "hard"
+    for name, rule in bind_joints(limits.joints or (Rule("*", "stop"),), model).items():
         joint = model.joint(name)
         limited = [k for k in range(joint.v.start, joint.v.stop) if joint.screws is not None and model.lower[k] < model.upper[k]
                    and np.isfinite([model.lower[k], model.upper[k]]).any()]
@@ -79,30 +89,29 @@ def limit_stops(scenario: Scenario, model) -> tuple[JointStop, ...]:
             raise ScenarioError(f"joint {name} has no position limits in the robot file", place=rule.place,
                                 expected="lower and upper in its limits")
         for k in limited:
-            values = {}
+            compliance: dict[str, float] = {}
             if not hard:
                 inertia = np.diag(mass_matrix_by_columns(model, model.neutral())) if inertia is None else inertia
-                values = _compliance(given, model, joint, k, float(inertia[k]))
-            found += [JointStop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard,
-                                given.restitution,
-                           model_scales(model).unit_scale(model.v_units[k]), **values)
+                compliance = _compliance(limits, model, joint, k, float(inertia[k]))
+            stops += [JointStop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard,
+                                limits.restitution, model_scales(model).unit_scale(model.v_units[k]), **compliance)
                       for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
-    return tuple(found)
+    return tuple(stops)
 
 
-def _compliance(given, model, joint, k: int, inertia: float) -> dict[str, float]:
+def _compliance(limits: LimitStops, model: Model, joint: ModelJoint, k: int, inertia: float) -> dict[str, float]:
     effort, mass = float(model.effort_limit[k]), _mass_behind(model, joint)
     gravity = float(np.linalg.norm(model.gravity)) or _STANDARD_GRAVITY
     load = effort if 0.0 < effort < math.inf else gravity * math.sqrt(mass * inertia) or gravity * inertia
-    sink = given.sink or _SINK[model.v_units[k]]
-    stiffness = given.stiffness or load / sink
+    sink = limits.sink or _SINK[model.v_units[k]]
+    stiffness = limits.stiffness or load / sink
     if not stiffness > 0.0:
-        raise ScenarioError(f"the stop of {model.v_names[k]} carries nothing: no mass is behind it", place=given.place,
+        raise ScenarioError(f"the stop of {model.v_names[k]} carries nothing: no mass is behind it", place=limits.place,
                             expected="limits.stiffness")
-    return {"stiffness": stiffness, "damping": given.damping, "load": load}
+    return {"stiffness": stiffness, "damping": limits.damping, "load": load}
 
 
-def _mass_behind(model, joint) -> float:
+def _mass_behind(model: Model, joint: ModelJoint) -> float:
     robot, behind = model.description, [joint.child]
     for link in behind:
         behind += [one.child for one in robot.joints if one.parent == link]
@@ -113,21 +122,21 @@ def _mass_behind(model, joint) -> float:
 _LIMIT_PREFIX, _RELEASE_SUFFIX = "limit of ", " off its limit"
 
 
-def impact_name(stops) -> str:
+def impact_name(stops: Sequence[JointStop]) -> str:
     """Return the name of the event in which coordinates reach these stops simultaneously."""
     return _LIMIT_PREFIX + _names(stops)
 
 
-def release_name(stops) -> str:
+def release_name(stops: Sequence[JointStop]) -> str:
     """Return the name of the event in which coordinates leave these stops after resting at them."""
     return _names(stops) + _RELEASE_SUFFIX
 
 
-def _names(stops) -> str:
+def _names(stops: Sequence[JointStop]) -> str:
     return " and ".join(dict.fromkeys(stop.name for stop in stops))
 
 
-def stop_event_names(stops) -> list[str]:
+def stop_event_names(stops: Sequence[JointStop]) -> list[str]:
     """Return the names of the events of hard stops, one impact and one release for each coordinate."""
     each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
     return [*map(impact_name, each), *map(release_name, each)]
@@ -158,14 +167,14 @@ class BoundStops(NamedTuple):
     event_signals: tuple[int, ...]
     directions: tuple[int, ...]
     sizes: tuple[float, ...]
-    loads: np.ndarray
+    loads: Array
 
 
-def _integers(values) -> np.ndarray:
+def _integers(values: Iterable[int]) -> Integers:
     return np.array(list(values), dtype=np.int64)
 
 
-def stops_by_state(stops: tuple[JointStop, ...], level,
+def stops_by_state(stops: tuple[JointStop, ...], level: Integers,
                    resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...], tuple[JointStop, ...]]:
     """Return the hard stops at which no coordinate rests, and those at which one does. Prescribed coordinates have none."""
     acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
@@ -173,8 +182,8 @@ def stops_by_state(stops: tuple[JointStop, ...], level,
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
-def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], compiler: SignalCompiler,
-               model) -> BoundStops:
+def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[JointStop, ...], compiler: SignalCompiler,
+               model: Model) -> BoundStops:
     """Return the stops that act in a phase.
 
     level     (nv,) how each coordinate is actuated
@@ -197,7 +206,7 @@ def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ..
 
 
 # evaluation of a motion -------------------------------------------------------------------------------------------------
-def stop_warnings(segments) -> list[LiedynWarning]:
+def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
     """Return warnings about compliant stops that are pressed in much more than by the load of their joint."""
     worst: dict[str, tuple[float, float, str, float]] = {}
     for segment in segments:
@@ -217,7 +226,7 @@ def stop_warnings(segments) -> list[LiedynWarning]:
                           "stiffer") for name, (depth, t, unit, sink) in worst.items()]
 
 
-def stop_forces(problem, record) -> np.ndarray:
+def stop_forces(problem: InitialValueProblem, record: Record) -> Array:
     """Return the (N, nv) joint forces of stops in a motion [N m | N], which are part of its tau."""
     out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:

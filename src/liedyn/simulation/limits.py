@@ -1,12 +1,14 @@
 """Violations of the limits of a robot. Limits that do not act on a motion are checked after the run."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.model.model import Model
 from liedyn.simulation.name_binding import v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
@@ -44,7 +46,7 @@ class LimitViolation:
                 f"limit {self.limit:.4g} {self.unit})")
 
 
-def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
+def limits_exceeded(model: Model, t: Array, q: Array, v: Array, tau: Array) -> tuple[LimitViolation, ...]:
     """Return the violations by kind, in the order of the model.
 
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a position range of zero width mean no limit, as in
@@ -61,13 +63,13 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
     return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
 
 
-def velocity_and_force_limits(model) -> tuple[np.ndarray, np.ndarray]:
+def velocity_and_force_limits(model: Model) -> tuple[Array, Array]:
     """Return the (nv,) limits of velocities and efforts; infinite without limit."""
     speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
     return speed, effort
 
 
-def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
+def runs_beyond_limits(model: Model, q: Array, v: Array, tau: Array | None) -> Mask:
     """Return (n,) whether `limits_exceeded` may find violations in runs q (n, R, nq), v, tau (n, R, nv).
 
     tau   None if there are no effort limits
@@ -75,12 +77,12 @@ def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
     speed, effort = velocity_and_force_limits(model)
     places = v_to_q_indices(model)
     k = np.flatnonzero((places >= 0) & (model.lower < model.upper))
-    beyond = ((q[..., places[k]] < model.lower[k]) | (q[..., places[k]] > model.upper[k])).any(axis=(1, 2))
-    beyond |= (np.abs(v) > speed).any(axis=(1, 2))
-    return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
+    x = q[..., places[k]]
+    beyond = np.any((x < model.lower[k]) | (x > model.upper[k]), axis=(1, 2)) | np.any(np.abs(v) > speed, axis=(1, 2))
+    return np.asarray(beyond if tau is None else beyond | np.any(np.abs(tau) > effort, axis=(1, 2)))
 
 
-def position_limit_warnings(model, t, q) -> list[LiedynWarning]:
+def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarning]:
     """Return a warning about the coordinates that exceed their position limits in runs q (n, R, nq) at t (R,).
 
     q is NaN after the end of a run.
@@ -123,7 +125,7 @@ def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolati
     return tuple(found.values())
 
 
-def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> LimitViolation | None:
+def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower: float, upper: float) -> LimitViolation | None:
     """Return the violation of [lower, upper] by x (N,); None without violation."""
     slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
     beyond = np.maximum(lower - slack - x, x - upper - slack)
@@ -134,7 +136,7 @@ def _limit_violation(t, name: str, kind: str, unit: str, x, lower: float, upper:
                   float(upper if x[worst] > upper else lower))
 
 
-def start_warnings(model, q: np.ndarray) -> list[LiedynWarning]:
+def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
     found = []
     for k, place in enumerate(v_to_q_indices(model)):
@@ -149,7 +151,8 @@ def start_warnings(model, q: np.ndarray) -> list[LiedynWarning]:
     return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {'; '.join(found[:_MAX_NAMES])}{more}")] if found else []
 
 
-def limit_warnings(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> WarningLog:
+def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViolation] = (), stopped: Collection[str] = (), *,
+                   recorded: bool = False) -> WarningLog:
     """Return one warning for each kind of limit, the worst violation first.
 
     exceeded   violations of joints moved by forces

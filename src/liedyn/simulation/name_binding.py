@@ -2,18 +2,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, UsageError, nearest
 from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
+from liedyn.model.model import Model
 from liedyn.model.spatial import skew
+
+Value = TypeVar("Value")
 
 
 def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
@@ -33,13 +38,13 @@ def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Se
     return {name: best[name][1] for name in names if name in best}
 
 
-def bind_joints(rules: Sequence[Rule], model, names: Sequence[str] | None = None) -> dict[str, Rule]:
+def bind_joints(rules: Sequence[Rule], model: Model, names: Sequence[str] | None = None) -> dict[str, Rule]:
     """Return the rules of these joints (`bind_rules`), by default of all that move."""
     fixed = [joint.name for joint in model.description.joints if joint.name not in model.joint_names]
     return bind_rules(rules, model.joint_names if names is None else names, "joint", fixed)
 
 
-def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
+def phase_rules(scenario: Scenario, model: Model, phase: str | None) -> dict[str, Rule]:
     """Return the rule of each joint in a phase: the rule of the phase, otherwise that of the scenario."""
     own = next((one.joints for one in scenario.phases if one.name == phase), ())
     return bind_joints(scenario.joints, model) | bind_joints(own, model)
@@ -84,7 +89,7 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
     return [names.index(name) for name in found]
 
 
-def joint_coordinates(model, patterns: str | Sequence[str], what: str = "moving joint") -> np.ndarray:
+def joint_coordinates(model: Model, patterns: str | Sequence[str], what: str = "moving joint") -> Mask:
     """Return the (nv,) mask of the velocity coordinates of the joints that match the patterns. Raises as `select` does."""
     return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, what)], model)
 
@@ -126,7 +131,7 @@ _WRAP_TOLERANCE = 0.5            # rad: a change between rows that differs less 
 _ROUNDING = 1e-12                # of a norm: smaller changes cause no warning
 
 
-def v_to_q_indices(model) -> np.ndarray:
+def v_to_q_indices(model: Model) -> Integers:
     """Return the (nv,) index in q of each velocity coordinate; -1 for ball and free joints."""
     q_of_v = np.full(model.nv, -1, dtype=np.int64)
     for joint in model.joints:
@@ -135,38 +140,38 @@ def v_to_q_indices(model) -> np.ndarray:
     return q_of_v
 
 
-def joint_mask(names, model) -> np.ndarray:
+def joint_mask(names: Collection[str], model: Model) -> Mask:
     """Return the (nv,) mask of the velocity coordinates of these joints."""
     return np.array([joint.name in names for joint in model.joints for _ in range(joint.v.start, joint.v.stop)], dtype=bool)
 
 
-def coordinate_value(given, k: int, n: int, name: str, place: Place, what: str):
-    """Return the value for coordinate k of the n coordinates of joint `name`.
+def coordinate_value(values: tuple[Value, ...], k: int, n: int, name: str, place: Place, what: str) -> Value:
+    """Return the value for coordinate k of the n coordinates of joint `name`, which needs n values.
 
-    given   one value for all, or a tuple of n
     what    kind of the values, for messages
+
+    Raises ScenarioError for another number of values.
     """
-    if not isinstance(given, tuple):
-        return given
-    if len(given) != n:
-        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(given)} {what}",
+    if len(values) != n:
+        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(values)} {what}",
                             expected=f"a list of {n}" if n > 1 else "one value")
-    return given[k]
+    return values[k]
 
 
-def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, default_rules: dict | None = None) -> dict[str, Rule]:
+def write_values(values: Array, rules: Sequence[Rule], model: Model, index: Callable[[str], slice],
+                 default_rules: Mapping[str, Rule] | None = None) -> dict[str, Rule]:
     """Write the values of joints and return the rule of each joint. `default_rules` apply to joints without rule."""
-    bound = (default_rules or {}) | bind_joints(rules, model)
+    bound = dict(default_rules or {}) | bind_joints(rules, model)
     for name, rule in bound.items():
-        part = index(name)
-        if len(rule.value) != part.stop - part.start:
+        part, numbers = index(name), np.atleast_1d(np.asarray(rule.value, dtype=float))
+        if len(numbers) != part.stop - part.start:
             raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
-                                found=len(rule.value), expected=str(part.stop - part.start))
-        values[part] = rule.value
+                                found=len(numbers), expected=str(part.stop - part.start))
+        values[part] = numbers
     return bound
 
 
-def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
+def unwrap_angle(x: Array, name: str, lower: float, upper: float) -> tuple[Array, int]:
     """Return samples x (N,) of an angle [rad] without jumps by full turns, and the number of jumps.
 
     Raises TrajectoryError where the limits exclude the other turns. Equal limits are ignored.
@@ -186,7 +191,7 @@ def unwrap_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[
     return out, int(np.count_nonzero(turns))
 
 
-def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[LiedynWarning]:
+def normalize_quaternions(q: Array, rules: Mapping[str, Rule], model: Model) -> list[LiedynWarning]:
     """Check and normalize the quaternions of ball and free joints among `rules`, and return warnings."""
     found = []
     for joint in model.joints:
@@ -195,7 +200,7 @@ def normalize_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[
     return found
 
 
-def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[LiedynWarning]:
+def _normalize_quaternion(part: Array, name: str, place: Place) -> list[LiedynWarning]:
     """Check and normalize the quaternion in the coordinates of a ball or free joint."""
     quaternion = part[-4:]
     norm = math.hypot(*quaternion)                             # does not overflow
@@ -211,7 +216,7 @@ def _normalize_quaternion(part: np.ndarray, name: str, place: Place) -> list[Lie
 
 # Points of links in expressions: their motion at a state, and its derivatives with respect to the state -----------------
 
-def body_path(model, link: int) -> list[int]:
+def body_path(model: Model, link: int) -> list[int]:
     """Return the bodies from the ground to that of a link."""
     parent, path, body = model.index[8:8 + model.n_bodies], [], int(model.link_body[link])
     while body > 0:
@@ -220,19 +225,19 @@ def body_path(model, link: int) -> list[int]:
     return path[::-1]
 
 
-def concatenate_paths(paths) -> tuple[np.ndarray, np.ndarray]:
+def concatenate_paths(paths: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     """Return the start of each path in the concatenation of all, and the concatenation."""
     return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
 
 
-def make_points(model, keys) -> Points:
-    """Return the points that are given by their link and position on it."""
+def make_points(model: Model, keys: Sequence[tuple[int, Sequence[float]]]) -> Points:
+    """Return the points of these links (index) at these positions in link coordinates [m]."""
     links = np.array([link for link, _ in keys], dtype=np.int64)
     return Points(links, *concatenate_paths([body_path(model, link) for link in links]),
                   np.array([at for _, at in keys], dtype=float).reshape(-1))
 
 
-def with_measured_values(model, signals: Signals, q, v) -> Signals:
+def with_measured_values(model: Model, signals: Signals, q: Array, v: Array) -> Signals:
     """Return the signals with the values of points of links at a state. Joint forces are not set."""
     if not signals.measured.size:
         return signals
@@ -242,7 +247,7 @@ def with_measured_values(model, signals: Signals, q, v) -> Signals:
     return signals._replace(measured=measured)
 
 
-def measured_gradient(model, signals: Signals, i: int, q, v) -> np.ndarray:
+def measured_gradient(model: Model, signals: Signals, i: int, q: Array, v: Array) -> Array:
     """Return the (2 nv,) derivative of measured number i, of a point, with respect to [dq; dv].
 
     d(R u) = R (du + dphi x u), where the link turns by dphi = J_w dq.
@@ -253,12 +258,14 @@ def measured_gradient(model, signals: Signals, i: int, q, v) -> np.ndarray:
     J, dV = twist_jacobian(model, q, v, link)
     turned = np.hstack([J[:3], 0 * J[:3]])
     if component < 3:
-        return (R @ np.hstack([J[3:] - skew(p) @ J[:3], 0 * J[3:]]))[component]
-    u, du = (V[3:] + np.cross(V[:3], p), dV[3:] - skew(p) @ dV[:3]) if component < 6 else (V[:3], dV[:3])
-    return (R @ (du - skew(u) @ turned))[component % 3]
+        gradient: Array = R @ np.hstack([J[3:] - skew(p) @ J[:3], 0 * J[3:]])
+    else:
+        u, du = (V[3:] + np.cross(V[:3], p), dV[3:] - skew(p) @ dV[:3]) if component < 6 else (V[:3], dV[:3])
+        gradient = R @ (du - skew(u) @ turned)
+    return np.asarray(gradient[component % 3])
 
 
-def measured_name(model, signals: Signals, i: int) -> str:
+def measured_name(model: Model, signals: Signals, i: int) -> str:
     """Return the name of measured number i for messages."""
     j, component = divmod(i - model.nv, NUMBERS_PER_POINT)
     return f"{COMPONENTS[component]}({model.link_names[signals.points.link[j]]})"

@@ -1,17 +1,20 @@
 """Prescribed poses of ball and free joints: by signals, waypoints or the columns of a recorded motion."""
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike
 from liedyn.codegen.rhs import read_signal
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import Scales, model_scales
-from liedyn.errors import ScenarioError
+from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe, Waypoints
+from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import ORDER, POSITION, VELOCITY, Poses
 from liedyn.model.model import Model
 from liedyn.model.spatial import angle_functions, right_jacobian
@@ -45,7 +48,8 @@ class SplineNotSolvedError(ValueError):
     """The iteration for the rates at the waypoints does not converge: the rotation is too fast for its waypoints."""
 
 
-def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
+def rotation_spline(t: Array, quaternions: Array, first: ArrayLike = (0.0, 0.0, 0.0),
+                    last: ArrayLike = (0.0, 0.0, 0.0)) -> tuple[Array, Array]:
     """Return quaternions without jumps of sign, and coefficients (n - 1, 3, 4) of rotation vectors in powers of t - t_i.
 
     t            (n,) increasing
@@ -63,7 +67,7 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     return u, coefficients
 
 
-def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, constant_ends: bool) -> list[Curve]:
+def rotation_curves(t: Array, u: Array, coefficients: Array, constant_ends: bool) -> list[Curve]:
     """Return the curves of the three rotation vector components and the four quaternion components.
 
     constant_ends   whether they are constant before and after the waypoints, which then are knots; otherwise the first and the
@@ -76,23 +80,23 @@ def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, cons
     return [extend_constant(curve, t, x) for curve, x in zip(curves, ends, strict=True)] if constant_ends else curves
 
 
-def rate_at_start(t, quaternions) -> np.ndarray:
+def rate_at_start(t: Array, quaternions: Array) -> Array:
     """Return the angular velocity in the body at the first of a few samples, from the polynomial through their rotation vectors.
 
     For the last sample, pass the samples in reverse order.
     """
     x = _rotation_vectors(np.repeat(quaternions[:1], len(t), axis=0), quaternions)
-    return np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0]
+    return np.asarray(np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0])
 
 
-def largest_turn(quaternions) -> tuple[int, float]:
+def largest_turn(quaternions: Array) -> tuple[int, float]:
     """Return the index of the waypoint before the maximum rotation between two waypoints, and its angle [rad]."""
     angle = np.linalg.norm(_rotation_vectors(quaternions[:-1], quaternions[1:]), axis=1)
     return int(np.argmax(angle)), float(angle.max(initial=0.0))
 
 
 # rates at the waypoints ---------------------------------------------------------------------------------------------------
-def _waypoint_rates(r, h, first, last) -> np.ndarray:
+def _waypoint_rates(r: Array, h: Array, first: Array, last: Array) -> Array:
     """Return the (n, 3) rates at the waypoints, by iteration over the quadratic part."""
     from scipy.linalg import solve_banded
 
@@ -121,7 +125,7 @@ def _waypoint_rates(r, h, first, last) -> np.ndarray:
     raise SplineNotSolvedError
 
 
-def _banded_matrix(blocks, n: int) -> np.ndarray:
+def _banded_matrix(blocks: Mapping[int, Array], n: int) -> Array:
     """Return 3 x 3 blocks on three diagonals in the format of `scipy.linalg.solve_banded`."""
     A = np.zeros((11, 3 * n))
     for offset, stack in blocks.items():
@@ -130,24 +134,24 @@ def _banded_matrix(blocks, n: int) -> np.ndarray:
     return A
 
 
-def _quadratic(x, dx) -> np.ndarray:
+def _quadratic(x: Array, dx: Array) -> Array:
     """Return dw - J ddx for the rate dx of a rotation vector x, see `lie.so3.rotation_vector_motion`."""
     _, _, c, slope_b, slope_c = angle_functions(np.sum(x * x, axis=1))
     y = np.cross(x, dx)
     rate = 2 * np.sum(x * dx, axis=1)
-    return c[:, None] * np.cross(dx, y) + rate[:, None] * (slope_c[:, None] * np.cross(x, y) - slope_b[:, None] * y)
+    return np.asarray(c[:, None] * np.cross(dx, y) + rate[:, None] * (slope_c[:, None] * np.cross(x, y) - slope_b[:, None] * y))
 
 
-def _rotation_vectors(u, r) -> np.ndarray:
+def _rotation_vectors(u: Array, r: Array) -> Array:
     """Return the (n, 3) rotation vectors from the rotations u to r, with angles of at most pi."""
     from scipy.spatial.transform import Rotation
-    return (Rotation.from_quat(u).inv() * Rotation.from_quat(r)).as_rotvec()
+    return np.asarray((Rotation.from_quat(u).inv() * Rotation.from_quat(r)).as_rotvec())
 
 
-def _align_signs(u) -> np.ndarray:
+def _align_signs(u: Array) -> Array:
     """Return the quaternions with the sign nearest to the previous one."""
     turned = np.r_[u[0, 3] < 0.0, np.sum(u[:-1] * u[1:], axis=1) < 0.0]
-    return u * np.where(np.cumsum(turned) % 2 == 1, -1.0, 1.0)[:, None]
+    return np.asarray(u * np.where(np.cumsum(turned) % 2 == 1, -1.0, 1.0)[:, None])
 
 
 # prescribed poses -------------------------------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ _UNIT_NORM = 1e-6        # tolerance of norms: quaternions with seven digits are
 class PoseTable:
     """Prescribed poses, added one by one; `poses` returns them as arrays for the kernels."""
 
-    def __init__(self, model, compiler: SignalCompiler):
+    def __init__(self, model: Model, compiler: SignalCompiler):
         self.model, self.compiler = model, compiler
         self.rows: list[tuple[int, int, bool, bool]] = []
         self.signals: list[int] = []
@@ -186,8 +190,10 @@ class PoseTable:
 
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
         """Add a pose that belongs to no joint."""
-        waypoints = isinstance(given, Waypoints)
-        self._append(0, 0, True, self._waypoints(name, given, True) if waypoints else motion_signals(self.compiler, name, given))
+        if isinstance(given, Waypoints):
+            self._append(0, 0, True, self._waypoints(name, given, True))
+        else:
+            self._append(0, 0, True, motion_signals(self.compiler, name, given))
 
     def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
         self.rows.append((q, v, free, len(numbers) == 10))
@@ -195,7 +201,9 @@ class PoseTable:
 
     @property
     def poses(self) -> Poses:
-        return Poses(*np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy(), np.array(self.signals, dtype=np.int64))
+        """The poses as arrays for the kernels."""
+        q, v, free, uses_rotation_vector = np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy()
+        return Poses(q, v, free, uses_rotation_vector, np.array(self.signals, dtype=np.int64))
 
     def _waypoints(self, name: str, given: Waypoints, free: bool) -> list[int]:
         points = given.points
@@ -230,7 +238,7 @@ class PoseTable:
         return [*position, *(self._add_curve(curve, _pose_purpose(axis, name), given)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
-    def _add_curve(self, curve: Curve, purpose: SignalPurpose, given) -> int:
+    def _add_curve(self, curve: Curve, purpose: SignalPurpose, given: Waypoints | Column) -> int:
         if not np.isfinite(curve.coefficients).all():
             raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
         return self.compiler.add_program(curve, purpose, given.place)
@@ -251,23 +259,23 @@ def _pose_purpose(axis: str, name: str) -> SignalPurpose:
     return SignalPurpose(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
 
 
-def _pose_rotation(name: str, place, t, turns, constant_ends: bool) -> list[Curve]:
+def _pose_rotation(name: str, place: Place, t: Array, turns: Array, constant_ends: bool) -> list[Curve]:
     k, angle = largest_turn(turns)
     if angle > MAX_TURN:
         raise ScenarioError(f"{name} turns by {angle:.4g} rad from t = {t[k]:g} s to the next pose at t = {t[k + 1]:g} s",
                             place=place, expected=f"at most {MAX_TURN:g} rad, since it takes the shorter way",
                             hint="add a pose between them")
-    ends = ((0.0,) * 3,) * 2 if constant_ends else tuple(rate_at_start(*(x[::way][:_END_ROWS] for x in (t, turns)))
-                                                         for way in (1, -1))
+    first, last = np.zeros((2, 3)) if constant_ends else (rate_at_start(t[::way][:_END_ROWS], turns[::way][:_END_ROWS])
+                                                          for way in (1, -1))
     try:
         with np.errstate(all="ignore"):
-            return rotation_curves(t, *rotation_spline(t, turns, *ends), constant_ends)
+            return rotation_curves(t, *rotation_spline(t, turns, first, last), constant_ends)
     except ValueError:                                         # no convergence, or not finite where times are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
                             expected="poses that turn less from one to the next, or times farther apart") from None
 
 
-def _no_position_error(name: str, place) -> ScenarioError:
+def _no_position_error(name: str, place: Place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
@@ -285,7 +293,7 @@ class PrescribedPose(NamedTuple):
     is_pose: bool
     model: Model
 
-    def mismatch(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+    def mismatch(self, here: tuple[Array, Array], there: tuple[Array, Array]) -> tuple[float, float]:
         """Return the maximum differences of positions and of velocities.
 
         Each is relative to the maximum value of its unit and to the characteristic size. A quaternion equals its negative.
@@ -297,16 +305,16 @@ class PrescribedPose(NamedTuple):
         return _relative_difference(q, begins, self.model.q_units[self.q],
                                     scales), _relative_difference(here[1][self.v], there[1][self.v], rates, scales)
 
-    def format(self, x: np.ndarray) -> str:
+    def format(self, x: Array) -> str:
         """Return the coordinates as text for messages."""
         numbers = ", ".join(f"{number:.9g}" for number in x)
         return f"[{numbers}]" if self.is_pose else numbers
 
 
-def _relative_difference(here, there, units, scales: Scales) -> float:
-    gap, units = 0.0, np.array(units)
+def _relative_difference(here: Array, there: Array, units: Sequence[str], scales: Scales) -> float:
+    gap = 0.0
     for unit in set(units):
-        same = units == unit
+        same = np.array(units) == unit
         gap = max(gap, float(np.abs(here - there)[same].max() / np.abs(there[same]).max(initial=scales.unit_scale(unit))))
     return gap
 
@@ -326,7 +334,7 @@ def prescribed_motions(problem: InitialValueProblem) -> list[PrescribedPose]:
     return found
 
 
-def prescribed_state(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def prescribed_state(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
     """Return q and v with the prescribed motions at time t. Raises ScenarioError if a signal is not finite."""
     schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
     q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.workspace()
@@ -342,7 +350,7 @@ def prescribed_state(problem: InitialValueProblem, t: float, q, v) -> tuple[np.n
     return q, v
 
 
-def _finite_signal(problem: InitialValueProblem, k: int, t: float, work, count: int) -> tuple[float, ...]:
+def _finite_signal(problem: InitialValueProblem, k: int, t: float, work: MotionWorkspace, count: int) -> tuple[float, ...]:
     """Return signal k and its derivatives, `count` numbers. Raises ScenarioError if they are not finite."""
     jet = read_signal(problem.signals, k, t, work.q, work.v)[:count]
     if not np.isfinite(jet).all():

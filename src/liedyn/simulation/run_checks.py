@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import equation_weights
@@ -13,9 +15,13 @@ from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.integrators.problem import InitialValueProblem, Statistics
+from liedyn.integrators.run_state import Record
+from liedyn.io.scenarios.scenario import Scenario
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
+from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
 from liedyn.simulation.control.joint_control import compute_tracking
@@ -42,21 +48,23 @@ def inaccuracy_warnings(balance: float) -> list[LiedynWarning]:
 class EnergyBalance:
     """The energy balance of a run of `model`, whose rows are added block by block."""
 
-    def __init__(self, model):
-        self.model, self._first, self._balance = model, None, 0.0
+    def __init__(self, model: Model):
+        self.model, self._balance = model, 0.0
+        self._first: float | None = None                        # energy in the first row
         self._min_energies, self._max_energies = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
-        self._forces = None
+        self._forces = np.zeros(0), np.zeros(0)                 # maximum magnitudes of joint forces and wrenches
 
-    def add(self, record, kinetic, potential) -> None:
+    def add(self, record: Record, kinetic: Array, potential: Array) -> None:
         """Add the rows of a record with their kinetic and potential energies (N,) [J]."""
         total, energies = kinetic + potential, (kinetic, potential, record.supplied_energy)
         if self._first is None:
-            self._first, self._forces = total[0], [np.zeros(x.shape[1]) for x in (record.tau, record.wrench)]
+            self._first, self._forces = total[0], (np.zeros(record.tau.shape[1]), np.zeros(record.wrench.shape[1]))
         self._balance = np.maximum(self._balance, np.abs(total - self._first - record.supplied_energy).max())       # NaN stays
         self._min_energies = np.minimum(self._min_energies, [x.min() for x in energies])
         self._max_energies = np.maximum(self._max_energies, [x.max() for x in energies])
-        self._forces = [np.maximum(most, np.abs(x).max(axis=0, initial=0.0))
-                        for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
+        tau, wrench = self._forces
+        self._forces = (np.maximum(tau, np.abs(record.tau).max(axis=0, initial=0.0)),
+                        np.maximum(wrench, np.abs(record.wrench).max(axis=0, initial=0.0)))
 
     def value(self, steps: int) -> tuple[float, float]:
         """Return the maximum energy balance [J] in a run of so many steps, and relative to the energy exchanged.
@@ -78,7 +86,7 @@ class EnergyBalance:
         return float(tau @ units.unit_scales(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
 
 
-def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
+def relative_balance(model: Model, kinetic: Array, potential: Array, work: Array, steps: int) -> Array:
     """Return the (N,) relative balances of N runs in one batch from energies and supplied work (N, R), see `EnergyBalance.value`.
 
     NaN where the energy exchanged is so small that the rounding of forces, which are not known here, decides.
@@ -92,13 +100,13 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
         return np.where(exchanged > floor, balance / exchanged, np.nan)
 
 
-def work_of_weight(model) -> float:
+def work_of_weight(model: Model) -> float:
     """Return the work [J] of the weight of the robot along its characteristic length."""
     mass = math.fsum(link.mass for link in model.description.links)
     return mass * float(np.linalg.norm(model.gravity)) * model_scales(model).length
 
 
-def _floor(size, steps: int):
+def _floor(size: float | Array, steps: int) -> Any:
     """Return the energy exchanged [J] below which rounding could exceed `MAX_RELATIVE_BALANCE` of it.
 
     size   energies and work of forces [J]
@@ -111,13 +119,13 @@ def _floor(size, steps: int):
 _MAX_RESIDUAL = 1e-9                # rad or lengths of the loop: larger residuals cause a warning
 
 
-def joint_forces(model, record) -> np.ndarray:
+def joint_forces(model: Model, record: Record) -> Array:
     """Return the (N, nv) joint forces A^T lambda of the constraints [N m | N]."""
     A = constraint_jacobian(model, record.q, constraint_motion=constraint_motions(model, record.constraint_motion))
-    return np.einsum("trk,tr->tk", A, record.multipliers)
+    return np.asarray(np.einsum("trk,tr->tk", A, record.multipliers))
 
 
-def reactions(model, record) -> np.ndarray:
+def reactions(model: Model, record: Record) -> Array:
     """Return the (N, loops, 6) wrenches on links b in world axes, about the origins of frames b [N m | N]."""
     return closure_wrenches(model, record.q, record.multipliers,
                             constraint_motion=constraint_motions(model, record.constraint_motion))
@@ -126,11 +134,12 @@ def reactions(model, record) -> np.ndarray:
 class ConstraintCheck:
     """The residuals and the work of the constraints of a run, whose rows are added block by block."""
 
-    def __init__(self):
-        self._work, self._last, self._worst = 0.0, None, np.zeros(2)
+    def __init__(self) -> None:
+        self._work, self._worst = 0.0, np.zeros(2)
+        self._last: tuple[float, float] | None = None           # time and power of the last row
         self._off, self._max_error_text = 0.0, ""
 
-    def add(self, forces, record) -> None:
+    def add(self, forces: Array, record: Record) -> None:
         """Add the rows of a record. forces: (N, nv) of `joint_forces`."""
         power, t = np.einsum("tk,tk->t", forces, record.v), record.t
         if self._last is not None:
@@ -139,7 +148,7 @@ class ConstraintCheck:
         self._last = t[-1], power[-1]
         self._worst = np.maximum(self._worst, record.residual.max(axis=0))
 
-    def check_residuals(self, model, record, closed) -> None:
+    def check_residuals(self, model: Model, record: Record, closed: Mask) -> None:
         """Update the maximum residuals with the equations that are `closed` (nc,), in radians and lengths of their loops."""
         residual = np.abs(constraint_residual(model, record.q,
                                               constraint_motion=constraint_motions(model, record.constraint_motion))) * closed
@@ -151,7 +160,7 @@ class ConstraintCheck:
             row = model.constraint_equation_names[r]
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
-    def value(self, model, statistics) -> tuple[dict[str, float], WarningLog]:
+    def value(self, model: Model, statistics: Statistics) -> tuple[dict[str, float], WarningLog]:
         """Return values of the self-check and warnings.
 
         constraint_residual            maximum in the rows [rad | m]
@@ -207,34 +216,35 @@ class FrictionCreep:
     friction  (…, nv) friction levels of the joints, zero where friction does not act
     """
 
-    def __init__(self, model, friction: np.ndarray):
+    def __init__(self, model: Model, friction: Array):
         self.model, self.friction, self.q_of_v = model, friction, v_to_q_indices(model)
         self.time, self.distance, self.speed, self.path_length, self.max_speed = np.zeros((5, *friction.shape))
 
     @classmethod
-    def from_model(cls, model, passive: bool) -> FrictionCreep:
+    def from_model(cls, model: Model, passive: bool) -> FrictionCreep:
+        """Return the creep of a run of `model`, in which passive forces act or not."""
         return cls(model, friction_levels(model, model.constants) * passive)
 
-    def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
+    def add(self, t: Array, q: Array, problem: InitialValueProblem | None = None) -> None:
         """Add rows t (R,), q (…, R, nq), NaN after the end of a run. problem: its torque expressions may act as friction."""
         free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
         which = np.flatnonzero((self.q_of_v >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
-        laws = [k for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in which] if problem is not None else []
+        laws = [] if problem is None else [(k, problem) for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in which]
         rows = spaced_rows(t)
         if len(rows) < 3 or not (len(which) or laws):
             return
         self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
-        for k in laws:
+        for k, of_run in laws:
             at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # the first run represents all
-            self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], at)]))
+            self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(of_run, k, t[rows[-1]], at)]))
 
-    def add_velocities(self, t: np.ndarray, v: np.ndarray) -> None:
+    def add_velocities(self, t: Array, v: Array) -> None:
         """Add velocities v (R, nv) of one run, for `slow_friction_warnings`."""
         speed = np.abs(v)
         self.path_length += np.diff(t) @ speed[1:]
         self.max_speed = np.maximum(self.max_speed, speed.max(axis=0, initial=0.0))
 
-    def _add(self, t: np.ndarray, q: np.ndarray, which: np.ndarray, held: np.ndarray) -> None:
+    def _add(self, t: Array, q: Array, which: Integers, held: Mask) -> None:
         """Add the coordinates `which`, on which friction acts where `held` (…, n)."""
         if not held.any():
             return
@@ -256,9 +266,9 @@ class FrictionCreep:
         one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
         return one
 
-    def is_reported(self) -> np.ndarray:
+    def is_reported(self) -> Mask:
         """Return the (…, nv) mask of coordinates that creep long enough to be reported."""
-        return self.time > MIN_CREEP_TIME
+        return np.asarray(self.time > MIN_CREEP_TIME)
 
     def warnings(self) -> list[LiedynWarning]:
         """Return warnings about creep and about friction in joints that always move slowly."""
@@ -285,7 +295,8 @@ class FrictionCreep:
                               "sign(v); lock the joint to hold it")]
 
 
-def slow_friction_warnings(model, max_speed, path_length, known=False, friction=None) -> list[LiedynWarning]:
+def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, known: Mask | bool = False,
+                           friction: Array | None = None) -> list[LiedynWarning]:
     """Return warnings about joints with friction that move although their maximum speed (nv,) is below `FRICTION_SPEED`.
 
     path_length   (nv,) distance moved [rad | m]
@@ -304,12 +315,13 @@ def slow_friction_warnings(model, max_speed, path_length, known=False, friction=
                           "passive forces out")]
 
 
-def friction_levels(model, constants: np.ndarray) -> np.ndarray:
+def friction_levels(model: Model, constants: Array) -> Array:
     """Return the (nv,) friction levels of the joints."""
-    return tree_views.py_func(model.index, constants).friction
+    return np.asarray(tree_views.py_func(model.index, constants).friction)
 
 
-def measure_creep(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> FrictionCreep:
+def measure_creep(model: Model, friction: Array, t: Array, q: Array,
+                  problem: InitialValueProblem | None = None) -> FrictionCreep:
     """Return the creep of N runs.
 
     friction   (N, nv) levels
@@ -326,22 +338,22 @@ def measure_creep(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, pro
     return found
 
 
-def spaced_rows(t: np.ndarray) -> np.ndarray:
+def spaced_rows(t: Array) -> Integers:
     """Return the indices of rows about `_INTERVAL` apart, or of all if they are farther apart; of rows at one time, the first."""
     if not len(t):
         return np.zeros(0, dtype=int)
-    asked = np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])
-    return np.unique(np.searchsorted(t, np.minimum(asked, t[-1])))              # rounding in arange may exceed the last time
+    times = np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])
+    return np.unique(np.searchsorted(t, np.minimum(times, t[-1])))              # rounding in arange may exceed the last time
 
 
-def _speed_laws(problem) -> list[int]:
+def _speed_laws(problem: InitialValueProblem) -> list[int]:
     """Return the coordinates whose torque is an expression of their velocity."""
     schedule, signals = problem.schedule, problem.signals
-    return [k for k in np.flatnonzero(schedule.level == TORQUE)
+    return [int(k) for k in np.flatnonzero(schedule.level == TORQUE)
             if (signal_instructions(signals, schedule.signal[k]) == STATE_V + 256 * k).any()]
 
 
-def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
+def _is_friction(problem: InitialValueProblem, k: int, t: float, q: Array) -> bool:
     """Return whether the torque of coordinate k opposes the motion with a force that hardly grows beyond small speeds."""
     def braking(speed: float) -> float:
         v = np.zeros((2, problem.model.nv))
@@ -357,6 +369,9 @@ def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
 # Energies, reactions, tracking, contacts and the self-check are computed from the rows of a run block by block, so that the
 # memory does not grow with the run.
 
+Rows = TypeVar("Rows", Tracking, ContactMotion)
+
+
 class SelfCheck:
     """Self-check of a run of `model`, whose first problem is `problem`. rows: its rows; segments: those that count.
 
@@ -364,16 +379,17 @@ class SelfCheck:
     exceeded   limits that joints exceed while forces move them, and while they are prescribed or locked
     """
 
-    def __init__(self, scenario, model, problem, rows: RunRecorder, segments: list[RunSegment], contact_names: tuple[str, ...]):
+    def __init__(self, scenario: Scenario, model: Model, problem: InitialValueProblem, rows: RunRecorder,
+                 segments: list[RunSegment], contact_names: tuple[str, ...]):
         self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
         self.rows, self.n = rows, sum(len(segment.record.t) for segment in segments)
         self.kinetic, self.potential = rows.allocate("kinetic", self.n), rows.allocate("potential", self.n)
-        self.reactions: np.ndarray | None = None
+        self.reactions: Array | None = None
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
-        self._buffers: dict[type, dict[str, np.ndarray]] = {}                # writable arrays of tracking and contacts
+        self._buffers: dict[type, dict[str, Any]] = {}                # writable arrays of tracking and contacts
         self.creep = FrictionCreep.from_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
@@ -419,7 +435,7 @@ class SelfCheck:
         order = {name: k for k, name in enumerate(self.model.v_names)}
         return tuple(sorted(merge_violations(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
 
-    def _add_tracking(self, place: slice, record) -> None:
+    def _add_tracking(self, place: slice, record: Record) -> None:
         problem, final = self.problem, place.stop == self.n
         found = compute_tracking(problem, record.t, record.q, final)
         if found is None:
@@ -427,28 +443,29 @@ class SelfCheck:
         self.tracking = self._store_rows(self.tracking, place, found, ("link", "reference"))
         self._tracking = np.maximum(self._tracking, _max_abs(found.error))
 
-    def _add_contacts(self, place: slice, record) -> None:
+    def _add_contacts(self, place: slice, record: Record) -> None:
         found = contact_motion(self.problem, self.contact_names, record.q, record.v)
         if found is not None:
             self.contacts = self._store_rows(self.contacts, place, found, ("force", "depth", "slip", "centre"))
 
-    def _store_rows(self, kept, place: slice, found, names: tuple[str, ...]):
+    def _store_rows(self, stored: Rows | None, place: slice, found: Rows, names: tuple[str, ...]) -> Rows:
         """Return the arrays of all rows with the values `found` of some rows written to their place."""
-        rooms = self._buffers.setdefault(type(found), {})
-        if kept is None:
-            rooms |= {name: self.rows.allocate(name, self.n, *getattr(found, name).shape[1:]) for name in names}
-            kept = replace(found, **rooms)                        # read-only views
-        for name, room in rooms.items():
-            room[place] = getattr(found, name)
-        return kept
+        buffers = self._buffers.setdefault(type(found), {})
+        if stored is None:
+            buffers |= {name: self.rows.allocate(name, self.n, *getattr(found, name).shape[1:]) for name in names}
+            stored = replace(found, **buffers)                    # read-only views
+        for name, buffer in buffers.items():
+            buffer[place] = getattr(found, name)
+        return stored
 
-    def values(self, statistics) -> tuple[dict[str, float], WarningLog]:
+    def values(self, statistics: Statistics) -> tuple[dict[str, float], WarningLog]:
         """Return `Result.check`, and warnings about the constraints. statistics: of the run.
 
         The residual of inverse dynamics is relative to the maximum joint force, or to the work of the weight and the kinetic
         energy along 1 rad or a characteristic length, because forces of links that cancel in the joints have rounding, too.
         """
-        of_constraints, warnings = {}, WarningLog()
+        of_constraints: dict[str, float] = {}
+        warnings = WarningLog()
         if self._constraints is not None:
             of_constraints, warnings = self._constraints.value(self.model, statistics)
         balance, relative = self._balance.value(statistics.steps)
@@ -458,7 +475,7 @@ class SelfCheck:
                 "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, warnings
 
 
-def _recompute_forces(segment: RunSegment, passive: bool):
+def _recompute_forces(segment: RunSegment, passive: bool) -> Array:
     """Return the joint forces of a segment, recomputed by inverse dynamics."""
     record, links, f_ext = segment.record, segment.problem.forced_links, None
     if len(links):
@@ -467,15 +484,15 @@ def _recompute_forces(segment: RunSegment, passive: bool):
     return inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
 
 
-def _max_abs(x: np.ndarray) -> float:
+def _max_abs(x: Array) -> float:
     return float(np.abs(x).max(initial=0.0))
 
 
-def _norm_error(model, q) -> float:
+def _norm_error(model: Model, q: Array) -> float:
     """Return the maximum difference of the norms of quaternions from 1."""
     worst = 0.0
     for joint in model.joints:
         if joint.kind != ONE_DOF:
             norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            worst = np.maximum(worst, np.abs(norms - 1).max())
+            worst = float(np.maximum(worst, np.abs(norms - 1).max()))          # NaN stays
     return worst

@@ -10,15 +10,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.errors import Interrupted, UsageError
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, RunObserver, Statistics, first_rows
 from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, arrays_of, release_memory
 from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arrays
 from liedyn.io.scenarios.scenario_file import to_plain
+from liedyn.model.model import Model
 from liedyn.simulation.segment_problems import RunSegment, full_record
+
+if TYPE_CHECKING:
+    from liedyn.simulation.preparation import PreparedRun  # imports this module
 
 CHECKPOINT_PERIOD = 5.0       # s, minimum between checkpoints
 _MAX_TIME_FRACTION = 0.02     # maximum fraction of the computing time for checkpoints
@@ -33,41 +39,46 @@ class RunRecorder(RunObserver):
     run_state   returns the parts of a checkpoint except the rows and the segment
     """
 
-    def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, run_state: Callable[[], dict] = dict):
+    def __init__(self, model: Model, problem: InitialValueProblem, disk: Unfinished | None = None,
+                 run_state: Callable[[], dict[str, Any]] = dict):
         self.model, self.disk, self.run_state = model, disk, run_state
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
-        self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
+        self._edges: list[int] = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
         self._problem = problem                                # of the current segment
         self._segment_starts: list[tuple[InitialValueProblem, int]] = []             # completed segments and their first rows
         self._segments: list[RunSegment] = []                                        # completed segments in memory
-        self._current: tuple[Record, np.ndarray] | None = None
+        self._current: tuple[Record, Integers] | None = None
         self._count = self._written = 0                         # rows of segments that ended; rows on disk
         self._next = time.perf_counter() + CHECKPOINT_PERIOD
 
     @property
     def width(self) -> int:
+        """Number of columns of the table of all rows."""
         return self._edges[-1]
 
     @property
-    def _on_disk(self) -> bool:
-        return self.disk is not None and self.disk.is_open
+    def _open_disk(self) -> Unfinished | None:
+        """The folder if rows are in it."""
+        return self.disk if self.disk is not None and self.disk.is_open else None
 
     # called during the run ------------------------------------------------------------------------------------------
     def open_segment(self, problem: InitialValueProblem) -> None:
         """Set the problem of the next segment."""
         self._problem = problem
 
-    def begin_segment(self, record: Record, count: np.ndarray) -> None:
+    def begin_segment(self, record: Record, count: Integers) -> None:
+        """Store the arrays that the segment fills."""
         self._current = record, count
 
-    def checkpoint(self, t: float, state_dict: Callable[[], dict]) -> None:
-        if self.disk is None:
+    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, Any]]) -> None:
+        """Save a checkpoint if it is due, or if the process has received a signal. Raises Interrupted after a signal."""
+        if self.disk is None or self._current is None:
             return
         now, stop = time.perf_counter(), self.disk.stop
         unwritten = self._count + int(self._current[1][NEXT_OUTPUT]) - self._written
         if stop or now >= self._next or 8 * self.width * unwritten > MAX_BYTES_IN_MEMORY:
-            self._save(state_dict())
+            self._save(self.disk, *self._current, state_dict())
             self._next = now + max(CHECKPOINT_PERIOD, (time.perf_counter() - now) / _MAX_TIME_FRACTION)
         if stop:
             raise Interrupted(stop, t)
@@ -75,8 +86,8 @@ class RunRecorder(RunObserver):
     def close_segment(self, record: Record) -> None:
         """Store the rows of the segment except those on disk already."""
         segment = RunSegment(self._problem, record)
-        if self._on_disk:
-            self._append(segment, self._written - self._count, len(record.t))
+        if (disk := self._open_disk) is not None:
+            self._append(disk, segment, self._written - self._count, len(record.t))
         else:
             self._segments.append(segment)
         self._segment_starts.append((self._problem, self._count))
@@ -88,61 +99,62 @@ class RunRecorder(RunObserver):
         if self._current is None:
             return Statistics()
         record, count = self._current
-        n, statistics = int(count[NEXT_OUTPUT]), Statistics(*(int(x) for x in count[STEPS:EVALUATIONS + 1]))
+        n, (steps, rejected, evaluations) = int(count[NEXT_OUTPUT]), (int(x) for x in count[STEPS:EVALUATIONS + 1])
         if n:
             self.close_segment(first_rows(record, n))
-        return statistics
+        return Statistics(steps, rejected, evaluations)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint, without the rows."""
         return {"width": self.width, "rows": self._count, "rows_on_disk": self._written,
                 "segment_starts": [first for _, first in self._segment_starts]}
 
-    def load_state_dict(self, state: dict, problems: Iterable[InitialValueProblem]) -> None:
+    def load_state_dict(self, state: dict[str, Any], problems: Iterable[InitialValueProblem]) -> None:
         """Restore the state of a checkpoint. problems: the problems of the completed segments."""
         self._count, self._written = state["rows"], state["rows_on_disk"]
         self._segment_starts = list(zip(problems, state["segment_starts"], strict=True))
 
     # on disk --------------------------------------------------------------------------------------------------------
-    def _save(self, segment_state: dict) -> None:
-        if not self.disk.is_open:
-            self.disk.begin()
+    def _save(self, disk: Unfinished, record: Record, count: Integers, segment_state: dict[str, Any]) -> None:
+        if not disk.is_open:
+            disk.begin()
         for segment in self._segments:
-            self._append(segment, 0, len(segment.record.t))
+            self._append(disk, segment, 0, len(segment.record.t))
         self._segments.clear()
-        record, count = self._current
         n = int(count[NEXT_OUTPUT])
-        self._append(RunSegment(self._problem, record), self._written - self._count, n)
+        self._append(disk, RunSegment(self._problem, record), self._written - self._count, n)
         for x in record[1:]:                                   # the times are read on
             release_memory(x, n)
-        self.disk.save(self.run_state() | {"recorder": self.state_dict(), "segment": segment_state})
+        disk.save(self.run_state() | {"recorder": self.state_dict(), "segment": segment_state})
 
-    def _append(self, segment: RunSegment, first: int, last: int) -> None:
+    def _append(self, disk: Unfinished, segment: RunSegment, first: int, last: int) -> None:
         for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):
-            self.disk.append(np.column_stack(full_record(block, self.model)))
+            disk.append(np.column_stack(full_record(block, self.model)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
     def segments(self) -> list[RunSegment]:
         """Return the segments, whose rows may be on disk."""
-        if not self._on_disk:
+        if (disk := self._open_disk) is None:
             return [RunSegment(segment.problem, full_record(segment, self.model)) for segment in self._segments]
-        table, firsts = self.disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
+        table, firsts = disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
         return [RunSegment(problem, self._record(table[i:j]))
                 for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
 
     def full_run_record(self, segments: list[RunSegment]) -> Record:
         """Return one record of all rows of these segments, the first of the run."""
-        if self._on_disk:
-            return self._record(self.disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
+        if (disk := self._open_disk) is not None:
+            return self._record(disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
         return Record(*(np.concatenate(rows) for rows in zip(*(segment.record for segment in segments), strict=True)))
 
-    def _record(self, table: np.ndarray) -> Record:
+    def _record(self, table: Array) -> Record:
         return Record(*(table[:, a] if flat else table[:, a:b]
                         for (a, b), flat in zip(pairwise(self._edges), self._flat, strict=True)))
 
-    def allocate(self, name: str, *shape: int) -> np.ndarray:
+    def allocate(self, name: str, *shape: int) -> Array:
         """Return zeros for values that are computed from the rows, on disk if the rows are."""
-        return self.disk.room(name, shape) if self._on_disk else np.zeros(shape)
+        disk = self._open_disk
+        return np.zeros(shape) if disk is None else disk.room(name, shape)
 
 
 @contextmanager
@@ -183,7 +195,7 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
 
 # Resuming a run from its checkpoint: it must be the same run ------------------------------------------------------------
 
-def identity(prepared) -> dict:
+def identity(prepared: PreparedRun) -> dict[str, Any]:
     """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
     p, hashed = prepared.problem, hashlib.sha256()
     parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
@@ -194,7 +206,17 @@ def identity(prepared) -> dict:
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
-def resume(motion, own: dict, rows: RunRecorder) -> float:
+class ResumableMotion(Protocol):
+    """A run that continues from a checkpoint."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+
+    def problems_of_segments(self) -> Iterable[InitialValueProblem]:
+        """Return the problems of the completed segments."""
+
+
+def resume(motion: ResumableMotion, own: dict[str, Any], rows: RunRecorder) -> float:
     """Restore `motion` and the rows from the checkpoint. Return the computing time before it [s].
 
     own   `identity` of the run
@@ -202,6 +224,7 @@ def resume(motion, own: dict, rows: RunRecorder) -> float:
     Raises UsageError for a damaged checkpoint and for one of another run.
     """
     disk = rows.disk
+    assert disk is not None
     state = disk.load()
     if state["recorder"]["width"] != rows.width:
         raise of_another_version(disk.path)
@@ -214,14 +237,14 @@ def resume(motion, own: dict, rows: RunRecorder) -> float:
     motion.load_state_dict(state["motion"])
     rows.load_state_dict(state["recorder"], motion.problems_of_segments())
     rows.saved_state = state["segment"]
-    return state["seconds"]
+    return float(state["seconds"])
 
 
-def _describe_difference(was, now, path: str = "") -> str:
+def _describe_difference(was: object, now: object, path: str = "") -> str:
     """Return a description of the first key that differs."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*was, *now)):
             if was.get(key) != now.get(key):
                 return _describe_difference(was.get(key), now.get(key), f"{path}.{key}".lstrip("."))
-    told = ("no value" if x is None else json.dumps(x) for x in (was, now))
-    return f"{path} = {next(told)[:100]}, not {next(told)[:100]}"
+    former, present = ("no value" if x is None else json.dumps(x) for x in (was, now))
+    return f"{path} = {former[:100]}, not {present[:100]}"

@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from liedyn import __version__
+from liedyn.arrays import Array
 from liedyn.errors import Place, TrajectoryError, nearest
+from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import format_names
 
@@ -40,11 +43,12 @@ def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path 
     header = {}
     if model.source:
         robot = os.path.abspath(model.source)
-        loops = {os.path.abspath(one.place.file) for one in (*model.description.loops, *model.description.couplings)
-                 if one.place.file}
+        places = [loop.place for loop in model.description.loops]
+        places += [coupling.place for coupling in model.description.couplings]
+        loops = {os.path.abspath(place.file) for place in places if place.file}
         for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
             header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
-        if os.path.isfile(robot):
+        if Path(robot).is_file():
             header["robot_sha256"] = hashlib.sha256(Path(robot).read_bytes()).hexdigest()
     if model.nc:
         header["reaction"] = reaction_comment()
@@ -58,7 +62,8 @@ def reaction_comment(axes: str = "world axes") -> str:
             "with coefficient 1; where constraints are redundant: those of the least multipliers")
 
 
-def motion_columns(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
+def motion_columns(model: Model, forced_links: Sequence[str] = (), wrench: Array | None = None,
+                   **arrays: Array | None) -> list[tuple[str, str, Array]]:
     """Return (name, unit, (…, N) array) of the given quantities of a motion.
 
     arrays         q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a
@@ -66,24 +71,26 @@ def motion_columns(model: Model, forced_links=(), wrench=None, **arrays) -> list
     wrench         (…, N, len(forced_links), 6)
     """
     out = []
-    for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_file_order):
-        out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
-    for k, link in enumerate(forced_links):
-        out += _component_columns(f"fext.{link}", wrench[..., k, :])
+    known = {kind: x for kind, x in arrays.items() if x is not None}
+    for kind in sorted(known, key=_file_order):
+        out += [(f"{kind}.{name}", unit, known[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
+    if wrench is not None:
+        for k, link in enumerate(forced_links):
+            out += _component_columns(f"fext.{link}", wrench[..., k, :])
     return out
 
 
-def _component_columns(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
+def _component_columns(name: str, F: Array) -> list[tuple[str, str, Array]]:
     """Return the columns of F (…, 6) [m; f]."""
     return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
 
 
-def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]]:
+def energy_columns(kinetic: Array, potential: Array, work: Array) -> list[tuple[str, str, Array]]:
     """Return (name, unit, array) of energies [J]."""
     return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
 
 
-def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
+def wrench_columns(names: Sequence[str], rates: Iterable[Array]) -> list[tuple[str, str, Array]]:
     """Return (name, unit, (N,) array) of wrench components and their rates.
 
     names   of the components, such as "hand.fx"
@@ -94,12 +101,12 @@ def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
             for k, x in enumerate(rates) for j, name in enumerate(names)]
 
 
-def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
+def joint_wrench_columns(wrenches: Mapping[str, Array]) -> list[tuple[str, str, Array]]:
     """Return the columns wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
     return [column for joint, F in wrenches.items() for column in _component_columns(f"wrench.{joint}", F)]
 
 
-def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
+def constraint_columns(model: Model, multipliers: Array | None, wrenches: Array, drift: Array) -> list[tuple[str, str, Array]]:
     """Return the columns of reactions and drift of constraints; empty without constraints.
 
     reaction.<loop>.mx … fz    wrench on link b from link a [N m | N], `closure_wrenches` (N, loops, 6)
@@ -122,13 +129,12 @@ def _units(model: Model, kind: str) -> dict[str, str]:
     """Return the unit of each possible column of a kind, by the name without the kind."""
     if kind == "q":
         return dict(zip(model.q_names, model.q_units, strict=True))
-    found = _KIND.fullmatch(kind)
-    rate = int(found["rate"] or 0)
-    if found["kind"] == "fext":
+    quantity, rate = _split_kind(kind)
+    if quantity == "fext":
         return {f"{link}.{part}": _per_second(unit, rate) for link in model.link_names for part, unit in _WRENCH}
-    unit = {"v": lambda u: _per_second(u, rate + 1), "a": lambda u: _per_second(u, rate + 2),
-            "tau": lambda u: _per_second(_FORCE[u], rate)}[found["kind"]]
-    return {name: unit(u) for name, u in zip(model.v_names, model.v_units, strict=True)}
+    power = {"v": rate + 1, "a": rate + 2, "tau": rate}[quantity]
+    return {name: _per_second(_FORCE[unit] if quantity == "tau" else unit, power)
+            for name, unit in zip(model.v_names, model.v_units, strict=True)}
 
 
 def _per_second(unit: str, power: int) -> str:
@@ -136,11 +142,18 @@ def _per_second(unit: str, power: int) -> str:
 
 
 def _file_order(kind: str) -> tuple[int, int]:
-    found = _KIND.fullmatch(kind)
-    return _ORDER.index(found["kind"]), int(found["rate"] or 0)
+    quantity, rate = _split_kind(kind)
+    return _ORDER.index(quantity), rate
 
 
-def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
+def _split_kind(kind: str) -> tuple[str, int]:
+    """Return the quantity of a kind of columns, such as tau of d2tau, and the order of its time derivative."""
+    parts = _KIND.fullmatch(kind)
+    assert parts is not None
+    return parts["kind"], int(parts["rate"] or 0)
+
+
+def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | None:
     """Return the (N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name; None without such columns.
 
     Raises TrajectoryError where only some are present, and for a different unit.
@@ -149,10 +162,10 @@ def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
-    return _stack_columns(trajectory, kind, units, present)
+    return _stack_columns(trajectory, kind, list(units), present)
 
 
-def unused_columns(model: Model, trajectory) -> list[str]:
+def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
     """Return the columns that do not belong to the robot, including misspelled ones."""
     known: dict[str, dict[str, str]] = {}
 
@@ -167,14 +180,14 @@ def unused_columns(model: Model, trajectory) -> list[str]:
     return [column for column in trajectory.columns if not fits(column)]
 
 
-def _check_unit(trajectory, column: str, unit: str) -> None:
+def _check_unit(trajectory: Trajectory, column: str, unit: str) -> None:
     found = trajectory.units.get(column, "")
     if found and found.replace("·", " ").replace("*", " ") != unit:
         raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=found,
                               expected=unit or "none")
 
 
-def _stack_columns(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
+def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], present: list[str]) -> Array | None:
     """Return the (N, names) columns of a kind; None if none is present. Raises TrajectoryError if only some are."""
     if not present:
         return None
@@ -190,7 +203,7 @@ def _stack_columns(trajectory, kind: str, names, present: list[str]) -> np.ndarr
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 
-def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
+def bind_wrenches(model: Model, trajectory: Trajectory) -> Array | None:
     """Return the (N, n_links, 6) external wrenches of the columns fext.<link>.<component>; None without such columns."""
     names = wrench_components(model, trajectory)
     if not names:
@@ -202,7 +215,7 @@ def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
     return out
 
 
-def wrench_components(model: Model, trajectory, rate: int = 0) -> list[str]:
+def wrench_components(model: Model, trajectory: Trajectory, rate: int = 0) -> list[str]:
     """Return the components <link>.<component> of external wrenches, or of their rates, in the file.
 
     Raises TrajectoryError for a column that belongs to no link, and for a different unit.
@@ -221,7 +234,7 @@ def wrench_components(model: Model, trajectory, rate: int = 0) -> list[str]:
     return names
 
 
-def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> np.ndarray | None:
+def bind_wrench_rate(model: Model, trajectory: Trajectory, names: list[str], rate: int) -> Array | None:
     """Return the (N, names) rates of these components of external wrenches; None without such columns.
 
     Raises TrajectoryError if only some are present, or others.
@@ -234,5 +247,5 @@ def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> n
     return _stack_columns(trajectory, kind, names, found)
 
 
-def _column_location(trajectory, column: str) -> Place:
+def _column_location(trajectory: Trajectory, column: str) -> Place:
     return Place(trajectory.source, None, f"column {column}")

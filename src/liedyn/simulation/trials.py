@@ -5,9 +5,10 @@ A trial is the same run from the start with another integrator. Its motion is ju
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from liedyn.io.scenarios.scenario import METHODS, Integrator
 from liedyn.simulation.preparation import PreparedRun, SingleSegment, make_hybrid_simulation, output_times
 from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE, SelfCheck
 from liedyn.simulation.run_recorder import RunRecorder
+from liedyn.simulation.segment_problems import RunSegment
 
 MAX_SECONDS = 5.0             # maximum computing time of all trials of a run, without compilation
 # factors of a fixed step and of tolerances: 256 times the accuracy of rk4, 100 times the required one
@@ -46,13 +48,14 @@ class _TimedRecorder(RunRecorder):
 
     def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
         super().__init__(prepared.model, prepared.problem)
-        self._seconds, self._disk, self._began = seconds, disk, None
+        self._seconds, self._disk = seconds, disk
+        self._began: float | None = None
 
     @property
     def elapsed(self) -> float:
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
-    def checkpoint(self, t, state_dict) -> None:
+    def checkpoint(self, t: float, _state_dict: Callable[[], dict[str, Any]]) -> None:
         if self._began is None and t > 0.0:
             self._began = time.perf_counter()
         if self.elapsed > self._seconds or (self._disk is not None and self._disk.stop):
@@ -65,7 +68,8 @@ class _TrialOutcome(NamedTuple):
     ended_early: bool = False          # early, by itself
 
 
-def try_integrators(prepared: PreparedRun, segments, progress, disk: Unfinished | None = None) -> str:
+def try_integrators(prepared: PreparedRun, segments: Sequence[RunSegment], progress: Any,
+                    disk: Unfinished | None = None) -> str:
     """Return the results of other integrators for a run, up to the first accurate one, as the end of a message about the run.
 
     segments   of the motion that was computed
@@ -92,7 +96,7 @@ def try_integrators(prepared: PreparedRun, segments, progress, disk: Unfinished 
     return f"; tried: {', '.join(one.text for one in outcomes)}{cause}"
 
 
-def _candidates(prepared: PreparedRun, segments) -> list[Integrator]:
+def _candidates(prepared: PreparedRun, segments: Sequence[RunSegment]) -> list[Integrator]:
     """Return the integrators to try, the most promising first."""
     problem, used = prepared.problem, prepared.scenario.integrator
     implicit = "rodas5p" if problem.constraints is None else "Radau"          # as in `choose_integrator`
@@ -102,13 +106,13 @@ def _candidates(prepared: PreparedRun, segments) -> list[Integrator]:
         return [tighter, other] if used.method in IMPLICIT else [other, tighter]
     step = longest_step(used.step, prepared.scenario.output_step)
     shorter, rate = float(f"{_STEP_FACTOR * step:.6g}"), _fastest_rate(prepared, segments)
-    dopri5, implicit = Integrator("dopri5"), Integrator(implicit)
+    dopri5, alternative = Integrator("dopri5"), Integrator(implicit)
     if used.method == "rk4" and rate * step > STABILITY_LIMIT:
-        return [implicit, replace(used, step=min(shorter, float(f"{0.5 * STABILITY_LIMIT / rate:.1g}"))), dopri5]
-    return [replace(used, step=shorter), dopri5, implicit]
+        return [alternative, replace(used, step=min(shorter, float(f"{0.5 * STABILITY_LIMIT / rate:.1g}"))), dopri5]
+    return [replace(used, step=shorter), dopri5, alternative]
 
 
-def _fastest_rate(prepared: PreparedRun, segments) -> float:
+def _fastest_rate(prepared: PreparedRun, segments: Sequence[RunSegment]) -> float:
     """Return the fastest rate of the forces [1/s], initially and in the motion that was computed."""
     problem = prepared.problem
     rates = [fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
