@@ -36,7 +36,7 @@ _ENTRY_TOLERANCE = 1e-12         # relative to the terms of an entry of a row: s
 _CONTRADICTION_TOLERANCE = 1e-8  # maximum error of G v+ relative to b
 _VELOCITY_TOLERANCE = 1e-12      # of the velocity, or of 1 rad/s: error of G v+ by rounding
 IMPACTS_BEFORE_REST = 3          # consecutive impacts of a joint that follow at once, after which it rests
-# of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.is_resolvable`
+# of the duration of the run: 36 times the shortest flight that can be resolved, see `zero_crossings.is_resolvable`
 _SHORTEST_FLIGHT = 5e-13
 _POSITION_SPACINGS = 16        # spacings of the position: the way there and back is less
 

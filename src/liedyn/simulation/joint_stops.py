@@ -21,8 +21,7 @@ from liedyn.integrators.diagnosis import mass_matrix_by_columns
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.integrators.segment import RightHandSide, evaluate_state
-from liedyn.io.scenarios.contact_schema import LimitStops
-from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.io.scenarios.scenario import LimitStops, Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
 from liedyn.model.model import Model, ModelJoint

@@ -307,12 +307,12 @@ def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, k
     slow = np.argwhere((friction > 0.0) & moved & (max_speed < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
     if not len(slow):
         return []
-    told = ", ".join(f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
+    names = ", ".join(f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
     more = f", and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [LiedynWarning("slow-friction",
-                          f"Coulomb friction acts as damping in joints that move slowly throughout: {told}{more}. It is smoothed "
-                          f"below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: false leaves all "
-                          "passive forces out")]
+                          f"Coulomb friction acts as damping in joints that move slowly throughout: {names}{more}. It is "
+                          f"smoothed below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: "
+                          "false leaves all passive forces out")]
 
 
 def friction_levels(model: Model, constants: Array) -> Array:

@@ -15,7 +15,7 @@ from liedyn.arrays import Base
 from liedyn.errors import LiedynWarning, Place
 
 if TYPE_CHECKING:
-    from liedyn.io.scenarios.control_schema import Motor          # imports this module
+    from liedyn.io.scenarios.control_schema import Motor  # imports this module
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
