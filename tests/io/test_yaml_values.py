@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liedyn.io.yaml_nodes import parse_yaml
-from liedyn.io.yaml_values import to_yaml
+from liedyn.io.yaml_values import flow_yaml, to_yaml
 
 WORDS = ["yes", "no", "on", "null", "~", "", "1e5", "1e-3", "12", "1_000", "0x10", "012", "12:30", "2001-01-01", ".inf", "inf",
          "NaN", "=", "<<", "-", "- a", "a: b", "a #b", "#", "*x", "&x", "!x", "@x", "%x", "'", '"', "a\nb", "\t", " a", "a ",
@@ -15,22 +15,34 @@ VALUES = st.recursive(st.floats(allow_nan=False, allow_infinity=False) | st.bool
 
 
 @pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("flow", [None, True])
-def test_words(word, flow):
+@pytest.mark.parametrize("write", [to_yaml, flow_yaml])
+def test_words(word, write):
     values = {"word": word, "list": [word, [word]], **({word: 1.0} if word else {})}
-    assert parse_yaml(to_yaml(values, flow)).plain() == values
+    assert parse_yaml(write(values)).plain() == values
 
 
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -3.0, 1e-5, 2.5e22, 1e300, 5e-324, 0.1, 123456789012345678.0])
 def test_numbers(x):
-    assert str(parse_yaml(f"x: {to_yaml(x, True)}").plain()["x"]) == str(x)
+    assert str(parse_yaml(f"x: {flow_yaml(x)}").plain()["x"]) == str(x)
 
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=3))
 def test_any_values(values):
-    assert parse_yaml(to_yaml(values)).plain() == values
+    assert parse_yaml(to_yaml(values)).plain() == parse_yaml(flow_yaml(values)).plain() == values
 
 
 def test_equal_parts_are_written_out():
     point = [1.0, 2.0]
     assert parse_yaml(to_yaml({"a": point, "b": point})).plain() == {"a": point, "b": point}
+
+
+def test_values_that_do_not_fit_on_a_line_have_lines_of_their_parts():
+    point, name = {"at": [0.5, -1e-05, 2.0], "on": True}, "a" * 60
+    values = {"short": [point], "mapping": {name: 1.0, "b" * 60: None}, "list": [point] * 6, "numbers": [1.0] * 60, "none": {}}
+    assert to_yaml(values | {"nested": [{"list": [point] * 6}]}) == "\n".join([
+        "short: [{at: [0.5, -1.0e-05, 2], 'on': true}]",
+        "mapping:", f"  {name}: 1", f"  {'b' * 60}: null",
+        "list:", *["  - {at: [0.5, -1.0e-05, 2], 'on': true}"] * 6,
+        f"numbers: [{', '.join(['1'] * 60)}]",
+        "none: {}",
+        "nested:", "  - list:", *["      - {at: [0.5, -1.0e-05, 2], 'on': true}"] * 6]) + "\n"

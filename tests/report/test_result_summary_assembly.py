@@ -2,7 +2,7 @@
 import pytest
 
 from liedyn.io.yaml_nodes import parse_yaml
-from liedyn.io.yaml_values import to_yaml
+from liedyn.io.yaml_values import flow_yaml
 
 
 @pytest.mark.parametrize("name", ["elbow", "left.arm-2", " ", "..", "=1+1", "a: b", "a #b", '"', "a\\x41", "größe", "true",
@@ -10,5 +10,5 @@ from liedyn.io.yaml_values import to_yaml
                                   "<<", "?"])
 def test_a_name_is_read_back(name):
     """A joint called nan was printed as a number, which no file may have as a key."""
-    root = parse_yaml(f"q:\n  {to_yaml(name, flow=True)}: 0.5\n")
+    root = parse_yaml(f"q:\n  {flow_yaml(name)}: 0.5\n")
     assert root.plain() == {"q": {name: 0.5}}

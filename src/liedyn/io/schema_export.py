@@ -12,7 +12,7 @@ from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, N
 from liedyn.io.robots.robot_schema import LOOPS_FILE, ROBOT
 from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.sweep_file import SWEEP
-from liedyn.io.yaml_values import to_yaml
+from liedyn.io.yaml_values import flow_yaml
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -197,7 +197,7 @@ def _key(key: Field, depth: int, comment_depth: int | None, seen: set[int]) -> I
         if unseen:
             yield from _spelt(key.value, depth + 1, depth + 1 if comment_depth is None else comment_depth, seen)
         return
-    yield _Row(depth, comment_depth, f"{key.name}: {to_yaml(key.example, True)}", told(key))
+    yield _Row(depth, comment_depth, f"{key.name}: {flow_yaml(key.example)}", told(key))
     if structured is not None and unseen:
         comment_depth = depth if comment_depth is None else comment_depth
         yield _Row(depth, comment_depth, f"{key.name}:", "or one of:" if structured.one_of else "or:")
@@ -206,11 +206,11 @@ def _key(key: Field, depth: int, comment_depth: int | None, seen: set[int]) -> I
 
 def _entry(name: str, value: Any, depth: int, comment_depth: int | None) -> Iterator[_Row]:
     """Yield a key with its value on one line, or with a line for each key of the value."""
-    line = f"{to_yaml(name, True)}: {to_yaml(value, True)}"
+    line = f"{flow_yaml(name)}: {flow_yaml(value)}"
     if not isinstance(value, dict) or len(line) + 2 * depth <= _WIDTH:
         yield _Row(depth, comment_depth, line)
         return
-    yield _Row(depth, comment_depth, f"{to_yaml(name, True)}:")
+    yield _Row(depth, comment_depth, f"{flow_yaml(name)}:")
     for inner, part in value.items():
         yield from _entry(inner, part, depth + 1, comment_depth)
 
@@ -218,7 +218,7 @@ def _entry(name: str, value: Any, depth: int, comment_depth: int | None) -> Iter
 def _spelt(value: Value, depth: int, comment_depth: int | None, seen: set[int]) -> Iterator[_Row]:
     """A structured value, key by key."""
     if isinstance(value, Named):
-        yield _Row(depth, comment_depth, f"{to_yaml(value.name, True)}:")
+        yield _Row(depth, comment_depth, f"{flow_yaml(value.name)}:")
         yield from _spelt(value.of, depth + 1, comment_depth, seen)
     elif isinstance(value, List):
         first = True

@@ -5,7 +5,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,7 @@ def _graft(node: Node, file: str, key: str) -> None:
 # Plain values as YAML that reads back equal -----------------------------------------------------------------------------
 
 _WIDTH = 130
+_LONG_KEY = 1000                     # characters: longer keys must be written as `? key`
 
 
 class FilePath(str):
@@ -179,35 +181,57 @@ def plain(value: Any, folder: str | os.PathLike[str] | None = None) -> Any:
     return value
 
 
-class _Dumper(yaml.SafeDumper):          # type: ignore[misc]  # PyYAML has no types
-    def ignore_aliases(self, _data: object) -> bool:
-        return True
+def to_yaml(values: Mapping[str, Any], indent: str = "") -> str:
+    """Return YAML of a mapping of text, numbers, booleans, None, lists and mappings.
+
+    A key whose value fits has one line. Otherwise the keys of a mapping, and the entries of a list with mappings, have lines of
+    their own, one level deeper.
+    """
+    return "\n".join(_key_lines(values, indent)) + "\n"
 
 
-def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """In quotes where our reader would take the word for something else; PyYAML quotes by the rules of YAML 1.1."""
-    node = dumper.represent_scalar("tag:yaml.org,2002:str", text)
-    if _kind(text) != "text":
-        node.style = '"'
-    return node
+def _key_lines(values: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, value in values.items():
+        word = _word(key)
+        head = f"{indent}{word}:" if len(word) < _LONG_KEY else f"{indent}? {word}\n{indent}:"
+        line = f"{head} {flow_yaml(value)}"
+        if len(line) > _WIDTH and isinstance(value, dict) and value:
+            yield head
+            yield from _key_lines(value, indent + "  ")
+        elif len(line) > _WIDTH and isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+            yield head
+            yield from _entry_lines(value, indent + "  ")
+        else:
+            yield line
 
 
-def _kind(text: str) -> str | None:
-    if not text or text.split() != [text]:
-        return "text"                                          # PyYAML quotes what has blanks where they matter
-    try:
-        result: str | None = parse_yaml(f"- {text}").value[0].kind
-        return result
-    except (ValueError, IndexError):
-        return None
+def _entry_lines(values: list[Any], indent: str) -> Iterator[str]:
+    for value in values:
+        line = f"{indent}- {flow_yaml(value)}"
+        if len(line) > _WIDTH and isinstance(value, dict) and value:
+            text = to_yaml(value, indent + "  ").rstrip("\n")
+            yield f"{indent}- {text.lstrip()}"
+        else:
+            yield line
 
 
-def _number(dumper: _Dumper, x: float) -> yaml.ScalarNode:
-    text = number_text(x)
-    return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
+def flow_yaml(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, dict):
+        keys = [("? " if len(key) >= _LONG_KEY else "") + _word(key) for key in value]
+        return "{" + ", ".join(f"{key}: {flow_yaml(x)}" for key, x in zip(keys, value.values(), strict=True)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow_yaml, value)) + "]"
+    if isinstance(value, str):
+        return _word(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _number(float(value))
 
 
-def number_text(x: float) -> str:
+def _number(x: float) -> str:
     """Return a number as text that reads back to the same bits.
 
     Integers have no point. Other numbers have one: some YAML readers take 1e-05 as text, but 1.0e-05 as a number.
@@ -220,12 +244,28 @@ def number_text(x: float) -> str:
     return text.replace("e", ".0e") if "." not in text else text
 
 
+@lru_cache(4096)
+def _word(text: str) -> str:
+    """Return text with quotes if it needs them in a flow mapping or list."""
+    return str(yaml.dump([text], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=1_000_000))[1:-2]
+
+
+class _Dumper(yaml.SafeDumper):          # type: ignore[misc]  # PyYAML has no types
+    """Writer of text in quotes that our reader understands, too; PyYAML quotes by the rules of YAML 1.1."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if _is_text(text) else '"')
+
+
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(float, _number)
 
 
-def to_yaml(values: Any, flow: bool | None = None) -> str:
-    """Return YAML of dicts, lists, text, numbers, booleans and None. `flow`: on one line; None: only the innermost values are."""
-    text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow,
-                     width=1_000_000 if flow else _WIDTH)
-    return str(text.removesuffix("\n...\n").rstrip("\n") if flow else text)
+def _is_text(text: str) -> bool:
+    """Return whether our reader takes a word for text, or PyYAML quotes it anyway. Line ends need double quotes."""
+    if not text or text.split() != [text]:
+        return "\n" not in text                                # PyYAML quotes text with blanks at the ends
+    try:
+        return bool(parse_yaml(f"- {text}").value[0].kind == "text")
+    except (ValueError, IndexError):
+        return False

@@ -19,7 +19,7 @@ from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
 from liedyn.io.trajectory_csv import write_trajectory
-from liedyn.io.yaml_values import to_yaml
+from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
@@ -269,7 +269,7 @@ def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> 
             if x is not None:
                 file.write(f"{kind}:\n")
                 for name, value in _by_joint(model, x, kind).items():
-                    file.write(f"  {to_yaml(name, flow=True)}: {json.dumps(value)}\n")
+                    file.write(f"  {flow_yaml(name)}: {json.dumps(value)}\n")
 
 
 def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[float]]:

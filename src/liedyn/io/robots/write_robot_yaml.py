@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from liedyn.errors import shown
 from liedyn.io.robots.robot_schema import MIMIC, written_limit
-from liedyn.io.yaml_values import number_text, plain, to_yaml
+from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
     IDENTITY,
     JOINT_TYPES,
@@ -101,8 +100,6 @@ def _angles(R: Rotation) -> Iterator[Triple]:
 
 # write robot yaml -------------------------------------------------------------------------------------------------------
 
-_WIDTH = 130
-_LONG_KEY = 1000                     # characters: YAML has longer keys as `? key` only
 _LIMITS = ("lower", "upper", "velocity", "effort")
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _ZERO = (0.0, 0.0, 0.0)
@@ -112,14 +109,14 @@ def robot_yaml(robot: Robot) -> str:
     """The text of a robot file. What has its default is left out. The robot is valid (`model.validate`), and a joint that mimics
     another names one that exists."""
     head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
-    return _text(head) \
+    return to_yaml(plain(head)) \
         + _named("links", robot.links, _link) + _named("joints", robot.joints, _joint) \
         + _named("actuators", robot.actuators, _actuator) + _constraints(robot)
 
 
 def loops_yaml(robot: Robot, file: str) -> str:
     """Return the text of a loops file for the robot file `file`, which is next to it."""
-    return _text({"robot": file}) + _constraints(robot)
+    return to_yaml({"robot": file}) + _constraints(robot)
 
 
 def _constraints(robot: Robot) -> str:
@@ -127,47 +124,12 @@ def _constraints(robot: Robot) -> str:
 
 
 def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[str, Any]]) -> str:
-    return f"{key}:\n" + _text({element.name: values_of(element) for element in elements}, "  ") if elements else ""
-
-
-def _text(values: Mapping[str, Any], indent: str = "") -> str:
-    return "\n".join(_lines(plain(values), indent)) + "\n"
+    return f"{key}:\n" + to_yaml(plain({element.name: values_of(element) for element in elements}), "  ") if elements else ""
 
 
 def _unless(value: Any, default: Any) -> Any:
     """None, which is not written, of a default."""
     return None if value == default else value
-
-
-def _lines(values: Mapping[str, Any], indent: str) -> Iterator[str]:
-    """A line a key where it fits; else the keys of its value a level deeper."""
-    for key, value in values.items():
-        written = _word(key)
-        head = f"{indent}{written}:" if len(written) < _LONG_KEY else f"{indent}? {written}\n{indent}:"
-        line = f"{head} {_flow(value)}"
-        if isinstance(value, dict) and len(line) > _WIDTH:
-            yield head
-            yield from _lines(value, indent + "  ")
-        else:
-            yield line
-
-
-def _flow(value: Any) -> str:
-    """A value in one line."""
-    if isinstance(value, dict):
-        keys = [("? " if len(key) >= _LONG_KEY else "") + _word(key) for key in value]
-        return "{" + ", ".join(f"{key}: {_flow(x)}" for key, x in zip(keys, value.values(), strict=True)) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    if isinstance(value, str):
-        return _word(value)
-    return number_text(value) if isinstance(value, float) else to_yaml(value, flow=True)
-
-
-@lru_cache(4096)
-def _word(text: str) -> str:
-    """With quotes where a flow mapping or list needs them."""
-    return to_yaml([text], flow=True)[1:-1]
 
 
 def _link(link: Link) -> dict[str, Any]:
