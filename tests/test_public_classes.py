@@ -108,7 +108,7 @@ EXAMPLES = {
     "InverseDerivatives": lambda p: ld.inverse_dynamics_derivatives(model_of(p), Q, V, REST),
     "KimTables": lambda p: ld.kim_tables(model_of(p), Q, V),
     "LiedynError": lambda p: ld.LiedynError("wrong"),
-    "LiedynWarning": lambda p: ld.LiedynWarning("stiff-step", "doubtful"),
+    "LiedynWarning": lambda p: ld.LiedynWarning("stiff-step", "suspicious"),
     "LinearSystem": lambda p: ld.linearize(model_of(p), Q, V, REST),
     "Linearization": lambda p: ld.linearize_scenario(scenario(p) | {"events": {}}, equilibrium=False, verify=True),
     "Mobility": lambda p: ld.mobility(bars()[0], bars()[1]),

@@ -1,4 +1,4 @@
-"""What is doubtful is told by `warnings`, at the line of the caller, and once; commands print it once."""
+"""What is suspicious is told by `warnings`, at the line of the caller, and once; commands print it once."""
 import warnings
 
 import numpy as np
@@ -21,9 +21,9 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def doubtful(tmp_path):
-    (tmp_path / "doubtful.yaml").write_text(DOUBTFUL)
-    return tmp_path / "doubtful.yaml"
+def suspicious(tmp_path):
+    (tmp_path / "suspicious.yaml").write_text(DOUBTFUL)
+    return tmp_path / "suspicious.yaml"
 
 
 def told(call) -> list[str]:
@@ -87,17 +87,17 @@ def test_a_rollout_warns_of_a_step_that_is_too_long(path):
     assert told(lambda: ld.rollout(model, [0.3], [0.0], dt=1e-3, steps=3, feedback=law))[0].startswith("dt is too long: ")
 
 
-def test_loading_a_doubtful_robot_warns_once(doubtful, path):
-    text, = told(lambda: ld.load(doubtful))
-    assert text.startswith("1 warning about the robot doubtful (model.warnings lists it); the first: ")
+def test_loading_a_suspicious_robot_warns_once(suspicious, path):
+    text, = told(lambda: ld.load(suspicious))
+    assert text.startswith("1 warning about the robot suspicious (model.warnings lists it); the first: ")
     assert "principal inertias" in text
     assert told(lambda: ld.load(path)) == []
-    text, = told(lambda: ld.simulate(doubtful, duration=0.01))
+    text, = told(lambda: ld.simulate(suspicious, duration=0.01))
     assert text.startswith("1 warning")
 
 
-def test_commands_print_each_note_once(doubtful, tmp_path):
-    result = ok("simulate", str(doubtful), "-S", "duration=0.1", "-S", "initial.q.hinge=2", "-o", str(tmp_path / "run"),
+def test_commands_print_each_note_once(suspicious, tmp_path):
+    result = ok("simulate", str(suspicious), "-S", "duration=0.1", "-S", "initial.q.hinge=2", "-o", str(tmp_path / "run"),
                     "--no-plots")
     lines = [line for line in result.stderr.splitlines() if "hinge" in line or "warning" in line]
     assert lines and len(lines) == len(set(lines)) and all(line.startswith("liedyn: warning: ") for line in lines)

@@ -109,7 +109,7 @@ WARNING_CODES: dict[str, str] = {
     "driven-loops-still": "Driven loops are at their positions in the file. Use `--constraint-motion`.",
     # batches
     "sample-count": "The number of Sobol samples is not a power of two. Use one that is.",
-    "doubtful-runs": "Runs of a batch are complete but doubtful. See the column `reason`.",
+    "suspicious-runs": "Runs of a batch are complete but suspicious. See the column `reason`.",
     "incomplete-runs": "Runs of a batch are not complete and not drawn. See the column `reason`.",
     "empty-output": "An output has no value in some runs. Check its expression.",
     "missing-chunks": "Other shards of a batch are not done. Run them, or use `--resume`.",

@@ -34,18 +34,18 @@ def sweep(folder, law: str, passive: str, parameters: str, method: str = "rk4"):
 @pytest.mark.parametrize("method", ["rk4", "rodas5p"])
 @pytest.mark.parametrize("case", LAWS.values(), ids=LAWS)
 def test_rows_of_runs_that_creep_have_a_reason(tmp_path, case, method):
-    *keys, doubtful = case
+    *keys, suspicious = case
     found = batch(tmp_path, **sweep(tmp_path, *keys, method))
     assert found.evaluator.is_vectorized is (method == "rk4")
     done = found.run(tmp_path / "out")
-    assert done.table.counts == {"complete": 2} and done.table.n_with_warning == doubtful
+    assert done.table.counts == {"complete": 2} and done.table.n_with_warning == suspicious
     reasons = table(tmp_path / "out")["reason"]
     said = [reason.startswith("joints held by friction creep: x (0.00") for reason in reasons]
-    assert said == [k < doubtful for k in range(2)], reasons
+    assert said == [k < suspicious for k in range(2)], reasons
     assert "runs" not in reasons[0]
 
 
 def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, *LAWS["friction"][:3]))
-    text = "warning: 2 of 2 runs are complete but doubtful: see the column reason"
+    text = "warning: 2 of 2 runs are complete but suspicious: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr

@@ -46,7 +46,7 @@ def test_runs_within_limits_and_joints_without_have_none(tmp_path):
 
 def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, CASES["velocity"][0]))
-    text = "warning: 1 of 2 runs are complete but doubtful: see the column reason"
+    text = "warning: 1 of 2 runs are complete but suspicious: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr
 
 

@@ -1,4 +1,4 @@
-"""Other integrators for a run that ends early or is doubtful: what messages say of them is what happens."""
+"""Other integrators for a run that ends early or is suspicious: what messages say of them is what happens."""
 import re
 import time
 import warnings

@@ -311,9 +311,9 @@ def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> Lie
            f"{found[worst].off:.1e} ({worst})"
     if not found[worst].sound:
         raise CheckFailed(f"{told}; expected at most {MAX_EXCESS:g}; nothing is written")
-    doubtful = max(found.values(), key=lambda one: one.doubt)
-    if doubtful.doubt > MAX_EXCESS:
-        told += f"; where the mass matrix is nearly singular, finite differences are accurate to {doubtful.doubt:.0e} only"
+    suspicious = max(found.values(), key=lambda one: one.doubt)
+    if suspicious.doubt > MAX_EXCESS:
+        told += f"; where the mass matrix is nearly singular, finite differences are accurate to {suspicious.doubt:.0e} only"
     return LiedynWarning("compared", told)
 
 
@@ -337,8 +337,8 @@ def differences(model: Model, asked: DerivativeRequest, motion, rows,
             x, y, z = (block[:, mask][:, :, heads == head] for block in (ours, theirs, doubt))
             if y.size:
                 size = max(np.abs(y).max(), _NOTHING * np.abs(level[:, mask]).max()) or 1.0
-                doubtful = z.max(axis=1, keepdims=True) + rounding_error(condition[:, None, None], y)
-                out[f"d{kind}/d{head}"] = compare(x, y, doubtful, size)
+                suspicious = z.max(axis=1, keepdims=True) + rounding_error(condition[:, None, None], y)
+                out[f"d{kind}/d{head}"] = compare(x, y, suspicious, size)
     return out
 
 

@@ -315,7 +315,7 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
     """Return the result of a prepared run, see `simulate_file`.
 
     loading   time of the preparation [s]
-    trials    whether other integrators are tried if this one fails or its result is doubtful (`simulation.trials`)
+    trials    whether other integrators are tried if this one fails or its result is suspicious (`simulation.trials`)
     """
     began = time.perf_counter() - loading
     with progress.stage(LOADING):
@@ -377,7 +377,7 @@ def _partial_result(ended, prepared, rows, segments, statistics, timing) -> Resu
 def _result(prepared, rows, segments, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
     """Return the result of a run.
 
-    others   segments -> the results of other integrators for a doubtful run, "" for none
+    others   segments -> the results of other integrators for a suspicious run, "" for none
     """
     from liedyn.integrators.diagnosis import find_unstable_steps
     from liedyn.simulation.control.joint_control import saturation_warnings

@@ -1,4 +1,4 @@
-"""Trials of other integrators for a run that ends early or whose result is doubtful.
+"""Trials of other integrators for a run that ends early or whose result is suspicious.
 
 A trial is the same run from the start with another integrator. Its motion is judged by the criteria of the run.
 """
