@@ -11,7 +11,7 @@ PENDULUM = """
 links: {arm: {mass: 1, com: [0, 0, -1], inertia: [0.1, 0.1, 0.1]}}
 joints: {hinge: {type: revolute, parent: world, child: arm, axis: [0, 1, 0], limits: {lower: -1, upper: 1}, damping: %s}}
 """
-DOUBTFUL = PENDULUM.replace("0.1, 0.1, 0.1", "0.1, 0.1, 0.9") % 0.1
+SUSPICIOUS = PENDULUM.replace("0.1, 0.1, 0.1", "0.1, 0.1, 0.9") % 0.1
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def suspicious(tmp_path):
-    (tmp_path / "suspicious.yaml").write_text(DOUBTFUL)
+    (tmp_path / "suspicious.yaml").write_text(SUSPICIOUS)
     return tmp_path / "suspicious.yaml"
 
 

@@ -119,8 +119,8 @@ def _print_summary(done: SweepOutcome, folder: Path, console: Console) -> None:
         return
     if done.table.n_with_warning:
         console.warn(LiedynWarning("suspicious-runs",
-                                   f"{done.table.n_with_warning} of {done.count} runs are complete but suspicious: see the column "
-                                   "reason"))
+                                   f"{done.table.n_with_warning} of {done.count} runs are complete but suspicious: see the "
+                                   "column reason"))
     console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
     many, reason = done.table.failure
     if many:
