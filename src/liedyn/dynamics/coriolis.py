@@ -68,8 +68,8 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
                         (model.nv, model.nv), static_arguments=(_METHODS[method],))
     if method != "factorized":
         raise ShapeError(f"method must be one of {', '.join(_METHODS)}, factorized; found {method!r}")
-    lead, given = broadcast_states(model, {"q": q, "v": v})
-    matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(given["q"], given["v"], strict=True)]
+    lead, states = broadcast_states(model, {"q": q, "v": v})
+    matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(states["q"], states["v"], strict=True)]
     return np.reshape(matrices, (*lead, model.nv, model.nv))
 
 

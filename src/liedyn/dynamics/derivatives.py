@@ -116,7 +116,7 @@ class SplitDerivatives(NamedTuple):
     --------
     >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
     >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False]).split()
-    >>> d.da_dq.round(3)          # the shoulder's acceleration is given
+    >>> d.da_dq.round(3)          # the acceleration of the shoulder is an input
     array([[                      0.   ,   0.   ],
            [-14.637, -16.107]])
     """

@@ -37,9 +37,9 @@ def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
         da: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
         parameters: Mapping[str, ArrayLike] | None = None, passive: bool = True,
         on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
+    """Joint forces and their derivative with respect to a scalar p on which all arguments may depend, O(n).
 
-    Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
+    Several directions of one state are computed eight at a time if dq, … have leading axes and q, v, a have none.
 
     Parameters
     ----------
@@ -47,20 +47,20 @@ def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
     q, v, a, f_ext, passive
         As in `inverse_dynamics`.
     dq : (..., nv) array, optional
-        dq/dp as a tangent vector: of ball and free joints the right-multiplied one, like v (zero where not given).
+        dq/dp as a tangent vector: of ball and free joints the right-multiplied one, like v (default: zero).
     dv, da : (..., nv) arrays, optional
         dv/dp and da/dp, component by component.
     df_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
         d(f_ext)/dp, component by component in the link frames.
     parameters : {name: (...) array}, optional
-        Derivatives of model parameters by p; names as in `parameter_names`.
+        Derivatives of model parameters with respect to p; names as in `parameter_names`.
     on_error
         As in `inverse_dynamics`; a state and its directions fail together.
 
     Returns
     -------
     tau, dtau : (..., nv) arrays
-        tau with the leading axes of the state if that has none, else both with the leading axes of all.
+        Both have the leading axes of all arguments, except that tau of a state without leading axes has none.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def forward_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
         dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
         parameters: Mapping[str, ArrayLike] | None = None, passive: bool = True,
         on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
+    """Accelerations and their derivative with respect to a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Source: K1 Table 6, in the form of
@@ -120,14 +120,14 @@ def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a pub
         dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None, dtau: ArrayLike | None = None,
         f_ext: Wrenches | None = None, df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
         passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
-    """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
+    """All accelerations and joint forces, and their derivatives with respect to a scalar p on which arguments may depend, O(n).
 
     Parameters
     ----------
     model, q, v, a, tau, prescribed, f_ext, passive
         As in `hybrid_dynamics`.
     da, dtau : (..., nv) arrays, optional
-        da/dp, read where prescribed; dtau/dp, read where not. The rest is ignored, NaN included; zero where not given.
+        da/dp, read where prescribed; dtau/dp, read where not. The rest is ignored, NaN included; default: zero.
     dq, dv, df_ext, parameters, on_error
         As in `inverse_dynamics_directional`.
 
@@ -174,7 +174,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
         model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
         of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
         f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
-    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
+    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics with respect to model parameters, O(n) each.
 
     Parameters
     ----------
@@ -257,19 +257,20 @@ class _DirectionalInputs(NamedTuple):
 
 def _arrange(model: Model, state: dict[str, Any], f_ext: Wrenches | None, moved: dict[str, ArrayLike | None],
              df_ext: Wrenches | None, parameters: Mapping[str, ArrayLike] | None) -> _DirectionalInputs:
-    own, state = broadcast_states(model, {**state, "f_ext": f_ext})
+    state_lead, state = broadcast_states(model, {**state, "f_ext": f_ext})
     changes, twists = _parameter_tangents(model, parameters)
     dF = wrenches(model, df_ext, "df_ext")
     if dF is not None:
         check_finite("df_ext", dF, n_axes=2)
     if f_ext is not None and twists is not None:                        # a wrench moves with its link
-        dF = _wrench_derivative(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
+        change = _wrench_derivative(twists, state["f_ext"].reshape(*state_lead, len(model.link_names), 6))
+        dF = change + (0.0 if dF is None else dF)
     rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
     for name, x in rates.items():
         check_finite(name, x, model.v_names)
     named = [(name, x, 1) for name, x in rates.items()]
     named += [(name, x, axes) for name, x, axes in (("df_ext", dF, 2), ("parameters", changes, 1)) if x is not None]
-    named += [("q", state["q"].reshape(*own, model.nq), 1)] if own else []
+    named += [("q", state["q"].reshape(*state_lead, model.nq), 1)] if state_lead else []
     lead = common_leading_axes(*named)
     count = math.prod(lead)
 
@@ -281,10 +282,10 @@ def _arrange(model: Model, state: dict[str, Any], f_ext: Wrenches | None, moved:
     for k, name in enumerate(moved):
         if name in rates:
             motion[..., k * model.nv:(k + 1) * model.nv] = spread(rates[name], 1)
-    if own:
-        state = {name: _broadcast_rows(x.reshape(*own, x.shape[1]), 1, lead, count) for name, x in state.items()}
-    return _DirectionalInputs(not own, lead, state, *_size(not own, count), motion, _NONE if dF is None else spread(dF, 2),
-                  _NONE if changes is None else spread(changes, 1))
+    if state_lead:
+        state = {name: _broadcast_rows(x.reshape(*state_lead, x.shape[1]), 1, lead, count) for name, x in state.items()}
+    return _DirectionalInputs(not state_lead, lead, state, *_size(not state_lead, count), motion,
+                              _NONE if dF is None else spread(dF, 2), _NONE if changes is None else spread(changes, 1))
 
 
 def _size(one: bool, count: int) -> tuple[int, int]:
@@ -332,10 +333,10 @@ def _wrench_derivative(x: Array, F: Array) -> Array:
                           axis=-1)
 
 
-def _broadcast_rows(x: Array, own: int, lead: tuple[int, ...], count: int) -> Array:
+def _broadcast_rows(x: Array, state_axes: int, lead: tuple[int, ...], count: int) -> Array:
     """Return (count, …), C-contiguous and writeable, as entry points need it."""
-    shape = lead + x.shape[x.ndim - own:]
-    return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
+    shape = lead + x.shape[x.ndim - state_axes:]
+    return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - state_axes:]))
 
 
 def _remove_leading_axes(results: Results, count: int, state: tuple[ArrayLike, ...], f_ext: Wrenches | None) -> Results:
@@ -344,7 +345,7 @@ def _remove_leading_axes(results: Results, count: int, state: tuple[ArrayLike, .
     The first `count` results of one state have no leading axes, whatever axes its directions have.
     """
     wrenches = [(F, 1) for F in f_ext.values()] if isinstance(f_ext, Mapping) else [] if f_ext is None else [(f_ext, 2)]
-    if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
+    if any(np.ndim(x) > state_axes for x, state_axes in [*((x, 1) for x in state), *wrenches]):
         return results
     rows = [x.reshape(-1, x.shape[-1]) for x in results[:count]]
     return with_arrays(results, (*(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]))

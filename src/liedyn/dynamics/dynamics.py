@@ -92,12 +92,12 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     """
     if f_ext is None and on_error == "raise":
         try:                                  # the generated function checks the arrays
-            line = model.single_calls[_INVERSE_CALLS[passive]]
+            generated = model.single_calls[_INVERSE_CALLS[passive]]
             if out is None:
-                tau: Array | None = line(q, v, a)
+                tau: Array | None = generated(q, v, a)
                 if tau is not None:
                     return tau
-            elif not line(q, v, a, out):
+            elif not generated(q, v, a, out):
                 return out
         except (KeyError, TypeError):
             pass
@@ -306,12 +306,12 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     """
     if f_ext is None and on_error == "raise":
         try:                                  # the generated function checks the arrays
-            line = model.single_calls[_FORWARD_CALLS[passive]]
+            generated = model.single_calls[_FORWARD_CALLS[passive]]
             if out is None:
-                a: Array | None = line(q, v, tau)
+                a: Array | None = generated(q, v, tau)
                 if a is not None:
                     return a
-            elif not line(q, v, out, tau):
+            elif not generated(q, v, out, tau):
                 return out
         except (KeyError, TypeError):
             pass

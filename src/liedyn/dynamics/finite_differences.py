@@ -88,10 +88,10 @@ def extrapolated_derivative(f: Callable[[float], Array], h: float, levels: int =
         rounding = np.maximum(_ROUNDING * np.maximum(np.abs(up), np.abs(down)), noise).max(axis=-1, keepdims=True) / s
         before, odd, even = odd, _neville(odd, (up - down) / (2 * s)), _neville(even, (up + down) / 2)
         for j, previous in enumerate(before):
-            doubt = np.maximum(np.abs(odd[j + 1] - odd[j]), np.abs(odd[j + 1] - previous)) + rounding
+            estimate = np.maximum(np.abs(odd[j + 1] - odd[j]), np.abs(odd[j + 1] - previous)) + rounding
             if center_value is not None:
-                doubt = doubt + np.abs(even[j + 1] - center_value) / s
-            best, error = np.where(doubt < error, odd[j + 1], best), np.minimum(doubt, error)
+                estimate = estimate + np.abs(even[j + 1] - center_value) / s
+            best, error = np.where(estimate < error, odd[j + 1], best), np.minimum(estimate, error)
     return best, error
 
 
@@ -123,11 +123,11 @@ def best_derivative(f: Callable[[float], Array], steps: Sequence[float], conditi
         steps, center_value = [*steps, *(narrow * h for h in steps)], f(0.0)
     for h in steps:
         try:
-            found, doubt = extrapolated_derivative(f, h, center_value=center_value)
+            found, estimate = extrapolated_derivative(f, h, center_value=center_value)
         except ComputationError as problem:
             failure = problem
             continue
-        best, error = np.where(doubt < error, found, best), np.minimum(doubt, error)
+        best, error = np.where(estimate < error, found, best), np.minimum(estimate, error)
     if not np.all(np.isfinite(error)):
         raise failure or ComputationError("finite differences cannot be computed here: they are not finite")
     return best, error

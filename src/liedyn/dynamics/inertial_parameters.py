@@ -257,9 +257,9 @@ def _column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> t
 
 
 def _make_column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> tuple[int, Integers]:
-    links, own = _links(model), list(_joint_parameters(model, joint_parameter_kinds(model, passive, joints)))
-    columns, rows = 10 * len(links) + len(own), np.full((len(_COORDINATE_PARAMETERS), model.nv), -1)
-    for column, (what, k, _) in enumerate(own, 10 * len(links)):
+    links, joint_columns = _links(model), list(_joint_parameters(model, joint_parameter_kinds(model, passive, joints)))
+    columns, rows = 10 * len(links) + len(joint_columns), np.full((len(_COORDINATE_PARAMETERS), model.nv), -1)
+    for column, (what, k, _) in enumerate(joint_columns, 10 * len(links)):
         rows[_COORDINATE_PARAMETERS.index(what), k] = column
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
 
@@ -395,14 +395,14 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     if not live.size:
         raise ComputationError(f"no joint force of the robot {model.name} depends on an inertial parameter in these states")
     X = R[:, live] / norms[live]
-    kept = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
-    matrix = np.zeros((len(kept), len(pi.names)))
-    matrix[:, live] = _regrouping(X, kept, norms[live], strongest, sizes[live])
-    columns = live[kept]
+    basis = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
+    matrix = np.zeros((len(basis), len(pi.names)))
+    matrix[:, live] = _regrouping(X, basis, norms[live], strongest, sizes[live])
+    columns = live[basis]
     gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any()]
     weak = [name for name, norm in zip(pi.names, norms, strict=True) if norm <= WEAK * strongest and name not in gone]
     return BaseParameters(tuple(pi.names[k] for k in columns), tuple(pi.units[k] for k in columns), columns, matrix @ pi.values,
-                          matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi, sizes)
+                          matrix, float(np.linalg.cond(X[:, basis])), tuple(gone), tuple(weak), pi, sizes)
 
 
 def _friction_coordinates(names: Sequence[str]) -> set[str]:
@@ -460,35 +460,35 @@ def _order(names: Sequence[str]) -> list[int]:
 def _independent(X: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return the indices of `rank` independent columns, the first ones of the order except ill-conditioned ones."""
     left = X.copy()
-    kept: list[int] = []
+    basis: list[int] = []
     waiting: list[int] = []
     for j in order:
-        if len(kept) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
-            _project_out(left, j, kept)
+        if len(basis) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
+            _project_out(left, j, basis)
         else:
             waiting.append(j)
-    while len(kept) < rank:
+    while len(basis) < rank:
         j = max(waiting, key=lambda j: float(np.linalg.norm(left[:, j])))
         waiting.remove(j)
-        _project_out(left, j, kept)
-    return kept
+        _project_out(left, j, basis)
+    return basis
 
 
-def _project_out(left: Array, j: int, kept: list[int]) -> None:
+def _project_out(left: Array, j: int, basis: list[int]) -> None:
     """Remove the direction of column j from all columns, twice because of rounding."""
     x = left[:, j] / np.linalg.norm(left[:, j])
     for _ in range(2):
         left -= np.outer(x, x @ left)
-    kept.append(j)
+    basis.append(j)
 
 
-def _regrouping(X: Array, kept: Integers, norms: Array, strongest: float, sizes: Array) -> Array:
+def _regrouping(X: Array, basis: Integers, norms: Array, strongest: float, sizes: Array) -> Array:
     """Return (b, columns): every column of Y as a combination of the chosen ones, without rounding."""
-    C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
+    C = np.linalg.lstsq(X[:, basis], X, rcond=None)[0]
     C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # scaling a weak column also scaled its rounding
-    C = C * norms / norms[kept][:, None]
+    C = C * norms / norms[basis][:, None]
     C[np.abs(C) < _INTEGER_TOLERANCE] = 0.0
-    C = C * sizes[kept][:, None] / sizes
-    C[:, kept] = np.eye(len(kept))
+    C = C * sizes[basis][:, None] / sizes
+    C[:, basis] = np.eye(len(basis))
     whole = np.round(C)
     return np.where(np.abs(C - whole) < _INTEGER_TOLERANCE * np.abs(whole), whole, C) + 0.0

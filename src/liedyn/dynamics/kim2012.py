@@ -102,7 +102,7 @@ class KimTables:
         return self.table_6(tau, np.zeros(len(self.v)))[0]
 
     def table_4(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike) -> tuple[Array, Array]:
-        """Return all of a and tau: hybrid dynamics (K1 Table 4). prescribed (nv,): a is given, not tau."""
+        """Return all of a and tau: hybrid dynamics (K1 Table 4). prescribed (nv,): whether the input is a, else tau."""
         return self.table_7(a, tau, prescribed, np.zeros(len(self.v)), np.zeros(len(self.v)))[:2]
 
     # derivatives ------------------------------------------------------------------------------------------------------

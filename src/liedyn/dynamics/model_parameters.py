@@ -44,14 +44,14 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 @dataclass(frozen=True, slots=True)
 class ParameterTangents:
-    """Changes of the arrays by a unit rate of one parameter: indices `at` and `values` in [tangent | twists of link frames]."""
+    """Changes of the arrays for a unit rate of one parameter: indices `at` and `values` in [tangent | twists of link frames]."""
 
     at: Integers
     values: Array
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Names of all parameters of a model that derivatives by parameters support.
+    """Names of all parameters of a model with respect to which derivatives are supported.
 
     Links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model. For their units
     see the table of `model_parameters`.
@@ -101,7 +101,7 @@ def _make_table(model: Model) -> dict[str, ParameterTangents]:
 
 
 class _TangentTable:
-    """Dense table of the changes by a unit rate of each parameter."""
+    """Dense table of the changes for a unit rate of each parameter."""
 
     def __init__(self, model: Model):
         n, nv = model.n_bodies, model.nv
@@ -110,10 +110,10 @@ class _TangentTable:
         self.T0, self.S, self.I, self.coordinates = 6, 6 + 6 * n, 6 + 12 * n, 6 + 22 * n
         self.links = self.coordinates + 5 * nv
         self.link = {name: k for k, name in enumerate(model.link_names)}
-        self.welded: dict[str, list[str]] = {}            # links that are fixed to a link
+        self.fixed_children: dict[str, list[str]] = {}            # links that are fixed to a link
         for joint in model.description.joints:
             if joint.type == "fixed" and joint.parent in self.link:
-                self.welded.setdefault(joint.parent, []).append(joint.child)
+                self.fixed_children.setdefault(joint.parent, []).append(joint.child)
 
     def all(self) -> Iterator[tuple[str, Array]]:
         """Yield the changes of each parameter."""
@@ -177,7 +177,7 @@ class _TangentTable:
             X = model.link_pose[self.link[name]]
             x = moved[name] = adjoint(inverse(X) @ X_child) @ xi
             dense += self._shift_link(name, X, x)
-            waiting += self.welded.get(name, [])
+            waiting += self.fixed_children.get(name, [])
         for other in model.joints:
             if other.parent in moved:
                 dense += self._shift_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])

@@ -117,11 +117,11 @@ class Variants:
             index = merged_index(self.model, other)
             if index is None:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
-                                 expected=f"links and joints of {first!r}: variants differ in numbers alone")
+                                 expected=f"links and joints of {first!r}: variants may differ in numbers only")
             if not (np.array_equal(other.loop_index, first.loop_index)
                     and np.array_equal(_geometry(other), _geometry(first))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
-                                 expected="the same in all variants, which differ in numbers of links and joints alone")
+                                 expected="the same in all variants, which may differ in numbers of links and joints only")
             if not np.array_equal(index, self.model.index):
                 machine = packed_model(index, first.constants, first.loop_index, first.loop_constants)
                 self.model = first._copy(index=index, packed_model=machine)
@@ -189,9 +189,10 @@ class Variants:
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
         if is_enabled() and have_state_rows(nonempty_arrays(arrays), count):
-            line = generated_batch_function(model,
-                                            specialization_of(entry, size, static_arguments, arrays, self._varying_indices))
-            if line is not None and run_generated_batch(line, model, nonempty_arrays((*arrays, self._varying_blocks)), count):
+            generated = generated_batch_function(
+                model, specialization_of(entry, size, static_arguments, arrays, self._varying_indices))
+            rows = nonempty_arrays((*arrays, self._varying_blocks))
+            if generated is not None and run_generated_batch(generated, model, rows, count):
                 return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1
         compile_entry_point(entry, which)

@@ -92,7 +92,7 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
 
     The entry point receives, in this order: static_arguments (or the mask prescribed), states, options, results, after.
     """
-    if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:          # else its line has no states to take
+    if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:         # without coordinates it has no inputs
         found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
                         *[x for x in inputs.values() if x is not None and x is not NONE])
         if found is not None:
@@ -154,10 +154,10 @@ def call_generated(model: Model, key: Hashable, out: Any, *numbers: Any) -> Any:
     is also accepted.
     """
     try:
-        line = model.single_calls[key]
+        generated = model.single_calls[key]
         if out is None:
-            return line(*numbers)
-        return out if line(*numbers, *out) == 0 else None
+            return generated(*numbers)
+        return out if generated(*numbers, *out) == 0 else None
     except (KeyError, TypeError):
         return None
 
@@ -184,9 +184,9 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
 
 def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int) -> int:
     """Call an entry point as `run` does, without generated code."""
-    alone = (count == 1 or size > _MAX_SIMD_WORKSPACE) and len(entry.liedyn_signatures) == 2
-    compile_entry_point(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
-    edges, memory = chunks(count, model.n_bodies), thread_workspace if alone else simd_thread_workspace
+    scalar = (count == 1 or size > _MAX_SIMD_WORKSPACE) and len(entry.liedyn_signatures) == 2
+    compile_entry_point(entry, SCALAR if scalar else len(entry.liedyn_signatures) - 1)
+    edges, memory = chunks(count, model.n_bodies), thread_workspace if scalar else simd_thread_workspace
     index, constants, *_ = model._arrays
 
     def part(first: int, last: int) -> int:
@@ -205,12 +205,12 @@ def _run_generated(model: Model, specialization: Specialization, numbers: Sequen
     if count is not None and count > 1:
         batch = generated_batch_function(model, specialization)
         return batch is not None and run_generated_batch(batch, model, numbers, count)
-    line = generated_function(model, specialization, [x.shape for x in numbers])
-    if line is None:
+    generated = generated_function(model, specialization, [x.shape for x in numbers])
+    if generated is None:
         return False
     if key is not None:
-        model.single_calls[key] = line.call
-    return not line.call(*numbers)
+        model.single_calls[key] = generated.call
+    return not generated.call(*numbers)
 
 
 def have_state_rows(rows: Sequence[Array], count: int) -> bool:
@@ -218,7 +218,7 @@ def have_state_rows(rows: Sequence[Array], count: int) -> bool:
     return all(x.ndim == 2 and len(x) >= count for x in rows)
 
 
-def run_generated_batch(line: GeneratedBatchFunction, model: Model, rows: Sequence[Array], count: int) -> bool:
+def run_generated_batch(generated: GeneratedBatchFunction, model: Model, rows: Sequence[Array], count: int) -> bool:
     """Run a generated function over a batch, on all cores. Return whether the results are valid.
 
     rows: the arrays that are not empty.
@@ -226,7 +226,7 @@ def run_generated_batch(line: GeneratedBatchFunction, model: Model, rows: Sequen
     edges = chunks(count, model.n_bodies)
 
     def part(first: int, last: int) -> bool:
-        return line.run(rows, thread_workspace(line.workspace_size), first, last)
+        return generated.run(rows, thread_workspace(generated.workspace_size), first, last)
 
     return part(0, count) if len(edges) == 2 else all(run_on_threads(part, edges))
 

@@ -273,8 +273,8 @@ class BranchSearch:
         names = self.at_limits(best.q)
         if names:
             text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
-        kept = [name for name, free in zip(model.v_names, self.free, strict=True) if not free]
-        hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
+        fixed = [name for name, free in zip(model.v_names, self.free, strict=True) if not free]
+        hints = [f"{', '.join(fixed[:4])} {'is' if len(fixed) == 1 else 'are'} kept fixed: release"] if fixed else []
         if constraint.driven:
             hints.append("it is driven: give its position")
         tilt = self._tilt(constraint, best)
@@ -299,15 +299,15 @@ class BranchSearch:
         across = np.linalg.norm(w - (w @ normal) * normal)
         within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / one.length)
         tilt = max(np.linalg.norm(axes - np.outer(normal, normal @ axes), axis=0).max(initial=0.0), across)
-        alone = within < max(self.tolerance, _MAX_IN_PLANE * tilt) and best.size < _MAX_RESIDUAL * tilt
-        return float(tilt) if self.tolerance < across and tilt < _MAX_TILT and alone else 0.0
+        explained = within < max(self.tolerance, _MAX_IN_PLANE * tilt) and best.size < _MAX_RESIDUAL * tilt
+        return float(tilt) if self.tolerance < across and tilt < _MAX_TILT and explained else 0.0
 
 
 def _damped_step(J: Array, r: Array, damping: float) -> Array:
     """Return the x that minimizes |J x + r|^2 + damping |x|^2; of minimum norm if it is not unique."""
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
-    kept = s > _MIN_SINGULAR_VALUE * max(1.0, s.max(initial=0.0))
-    x: Array = -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
+    significant = s > _MIN_SINGULAR_VALUE * max(1.0, s.max(initial=0.0))
+    x: Array = -Vt[significant].T @ (s[significant] / (s[significant]**2 + damping) * (U[:, significant].T @ r))
     return x
 
 

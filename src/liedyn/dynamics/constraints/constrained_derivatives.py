@@ -298,8 +298,8 @@ def pseudo_inverse(A: Array, rank: Integers) -> tuple[Array, Array, Array]:
     """
     U, s, Vt = np.linalg.svd(A)
     k = s.shape[-1]
-    kept = np.arange(k) < rank[:, None]
-    gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    significant = np.arange(k) < rank[:, None]
+    gain = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)
     inverse = np.swapaxes(Vt[:, :k], -1, -2) * gain[:, None] @ np.swapaxes(U[..., :k], -1, -2)
     ranged = np.arange(A.shape[1]) < rank[:, None, None]
     return inverse, np.where(ranged, 0.0, U), np.where(ranged, U, 0.0)

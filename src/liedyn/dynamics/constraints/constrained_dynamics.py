@@ -89,8 +89,8 @@ def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Arr
     open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
     open_ = np.where(open_ > 0.0, open_, 1.0)
     s, V = np.linalg.eigh(0.5 * (G + np.swapaxes(G, 1, 2)) / (open_[:, :, None] * open_[:, None]))
-    kept = s > RANK_TOLERANCE
-    gain = V @ (np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
+    significant = s > RANK_TOLERANCE
+    gain = V @ (np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
     gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
     for _ in range(3):
         a = motion(tau + np.einsum("nkj,nk->nj", P, mu))

@@ -200,11 +200,11 @@ def _solve_passive_balance(Gp: Array, rhs: Array) -> tuple[Array, Array]:
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
     k = min(m, n)
-    kept = is_significant(s)
+    significant = is_significant(s)
     V = np.swapaxes(Vt, -1, -2)
     y = matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
-    x = matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
-    ranged = np.concatenate([kept, np.zeros((*kept.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
+    x = matvec(V[..., :k], np.where(significant, y / np.where(significant, s, 1.0), 0.0))
+    ranged = np.concatenate([significant, np.zeros((*significant.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
     return x, np.where(ranged, 0.0, V)
 
 
@@ -216,9 +216,9 @@ def _force_range(B: Array, unit: Array) -> tuple[Integers, Array]:
     if not B.size:
         return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
     U, s, _ = np.linalg.svd(B, full_matrices=False)
-    kept = is_significant(s)
-    U, _ = np.linalg.qr(np.where(kept[..., None, :], U, 0.0) / unit[:, None])
-    return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
+    significant = is_significant(s)
+    U, _ = np.linalg.qr(np.where(significant[..., None, :], U, 0.0) / unit[:, None])
+    return significant.sum(axis=-1), np.where(significant[..., None, :], U, 0.0)
 
 
 def _least_norm(size: Array, N: Array, x: Array) -> Array:
@@ -474,6 +474,6 @@ def _least_torque_derivative(rows: _ConstraintJacobian, D: Array, mask: Mask, w:
     rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ (weights * rows.directional_rate((force - mu)[..., 0]))
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
     # relative to A_a: B may consist of rounding
-    kept = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
-    y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
+    significant = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
+    y = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
     return dtau - B @ (V @ y)

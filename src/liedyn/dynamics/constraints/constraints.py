@@ -495,10 +495,10 @@ def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tup
     for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                               (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
                               (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
-        made = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
-        made.workspace.q[:], made.workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
-        run_constraint_operation(made.buffer.ctypes.data, what)
-        solver = made.workspace.solver
+        buffer, workspace, _ = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
+        workspace.q[:], workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
+        run_constraint_operation(buffer.ctypes.data, what)
+        solver = workspace.solver
         order = solver.order.view(np.int64)
         found.append(tuple(int(r) for r in order if solver.independent[r] > 0.5))
     return tuple(found)

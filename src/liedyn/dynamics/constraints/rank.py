@@ -101,8 +101,8 @@ def least_norm_solution(model: Model, A: Array, rhs: Array) -> Array:
     """
     unit, size = _scales(model)
     U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
-    kept = is_significant(s)
-    gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None]
+    significant = is_significant(s)
+    gain = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None]
     x: Array = unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
     return x
 
