@@ -144,6 +144,12 @@ def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
 #
 #     y_jk = K w + g x v,    g the linear momentum of S_j = (w', v'),    K = ([w'] A)^T + tr(A)/2 [w'] + (h.v') 1 - h v'^T
 #
+# So three rules give the symbols in which D is not the second index from x = Gamma_iDk = w_i . y_Dk:
+#
+#     Gamma_Dik = x     i of a joint above that of D, since [S_i, S_D] = 0 as vector fields
+#     Gamma_ikD = -x    k of a joint above that of D, i of the same joint as k or above it
+#     Gamma_kiD = -x    k of a joint above that of D, i of a joint above that of k
+#
 # All screws are expressed in the body of D: then each triple costs one product of three numbers.
 
 SYMBOLS, DERIVATIVE = 0, 1
@@ -200,7 +206,6 @@ def store_pair_vectors(tree, d, D, ws):
 @kernel
 def christoffel_symbols(tree, q, out, ws):
     """Write out[(i nv + j) nv + k] = Gamma_ijk (nv^3) for coordinates on one path to the root; the deepest is j (or i) or k."""
-    nv = tree.armature.shape[0]
     initialize_composites(tree, q, ws.bodies)
     for d in range(tree.parent.size - 1, 0, -1):
         store_joint_columns(tree, d, ws)
@@ -209,21 +214,26 @@ def christoffel_symbols(tree, q, out, ws):
             b = d
             while b > 0:
                 for k in range(tree.iv[b], tree.iv[b] + NV[tree.kind[b]]):
-                    y_Dk = load3(ws.y, 3 * k)
-                    a = d
-                    while a > 0:
-                        for i in range(tree.iv[a], tree.iv[a] + NV[tree.kind[a]]):
-                            x = dot3(load3(ws.S, 6 * i), y_Dk)
-                            store(out, (i * nv + D) * nv + k, x)
-                            if a < d:
-                                store(out, (D * nv + i) * nv + k, x)
-                            if a <= b and b < d:                          # y_kD = -y_Dk
-                                store(out, (i * nv + k) * nv + D, -x)
-                            if a < b and b < d:
-                                store(out, (k * nv + i) * nv + D, -x)
-                        a = tree.parent[a]
+                    store_symbols(tree, d, D, b, k, out, ws)
                 b = tree.parent[b]
         propagate_composite_to_parent(tree, d, q, ws.bodies)
+
+
+@inline_kernel
+def store_symbols(tree, d, D, b, k, out, ws):
+    """Write the symbols of coordinate D of joint d, k of joint b at or above d, and each i of a joint a at or above d."""
+    nv, y_Dk, a = tree.armature.shape[0], load3(ws.y, 3 * k), d
+    while a > 0:
+        for i in range(tree.iv[a], tree.iv[a] + NV[tree.kind[a]]):
+            x = dot3(load3(ws.S, 6 * i), y_Dk)
+            store(out, (i * nv + D) * nv + k, x)
+            if a < d:
+                store(out, (D * nv + i) * nv + k, x)
+            if a <= b and b < d:
+                store(out, (i * nv + k) * nv + D, -x)
+            if a < b and b < d:
+                store(out, (k * nv + i) * nv + D, -x)
+        a = tree.parent[a]
 
 
 @kernel

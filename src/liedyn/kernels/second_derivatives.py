@@ -9,6 +9,13 @@ v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi
 the other screws of the same joint only phi, by ad_s_m s_l. So each formula there becomes a wrench of two coordinates, one of the
 deepest body and one on its path to the ground, times each screw of that path: O(n depth^2). A path is expressed in the frame of
 its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
+
+The four tensors, each with the force tau_i, then the two coordinates of the derivatives:
+
+    QQ[i, j, k] = d2tau_i / dq_j dq_k     QV[i, j, k] = d2tau_i / dq_j dv_k
+    VV[i, j, k] = d2tau_i / dv_j dv_k     QA[i, j, k] = d2tau_i / dq_j da_k = dM_ik / dq_j
+
+In all functions, k is a coordinate of the deepest body, m the position on its path of coordinate l, and b that of coordinate r.
 """
 from typing import NamedTuple
 
@@ -30,6 +37,8 @@ from liedyn.lie.vectors import add_cross, clear, cross, dot3, load_pose, load_ri
 from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
+
+QQ, QV, VV, QA = range(4)
 
 
 class PathWorkspace(NamedTuple):
@@ -70,8 +79,9 @@ def store_path(tree, i, ws, path):
 
 
 class DeepestCoordinate(NamedTuple):
-    """Quantities of a coordinate c of the deepest body, with the inertia of its descendants."""
+    """Quantities of a coordinate k of the deepest body, with the inertia of its descendants."""
 
+    k: int
     I: tuple
     B: tuple
     s: tuple
@@ -79,16 +89,35 @@ class DeepestCoordinate(NamedTuple):
     P: tuple      # I s
     g: tuple      # B^T s
     C: tuple      # B(s)
-    X: tuple      # dF/dq_c
-    G: tuple      # dF/dv_c
+    X: tuple      # dF/dq_k
+    G: tuple      # dF/dv_k
+
+
+class DeepestDerivatives(NamedTuple):
+    """Derivatives of these quantities with respect to q_l and v_l. Of B^T s, the angular part is enough."""
+
+    turn: tuple     # ad_s_m s
+    B_m: tuple      # B(s_m)
+    X: tuple        # d(dF/dq_k)/dq_l without the motion of the frame
+    F_v: tuple      # dF/dv_l
+    P: tuple        # d(I s)/dq_l
+    g_q: tuple      # d(B^T s)/dq_l
+    g_v: tuple      # d(B^T s)/dv_l
+
+
+class AncestorWrenches(NamedTuple):
+    """Second derivatives of F, whose products with s_r are those of tau_r."""
+
+    qq: tuple       # with respect to q_k and q_l
+    qv: tuple       # q_k and v_l
+    vq: tuple       # v_k and q_l
+    vv: tuple       # v_k and v_l
+    qa: tuple       # q_k and a_l
 
 
 @kernel
 def second_derivative_tensors(tree, q, v, passive, ws, path, T):
-    """Write T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda for coordinates on one path.
-
-    ws: `DerivativesWorkspace` after `forward_pass`.
-    """
+    """Write the four tensors T (4 nv^3) for coordinates on one path. ws: `DerivativesWorkspace` after `forward_pass`."""
     nv = tree.armature.shape[0]
     for i in range(tree.parent.size - 1, 0, -1):
         start, end = store_path(tree, i, ws, path)
@@ -99,106 +128,104 @@ def second_derivative_tensors(tree, q, v, passive, ws, path, T):
             P = momentum(I, s)
             X = sub_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
             G = add(momentum(I, load_twist(path.phi, c)), coriolis_wrench(B, s[0]))
-            deepest = DeepestCoordinate(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
+            deepest = DeepestCoordinate(k, I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
             for m in range(start):
-                store_ancestor_entries(path, T, nv, deepest, k, m, start)
+                store_ancestor_entries(path, T, nv, deepest, m, start)
             for m in range(start, end):
-                store_same_joint_entries(path, T, nv, deepest, k, m, start, end)
+                store_same_joint_entries(path, T, nv, deepest, m, start, end)
             if passive:
-                o = tensor_index(nv, 2, k, k, k)
+                o = tensor_index(nv, VV, k, k, k)
                 store(T, o, load(T, o) + resistance_curvature(tree, k, v))
 
 
 @inline_kernel
-def store_ancestor_entries(path, T, nv, deepest, k, m, start):
-    """Write all entries with coordinate k of the deepest body and coordinate m of another joint of the path."""
-    I, B, s, psi, _, _, C, X, G = deepest
-    l, first, (sm, pm, _, fm) = path.k[m], path.first[m], load_path_columns(path, m)
-    turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
-    v = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
-    vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), sub_dad(momentum(I, turn), s, momentum(I, sm))
-    v, u = sub_dad(v, s, by_v), coriolis_wrench(C, pm[0])
-    moved_q, moved_u = sub_dad(q, sm, X), sub_dad(u, sm, G)
+def store_ancestor_entries(path, T, nv, deepest, m, start):
+    """Write all entries with coordinate k of the deepest body and coordinate l of another joint of the path."""
+    I, B, s, psi, first = deepest.I, deepest.B, deepest.s, deepest.psi, path.first[m]
+    (sm, pm, _, fm), d = load_path_columns(path, m), deepest_derivatives(path, deepest, m)
+    qv = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(d.B_m, psi[0]), coriolis_wrench(B, d.turn[0])))
+    qv, vq = sub_dad(qv, s, d.F_v), coriolis_wrench(deepest.C, pm[0])
+    vv = add(momentum(I, scale(2.0, d.turn)), coriolis_wrench(d.B_m, s[0]))
+    qa = sub_dad(momentum(I, d.turn), s, momentum(I, sm))
+    same_joint = AncestorWrenches(d.X, qv, vq, vv, qa)
+    above = AncestorWrenches(sub_dad(d.X, sm, deepest.X), qv, sub_dad(vq, sm, deepest.G), vv, qa)
     for b in range(first):
-        store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s)
-        store_ancestor_force(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
+        store_deepest_force(path, T, nv, deepest.k, m, b, d)
+        store_ancestor_force(path, T, nv, deepest.k, m, b, above)
     for b in range(first, start):
         if path.first[b] == first:
-            store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s)
-        store_ancestor_force(path, T, nv, k, l, b, q, v, vv, u, a)
+            store_same_joint_force(path, T, nv, deepest.k, m, b, d)
+        store_ancestor_force(path, T, nv, deepest.k, m, b, same_joint)
 
 
 @inline_kernel
-def store_same_joint_entries(path, T, nv, deepest, k, m, start, end):
-    """Write all entries with coordinates k and m of the deepest body's joint."""
-    I, _, s, psi, _, _, _, X, _ = deepest
-    l = path.k[m]
-    turn, Bs, q, by_v, y, y_psi, y_s = deepest_derivatives(path, deepest, m)
-    q, v = sub_dad(q, load_twist(path.s, m), X), sub_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
-    vv = add(momentum(I, turn), coriolis_wrench(Bs, s[0]))
+def store_same_joint_entries(path, T, nv, deepest, m, start, end):
+    """Write all entries with coordinates k and l of the deepest body's joint."""
+    I, s, k, l, d = deepest.I, deepest.s, deepest.k, path.k[m], deepest_derivatives(path, deepest, m)
+    qq = sub_dad(d.X, load_twist(path.s, m), deepest.X)
+    qv = sub_dad(coriolis_wrench(d.B_m, deepest.psi[0]), s, d.F_v)
+    vv = add(momentum(I, d.turn), coriolis_wrench(d.B_m, s[0]))
     for b in range(start):
-        store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s)
+        store_deepest_force(path, T, nv, k, m, b, d)
         r, sb = path.k[b], load_twist(path.s, b)
-        store(T, tensor_index(nv, 0, r, k, l), dot(q, sb))
-        store(T, tensor_index(nv, 1, r, k, l), dot(v, sb))
-        store(T, tensor_index(nv, 2, r, k, l), dot(vv, sb))
+        store(T, tensor_index(nv, QQ, r, k, l), dot(qq, sb))
+        store(T, tensor_index(nv, QV, r, k, l), dot(qv, sb))
+        store(T, tensor_index(nv, VV, r, k, l), dot(vv, sb))
     for b in range(start, end):
-        store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s)
+        store_same_joint_force(path, T, nv, k, m, b, d)
 
 
 @inline_kernel
 def deepest_derivatives(path, deepest, m):
-    """Return derivatives of the deepest coordinate's quantities with respect to q_m and v_m.
-
-    These are ad_s_m s; B(s_m); d(dF/dq)/dq_m without the motion of the frame; dF/dv_m; derivatives of I s and B^T s with respect
-    to q_m (y, y_psi) and of B^T s with respect to v_m (y_s). Of B^T s, the angular part is enough.
-    """
-    I, B, s, psi, P, g, _, _, _ = deepest
+    """Return the `DeepestDerivatives` with respect to q_l and v_l."""
+    I, B, s, psi = deepest.I, deepest.B, deepest.s, deepest.psi
     sm, pm, zm, fm = load_path_columns(path, m)
     Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
-    by_q, by_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
-    q = add(momentum(I, add_ad(scale(2.0, ad(pm, psi)), zm, s)),
+    F_q, F_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
+    X = add(momentum(I, add_ad(scale(2.0, ad(pm, psi)), zm, s)),
             add(coriolis_wrench(Bp, psi[0]), coriolis_wrench(B, cross(pm[0], s[0]))))
-    return (ad(sm, s), Bs, sub_dad(q, s, by_q), by_v, neg_dad(sm, P),
-            add_cross(coriolis_transposed(Bp, s), sm[0], g), coriolis_transposed(Bs, s))
+    return DeepestDerivatives(ad(sm, s), Bs, sub_dad(X, s, F_q), F_v, neg_dad(sm, deepest.P),
+                              add_cross(coriolis_transposed(Bp, s), sm[0], deepest.g), coriolis_transposed(Bs, s))
 
 
 @inline_kernel
-def store_deepest_force(path, T, nv, k, l, b, y, y_psi, y_s):
-    """Write the entries of tau_k with respect to coordinate l and one above it."""
-    r, (sb, pb, zb, fb) = path.k[b], load_path_columns(path, b)
-    qq, vv, a = dot(y, zb) + dot3(y_psi, pb[0]), dot3(y_s, sb[0]), dot(y, sb)
-    store(T, tensor_index(nv, 0, k, l, r), qq)
-    store(T, tensor_index(nv, 0, k, r, l), qq)
-    store(T, tensor_index(nv, 1, k, r, l), dot3(y_s, pb[0]))
-    store(T, tensor_index(nv, 1, k, l, r), dot(y, fb) + dot3(y_psi, sb[0]))
-    store(T, tensor_index(nv, 2, k, l, r), vv)
-    store(T, tensor_index(nv, 2, k, r, l), vv)
-    store(T, tensor_index(nv, 3, k, l, r), a)
-    store(T, tensor_index(nv, 3, r, l, k), a)
+def store_deepest_force(path, T, nv, k, m, b, d):
+    """Write the entries of tau_k with respect to coordinate l and coordinate r of a joint above it."""
+    l, r, (sb, pb, zb, fb) = path.k[m], path.k[b], load_path_columns(path, b)
+    qa = dot(d.P, sb)
+    store_symmetric(T, nv, QQ, k, l, r, dot(d.P, zb) + dot3(d.g_q, pb[0]))
+    store(T, tensor_index(nv, QV, k, r, l), dot3(d.g_v, pb[0]))
+    store(T, tensor_index(nv, QV, k, l, r), dot(d.P, fb) + dot3(d.g_q, sb[0]))
+    store_symmetric(T, nv, VV, k, l, r, dot3(d.g_v, sb[0]))
+    store(T, tensor_index(nv, QA, k, l, r), qa)
+    store(T, tensor_index(nv, QA, r, l, k), qa)                # the mass matrix is symmetric
 
 
 @inline_kernel
-def store_same_joint_force(path, T, nv, k, l, b, y, y_psi, y_s):
-    """Write the entries of tau_k with respect to two coordinates of one joint."""
-    r, (sb, pb, zb, _) = path.k[b], load_path_columns(path, b)
-    store(T, tensor_index(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
-    store(T, tensor_index(nv, 1, k, r, l), dot3(y_s, pb[0]))
-    store(T, tensor_index(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
+def store_same_joint_force(path, T, nv, k, m, b, d):
+    """Write the entries of tau_k with respect to coordinates l and r of one joint."""
+    l, r, (sb, pb, zb, _) = path.k[m], path.k[b], load_path_columns(path, b)
+    store(T, tensor_index(nv, QQ, k, l, r), dot(d.P, zb) + dot3(d.g_q, pb[0]))
+    store(T, tensor_index(nv, QV, k, r, l), dot3(d.g_v, pb[0]))
+    store(T, tensor_index(nv, VV, k, l, r), dot3(d.g_v, sb[0]) - dot(d.P, sb))
 
 
 @inline_kernel
-def store_ancestor_force(path, T, nv, k, l, b, q, v, vv, u, a):
-    """Write the entries of the force of a coordinate above k, with respect to k and to l of another joint."""
-    r, sb = path.k[b], load_twist(path.s, b)
-    qq, both = dot(q, sb), dot(vv, sb)
-    store(T, tensor_index(nv, 0, r, k, l), qq)
-    store(T, tensor_index(nv, 0, r, l, k), qq)
-    store(T, tensor_index(nv, 1, r, k, l), dot(v, sb))
-    store(T, tensor_index(nv, 1, r, l, k), dot(u, sb))
-    store(T, tensor_index(nv, 2, r, k, l), both)
-    store(T, tensor_index(nv, 2, r, l, k), both)
-    store(T, tensor_index(nv, 3, r, k, l), dot(a, sb))
+def store_ancestor_force(path, T, nv, k, m, b, wrenches):
+    """Write the entries of tau_r of a coordinate above k, with respect to k and to l of another joint."""
+    l, r, sb = path.k[m], path.k[b], load_twist(path.s, b)
+    store_symmetric(T, nv, QQ, r, k, l, dot(wrenches.qq, sb))
+    store(T, tensor_index(nv, QV, r, k, l), dot(wrenches.qv, sb))
+    store(T, tensor_index(nv, QV, r, l, k), dot(wrenches.vq, sb))
+    store_symmetric(T, nv, VV, r, k, l, dot(wrenches.vv, sb))
+    store(T, tensor_index(nv, QA, r, k, l), dot(wrenches.qa, sb))
+
+
+@inline_kernel
+def store_symmetric(T, nv, tensor, i, j, k, x):
+    """Write the entries of the force of i with respect to j and k, and with respect to k and j."""
+    store(T, tensor_index(nv, tensor, i, j, k), x)
+    store(T, tensor_index(nv, tensor, i, k, j), x)
 
 
 @inline_kernel

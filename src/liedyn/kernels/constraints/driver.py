@@ -311,8 +311,28 @@ def detect_singularity(solver, t, f):
     """Count singular configurations at and between accepted states.
 
     There, equations become dependent: their rank changes or, between two states, the volume that they span passes zero, where it
-    has a corner. The square of that volume is the product of the nonzero eigenvalues of A M^-1 A^T: the product of the pivots and
-    of the squared lengths of the (orthogonal) null vectors, whichever equations were chosen.
+    has a corner.
+    """
+    rank, volume, row = spanned_volume(solver)
+    if f[RANK] >= 0.0:
+        if t <= f[TIME_2]:
+            return
+        if rank < f[RANK]:
+            record_singularity(t, f[EQUATION_2], f)
+        elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
+            record_singularity(f[TIME_2], row, f)
+        elif rank == f[RANK] and passes_zero(f[VOLUME_1], f[TIME_1], f[VOLUME_2], f[TIME_2], volume, t):
+            record_singularity(f[TIME_2], f[EQUATION_2], f)
+    f[VOLUME_1], f[TIME_1] = f[VOLUME_2], f[TIME_2] if f[RANK] == rank else np.inf
+    f[VOLUME_2], f[TIME_2], f[EQUATION_2], f[RANK] = volume, t, row, rank
+
+
+@inline_kernel
+def spanned_volume(solver):
+    """Return the rank r of A M^-1 A^T, the volume that the constraint equations span, and the equation of the smallest pivot.
+
+    volume^2 = det' = D_1 … D_r |n_1|^2 … |n_(m-r)|^2: the product det' of the nonzero eigenvalues, the pivots D of L D L^T and
+    the orthogonal null vectors n, whichever equations were chosen as independent.
     """
     rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.independent.size
     for r in range(m):
@@ -326,18 +346,7 @@ def detect_singularity(solver, t, f):
         for k in range(m):
             square += solver.null[j * m + k] * solver.null[j * m + k]
         volume *= square
-    volume = sqrt(volume)
-    if f[RANK] >= 0.0:
-        if t <= f[TIME_2]:
-            return
-        if rank < f[RANK]:
-            record_singularity(t, f[EQUATION_2], f)
-        elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
-            record_singularity(f[TIME_2], row, f)
-        elif rank == f[RANK] and passes_zero(f[VOLUME_1], f[TIME_1], f[VOLUME_2], f[TIME_2], volume, t):
-            record_singularity(f[TIME_2], f[EQUATION_2], f)
-    f[VOLUME_1], f[TIME_1] = f[VOLUME_2], f[TIME_2] if f[RANK] == rank else np.inf
-    f[VOLUME_2], f[TIME_2], f[EQUATION_2], f[RANK] = volume, t, row, rank
+    return rank, sqrt(volume), row
 
 
 @inline_kernel
