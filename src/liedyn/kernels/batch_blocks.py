@@ -46,6 +46,7 @@ def _load_transposed(typing_context, X, row):
         return context.make_tuple(builder, sig.return_type, _transpose(builder, places))
     if X.ndim == 2 and X.layout == "C":
         return _LANES_TUPLE(X, types.intp), codegen
+    return None                                                # no such signature
 
 
 def _transpose(builder, places):

@@ -143,7 +143,8 @@ def store_ancestor_entries(path, T, nv, deepest, m, start):
     """Write all entries with coordinate k of the deepest body and coordinate l of another joint of the path."""
     I, B, s, psi, first = deepest.I, deepest.B, deepest.s, deepest.psi, path.first[m]
     (sm, pm, _, fm), d = load_path_columns(path, m), deepest_derivatives(path, deepest, m)
-    qv = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(d.B_m, psi[0]), coriolis_wrench(B, d.turn[0])))
+    qv = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)),
+             add(coriolis_wrench(d.B_m, psi[0]), coriolis_wrench(B, d.turn[0])))
     qv, vq = sub_dad(qv, s, d.F_v), coriolis_wrench(deepest.C, pm[0])
     vv = add(momentum(I, scale(2.0, d.turn)), coriolis_wrench(d.B_m, s[0]))
     qa = sub_dad(momentum(I, d.turn), s, momentum(I, sm))

@@ -40,8 +40,8 @@ JERK_COEFFICIENTS, FORCE_COEFFICIENTS = 3, 4
 class MotorLaw(NamedTuple):
     """A law by coordinates of the rigid robot, in which the joints of a motor and its spring are one."""
 
-    index: np.ndarray        # of the rigid robot, see `joints.joint_model`
-    constants: np.ndarray
+    rigid_index: np.ndarray  # of the rigid robot, see `joints.joint_model`
+    rigid_constants: np.ndarray
     elastic: np.ndarray      # (1,) bool: the law takes the springs into account
     motor: np.ndarray        # (n,) int64 coordinate of the motor in the robot; q and v have the same indices
     spring: np.ndarray       # (n,) int64 that of its spring
@@ -67,7 +67,7 @@ def apply_motor_law(law, tree, signals, t, ws):
     if law is None:
         return
     read_references(law, signals, t, ws.flag)
-    rigid = tree_views(law.index, law.constants)
+    rigid = tree_views(law.rigid_index, law.rigid_constants)
     if law.elastic[0]:
         feedback_linearization(law, rigid, ws)
     else:
@@ -161,7 +161,7 @@ def state_on_reference(law, signals, t, q, v, flag):
         law.q[k] = law.reference[k, 0]
         for i in range(3):
             law.series[3 * k + i] = (i + 1.0) * law.reference[k, i + 1]
-    rigid_forces(law, tree_views(law.index, law.constants), int64(3))
+    rigid_forces(law, tree_views(law.rigid_index, law.rigid_constants), int64(3))
     for k in range(n):
         m, s = law.motor[k], law.spring[k]
         q[s], v[s] = law.rest[k] - law.tau[k] / law.stiffness[k], -law.tau[n + k] / law.stiffness[k]

@@ -51,7 +51,7 @@ class GeneratedCall(NamedTuple):
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (5 c,) Taylor coefficients at t of the signals that are curves, from the next four
     first: np.ndarray          # (c,) int64
-    count: np.ndarray          # (c,) int64
+    count: np.ndarray          # type: ignore[assignment]  # (c,) int64; hides tuple.count, which nothing calls
     breaks: np.ndarray
     coefficients: np.ndarray
     held: np.ndarray           # (4 s,) see `signals.Signals`

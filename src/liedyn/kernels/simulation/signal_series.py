@@ -201,7 +201,7 @@ def one_plus(sign, x, out):
 
 
 @kernel
-def unary_series(operation, x, a, b):
+def unary_series(operation, x, a, b):  # noqa: C901 - a case per operation
     """Replace x by f(x); a, b are scratch."""
     n = x.size
     value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # at a jump: just after

@@ -132,7 +132,7 @@ class Signals(NamedTuple):
 
     kind: ndarray            # (m,) int64
     first: ndarray           # (m,) int64
-    count: ndarray           # (m,) int64
+    count: ndarray           # type: ignore[assignment]  # (m,) int64; hides tuple.count, which nothing calls
     breaks: ndarray          # (pieces,) where each begins; the first and the last piece extend to infinity
     coefficients: ndarray    # (6 pieces,)
     code: ndarray            # int64
@@ -248,7 +248,7 @@ def evaluate_polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def evaluate_program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
+def evaluate_program(code, literals, held, measured, clocks, first, count, t, q, v, stack):  # noqa: C901 - a case per operation
     """Run the instructions on a stack of jets, and return the last jet on it. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
@@ -364,7 +364,7 @@ def sign_or(x, other):
 
 
 @kernel
-def unary(operation, x, dx, ddx):
+def unary(operation, x, dx, ddx):  # noqa: C901 - a case per operation
     """Return the jet of a function of one jet."""
     if operation == NEGATIVE:
         return -x, -dx, -ddx
