@@ -103,6 +103,19 @@ def scenario_key(key: str, argument: Mapping[str, Any] | None, example: str) -> 
     return tree_of({key: argument}, "rollout", ScenarioError).get(key)
 
 
+class Argument(NamedTuple):
+    """An argument of a rollout: an array whose leading axes are those of runs.
+
+    n_axes        number of its last axes that are not axes of runs
+    coordinates   names along the last axis, for errors about numbers that are not finite; None: these are not checked
+    """
+
+    name: str
+    array: np.ndarray
+    n_axes: int
+    coordinates: tuple[str, ...] | None = None
+
+
 class RolloutInputs:
     """Checked arguments of a rollout, with one row for each of the N runs.
 
@@ -130,22 +143,21 @@ class RolloutInputs:
         if a is not None and prescribed is None:
             raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
-        setpoints = [] if feedback is None else _feedback(model, feedback, steps)
-        named = [("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1), ("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1),
-                 ("tau", self._series("tau", None if self.policy else tau, ~np.asarray(self.masks.all(axis=0))), 2),
-                 ("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2), *setpoints]
-        more_arrays = [] if last is None else [("last", np.asarray(last), 0)]
-        if variants:
-            more_arrays.append(("variants", np.arange(len(variants)), 0))
-        self.lead = common_leading_axes(*named, *more_arrays, axes="the axes of runs")
+        arguments = [
+            Argument("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1, model.q_names),
+            Argument("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1, model.v_names),
+            Argument("tau", self._series("tau", tau, ~np.asarray(self.masks.all(axis=0))), 2, model.v_names),
+            Argument("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2, model.v_names),
+            *(_feedback_arguments(model, feedback, steps) if feedback is not None else ()),
+            *([Argument("last", np.asarray(last), 0)] if last is not None else ()),
+            *([Argument("variants", np.arange(len(variants)), 0)] if variants else ())]
+        self.lead = common_leading_axes(*((x.name, x.array, x.n_axes) for x in arguments), axes="the axes of runs")
         self.count = prod(self.lead)
-        for name, x, _ in setpoints[1:]:
-            _check_not_both(name, x, self.lead, steps)
-        rows = {name: self._runs(x, n_axes) for name, x, n_axes in named + more_arrays}
+        for argument in arguments:
+            if argument.name.startswith("feedback.setpoint"):
+                _check_not_both(argument.name, argument.array, self.lead, steps)
+        rows = {x.name: self._runs(x) for x in arguments}
         self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
-        coordinates = {"q0": model.q_names, "feedback.setpoint_q": model.q_names, "feedback.gain": ()}
-        for name, _, n_axes in named:
-            check_finite(name, rows[name], coordinates.get(name, model.v_names), n_axes, "run")
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         check_configuration(model, self.q, "q0", "run")
         self.warnings: list[LiedynWarning] = []
@@ -161,14 +173,18 @@ class RolloutInputs:
             self._bind_feedback(rows)
 
     def _series(self, name: str, x: ArrayLike | Policy | None, read: np.ndarray) -> np.ndarray:
-        """Return x as (…, 1 or S, nv), with zeros where `read` (nv,) is False."""
-        series = np.zeros(self.model.nv) if x is None else as_array(to_numpy(x), name, (self.model.nv,))
+        """Return x as (…, 1 or S, nv), with zeros where `read` (nv,) is False; zeros for None and for a policy."""
+        series = np.zeros(self.model.nv) if x is None or callable(x) else as_array(to_numpy(x), name, (self.model.nv,))
         return np.where(read, series[None] if series.ndim == 1 else series, 0.0)
 
-    def _runs(self, x: np.ndarray, n_axes: int) -> np.ndarray:
-        """Return x with one row for each run. n_axes: number of its last axes that are not axes of runs."""
-        trailing_shape = x.shape[x.ndim - n_axes:]
-        return np.broadcast_to(x, self.lead + trailing_shape).reshape(self.count, *trailing_shape)
+    def _runs(self, argument: Argument) -> np.ndarray:
+        """Return the array of an argument with one row for each run, or raise an error if a number is not finite."""
+        x = argument.array
+        trailing_shape = x.shape[x.ndim - argument.n_axes:]
+        rows = np.broadcast_to(x, self.lead + trailing_shape).reshape(self.count, *trailing_shape)
+        if argument.coordinates is not None:
+            check_finite(argument.name, rows, argument.coordinates, argument.n_axes, "run")
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the policy, which may not be picklable; a rollout with a policy has no adjoint."""
@@ -318,8 +334,8 @@ def _masks(model: Model, prescribed: ArrayLike | None, steps: int) -> np.ndarray
     return x.reshape(-1, model.nv)
 
 
-def _feedback(model: Model, feedback: Feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
-    """Return names and arrays of a feedback, and the number of last axes of each that are not axes of runs."""
+def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Argument]:
+    """Return the arrays of a feedback."""
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
     gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
@@ -329,8 +345,8 @@ def _feedback(model: Model, feedback: Feedback, steps: int) -> list[tuple[str, n
     moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (setpoint_q, setpoint_v))
     if moves:
         setpoint_q, setpoint_v = (x[None] if x.ndim == 1 else x for x in (setpoint_q, setpoint_v))
-    return [("feedback.gain", gain, 2), ("feedback.setpoint_q", setpoint_q, 1 + moves),
-            ("feedback.setpoint_v", setpoint_v, 1 + moves)]
+    return [Argument("feedback.gain", gain, 2, ()), Argument("feedback.setpoint_q", setpoint_q, 1 + moves, model.q_names),
+            Argument("feedback.setpoint_v", setpoint_v, 1 + moves, model.v_names)]
 
 
 def _check_not_both(name: str, x: np.ndarray, lead: tuple[int, ...], steps: int) -> None:
