@@ -309,6 +309,14 @@ def test_a_home_that_cannot_be_written(tmp_path):
     assert not list(temporary.iterdir())                                # removed at the end
 
 
+def test_a_user_without_home_gets_a_temporary_folder(tmp_path):
+    """It was a folder named ~ in the current one."""
+    code = ("import os, pwd\ndef unknown(uid): raise KeyError(uid)\npwd.getpwuid = unknown\ndel os.environ['HOME']\n"
+            "os.chdir(os.environ['TMPDIR'])\nprint(root())")
+    found, said = place(code, TMPDIR=str(tmp_path))
+    assert found.parent == tmp_path and "LIEDYN_CACHE_DIR names a folder" in said and not (tmp_path / "~").exists()
+
+
 def test_a_chosen_folder_that_is_not_usable_is_named(tmp_path):
     file = tmp_path / "file"
     file.write_text("", encoding="utf-8")

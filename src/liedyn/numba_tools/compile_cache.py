@@ -322,9 +322,7 @@ def load_or_build(folder: str, name: str, make):
 @cache
 def root() -> Path:
     """Return the folder of the cache: LIEDYN_CACHE_DIR, else `liedyn` in the user's cache folder, else a temporary one."""
-    chosen = os.environ.get("LIEDYN_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for place in ([Path(chosen).absolute()] if chosen else []) + [Path(home, "liedyn").absolute()]:
+    for place in _candidates():
         try:
             with contextlib.suppress(FileExistsError):
                 place.mkdir(mode=0o755, parents=True)
@@ -336,6 +334,17 @@ def root() -> Path:
             _warn_once(f"the cache of compiled code is not kept in {place}: {_error_text(error)}")
     _warn_once("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
     return _temporary_folder()
+
+
+def _candidates() -> Iterator[Path]:
+    """Yield the folders to try, in this order."""
+    if setting := os.environ.get("LIEDYN_CACHE_DIR"):
+        yield Path(setting).absolute()
+    if cache_home := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(cache_home, "liedyn").absolute()
+    else:
+        with contextlib.suppress(RuntimeError):             # a user without a home
+            yield Path.home() / ".cache" / "liedyn"
 
 
 def _check_owner(found: os.stat_result) -> None:
