@@ -25,10 +25,10 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite
 import numba
@@ -60,6 +60,7 @@ PREBUILT_CPU = "x86-64-v3"
 PREBUILT_FEATURES = {f"+{name}" for name in ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "fxsr", "lzcnt", "movbe",
                                              "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave")}
 _log = logging.getLogger("liedyn.cache")
+T = TypeVar("T")
 
 
 class CodeCache(NullCache):
@@ -74,6 +75,7 @@ class CodeCache(NullCache):
 
     @property
     def cache_path(self):
+        """Folder of the compiled code; None if code of the function is not cached."""
         return None if self._folder is None else str(root() / self._folder)
 
     def load_overload(self, signature, target_context):
@@ -84,15 +86,16 @@ class CodeCache(NullCache):
         if self._folder is None:
             return None
         path = self._path(root(), signature, target_context.codegen().magic_tuple())
-        found = _load_overload(path, signature, target_context) or self._load_prebuilt(signature, target_context)
-        if found is None:
+        result = _load_overload(path, signature, target_context) or self._load_prebuilt(signature, target_context)
+        if result is None:
             _notice.start()
             _lock(path)                                     # another process may be writing it: then it can be loaded
-            found = _load_overload(path, signature, target_context)
-        return found
+            result = _load_overload(path, signature, target_context)
+        return result
 
     def save_overload(self, signature, result):
-        if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
+        """Write compiled code to its file, unless it depends on global variables or lifted loops that cannot be cached."""
+        if self._folder is None or result.library.has_dynamic_globals or any(not loop.can_cache for loop in result.lifted):
             return
         path = self._path(root(), signature, result.target_context.codegen().magic_tuple())
         _save_value(path, lambda: dumps((signature, result._reduce())))
@@ -114,10 +117,10 @@ class CodeCache(NullCache):
 
 
 def _load_overload(path, signature, target_context):
-    def rebuilt(found):
-        asked, parts = found
-        return CompileResult._rebuild(target_context, *parts) if asked == signature else None
-    return _load_value(path, rebuilt)
+    def rebuild(content):
+        stored_signature, parts = content
+        return CompileResult._rebuild(target_context, *parts) if stored_signature == signature else None
+    return _load_value(path, rebuild)
 
 
 class _UnusableFileError(Exception):
@@ -206,8 +209,8 @@ def _read(path: Path):
     with open(path, "rb", opener=None if prebuilt else _open_no_follow) as file:
         if not prebuilt:
             _check_owner(os.fstat(file.fileno()))
-        digest, content = file.read(32), file.read()
-    if hashlib.sha256(content).digest() != digest:
+        checksum, content = file.read(32), file.read()
+    if hashlib.sha256(content).digest() != checksum:
         raise _UnusableFileError("it is damaged")
     if not prebuilt:
         with contextlib.suppress(OSError):
@@ -222,7 +225,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         with open(part, "xb", opener=_open_no_follow) as file:
             file.write(hashlib.sha256(content).digest() + content)
-        os.replace(part, path)
+        part.replace(path)
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
@@ -276,23 +279,24 @@ def _unlock(*paths: Path) -> None:
             os.close(descriptor)
 
 
-def _open_no_follow(path, flags: int) -> int:
+def _open_no_follow(path: str | Path, flags: int) -> int:
     """Open a file without following links. A new file is not accessible to other users."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _prune(folder: Path) -> None:
     """Remove code of sources that have changed since, if it was not used for a week."""
-    found = sorted((p for p in folder.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir()), key=lambda p: p.stat().st_mtime)
-    for each in found[:-_MAX_GENERATIONS]:
-        if time.time() - each.stat().st_mtime > 7 * 86400:
-            shutil.rmtree(each, ignore_errors=True)
+    generations = sorted((path for path in folder.iterdir() if _GENERATION.fullmatch(path.name) and path.is_dir()),
+                         key=lambda path: path.stat().st_mtime)
+    for path in generations[:-_MAX_GENERATIONS]:
+        if time.time() - path.stat().st_mtime > 7 * 86400:
+            shutil.rmtree(path, ignore_errors=True)
 
 
-def _load_value(path: Path, make):
-    """Return the value that `make` creates from the content of a file; None if there is no usable file."""
+def _load_value(path: Path, rebuild: Callable[[Any], T]) -> T | None:
+    """Return the value that `rebuild` creates from the content of a file; None if there is no usable file."""
     try:
-        return make(_read(path))
+        return rebuild(_read(path))
     except FileNotFoundError:
         return None
     except Exception as error:                              # a damaged file may raise anything
@@ -300,20 +304,21 @@ def _load_value(path: Path, make):
         return None
 
 
-def _save_value(path: Path, content) -> None:
+def _save_value(path: Path, content: Callable[[], bytes]) -> None:
     try:
         _write(path, content())
     except Exception as error:
         _warn_once(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_error_text(error)}")
 
 
-def load_or_build(folder: str, name: str, make):
-    """Return the stored value, or the value of make(), which is then stored."""
+def load_or_build(folder: str, name: str, build: Callable[[], T]) -> T:
+    """Return the value that a file of the cache holds, or the value of build(), which is then written to the file."""
     path = root() / folder / name
-    value = _load_value(path, lambda value: value)
-    if value is None:
-        value = make()
-        _save_value(path, lambda: pickle.dumps(value))
+    stored: T | None = _load_value(path, lambda content: content)
+    if stored is not None:
+        return stored
+    value = build()
+    _save_value(path, lambda: pickle.dumps(value))
     return value
 
 
@@ -322,16 +327,16 @@ def load_or_build(folder: str, name: str, make):
 @cache
 def root() -> Path:
     """Return the folder of the cache: LIEDYN_CACHE_DIR, else `liedyn` in the user's cache folder, else a temporary one."""
-    for place in _candidates():
+    for folder in _candidates():
         try:
             with contextlib.suppress(FileExistsError):
-                place.mkdir(mode=0o755, parents=True)
-            if not place.is_dir():
+                folder.mkdir(mode=0o755, parents=True)
+            if not folder.is_dir():
                 raise _UnusableFileError("it is not a folder")
-            _check_owner(place.lstat())
-            return place
+            _check_owner(folder.lstat())
+            return folder
         except (OSError, _UnusableFileError) as error:
-            _warn_once(f"the cache of compiled code is not kept in {place}: {_error_text(error)}")
+            _warn_once(f"the cache of compiled code is not kept in {folder}: {_error_text(error)}")
     _warn_once("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
     return _temporary_folder()
 
@@ -347,15 +352,15 @@ def _candidates() -> Iterator[Path]:
             yield Path.home() / ".cache" / "liedyn"
 
 
-def _check_owner(found: os.stat_result) -> None:
+def _check_owner(status: os.stat_result) -> None:
     """Raise _UnusableFileError unless a file or folder belongs to this user or root and no other user can write to it."""
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise _UnusableFileError("it is a symbolic link; name the folder itself")
     if not hasattr(os, "geteuid"):                          # Windows: folders of the user are not accessible to others
         return
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         raise _UnusableFileError("it belongs to another user")
-    if found.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise _UnusableFileError("others can write to it; close it by `chmod -R go-w`")
 
 
@@ -392,26 +397,27 @@ def _folder_name(path: Path) -> str:
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
                 getattr(sys, "abiflags", ""), getattr(config, "BOUNDSCHECK", None), getattr(config, "USING_SVML", None))
-    content = [_source_bytes(each) for each in sorted(source_files(path), key=lambda p: (p != path, p))]
+    content = [_source_bytes(source) for source in sorted(source_files(path), key=lambda p: (p != path, p))]
     return f"{name}-{digest(repr(versions).encode(), *content)}"
 
 
 def source_files(path: Path) -> set[Path]:
     """Return a file and all liedyn sources that it imports, directly or not."""
-    found, waiting = set(), [path]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
+    files: set[Path] = set()
+    pending = [path]
+    while pending:
+        source = pending.pop()
+        if source in files:
             continue
-        found.add(path)
-        waiting += [file for name in _imports(path) if name not in _NOT_COMPILED and (file := source_path(name))]
-    return found
+        files.add(source)
+        pending += [file for name in _imports(source) if name not in _NOT_COMPILED and (file := source_path(name))]
+    return files
 
 
 @cache
 def _imports(path: Path) -> list[str]:
     """Return the modules of liedyn that a source imports anywhere. The caller removes `_NOT_COMPILED`."""
-    names = []
+    names: list[str] = []
     for node in _import_statements(_source_bytes(path)):
         if isinstance(node, ast.Import):
             names += [name.name.removeprefix("liedyn.") for name in node.names if name.name.startswith("liedyn.")]
@@ -432,18 +438,18 @@ def _import_statements(source: bytes) -> list[ast.AST]:
     if b"\\\n" in source or b"\\\r\n" in source:             # the import of a continued line starts anywhere
         return list(_statements(ast.parse(source)))
     try:
-        return [node for found in _IMPORT.finditer(source) for node in ast.parse(found[1]).body]
+        return [node for match in _IMPORT.finditer(source) for node in ast.parse(match[1]).body]
     except SyntaxError:                                     # a comment with a bracket
         return list(_statements(ast.parse(source)))
 
 
-def _statements(tree) -> Iterator[ast.AST]:
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield all statements of a module, including nested ones, without the expressions, which are most of the tree."""
-    waiting = [tree]
-    while waiting:
-        for child in ast.iter_child_nodes(waiting.pop()):
+    pending = [tree]
+    while pending:
+        for child in ast.iter_child_nodes(pending.pop()):
             if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-                waiting.append(child)
+                pending.append(child)
                 yield child
 
 
@@ -462,6 +468,7 @@ def _absolute_module(node: ast.ImportFrom, path: Path) -> str | None:
 
 @cache
 def source_path(name: str) -> Path | None:
+    """Return the source file of a module or package, named from the root of liedyn; None if there is none."""
     base = _PACKAGE.joinpath(*name.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()), None)
 
@@ -472,7 +479,8 @@ def _source_bytes(path: Path) -> bytes:
 
 
 def digest(*parts: bytes) -> str:
-    digest = hashlib.sha256()
+    """Return 16 hexadecimal digits that depend on the parts, their order and their limits."""
+    result = hashlib.sha256()
     for part in parts:
-        digest.update(hashlib.sha256(part).digest())
-    return digest.hexdigest()[:16]
+        result.update(hashlib.sha256(part).digest())
+    return result.hexdigest()[:16]

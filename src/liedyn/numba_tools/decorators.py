@@ -71,9 +71,9 @@ def compile_entry_point(dispatcher, signature_index: int = 0) -> bool:
         return False
     with compiling():
         if signature_index not in done:
-            aside = dispatcher.liedyn_compiler
-            aside.compile(dispatcher.liedyn_signatures[signature_index])
-            for types, result in aside.overloads.items():
+            compiler = dispatcher.liedyn_compiler
+            compiler.compile(dispatcher.liedyn_signatures[signature_index])
+            for types, result in compiler.overloads.items():
                 if types not in dispatcher.overloads:
                     dispatcher.add_overload(result)
             done.add(signature_index)
@@ -95,16 +95,16 @@ def _compile(compile, signature):
 # Calls of machine code at an address from compiled code, and arrays at an address ----------------------------------------
 
 # A function that is called by its address is not part of the caller's code. Otherwise LLVM would compile it again with each
-# caller.
+# caller. Numba passes the arguments of an intrinsic by position: those that are not used start with _.
 
 _I64 = ir.IntType(64)
-_NUMBERS = types.float64[::1]
+_FLOAT_ARRAY = types.float64[::1]
 
 
 @intrinsic
-def call_with_arrays(typing_context, address, arrays):
+def call_with_arrays(_typing_context, _address, arrays):
     """Return the int64 result of machine code at an address, called with pointers to the numbers of contiguous arrays."""
-    def codegen(context, builder, signature, args):
+    def codegen(context, builder, _signature, args):
         pointer, i64 = ir.DoubleType().as_pointer(), ir.IntType(64)
         kind = ir.FunctionType(i64, [pointer] * len(arrays))
         data = [context.make_array(array)(context, builder, builder.extract_value(args[1], k)).data
@@ -114,17 +114,17 @@ def call_with_arrays(typing_context, address, arrays):
 
 
 @intrinsic
-def call_with_integers(typing_context, function, arguments):
+def call_with_integers(_typing_context, _address, arguments):
     """Call the function of int64 at an address with a tuple of integers."""
-    def codegen(context, builder, sig, args):
-        given = [builder.extract_value(args[1], k) for k in range(len(sig.args[1]))]
-        kind = ir.FunctionType(_I64, [_I64] * len(given)).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), given)
+    def codegen(_context, builder, sig, args):
+        integers = [builder.extract_value(args[1], k) for k in range(len(sig.args[1]))]
+        kind = ir.FunctionType(_I64, [_I64] * len(integers)).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), integers)
     return types.int64(types.int64, types.UniTuple(types.int64, len(arguments))), codegen
 
 
 @intrinsic
-def array_address(typing_context, x):
+def array_address(_typing_context, x):
     """Return the address of the first number of an array."""
     def codegen(context, builder, sig, args):
         return builder.ptrtoint(make_array(sig.args[0])(context, builder, args[0]).data, _I64)
@@ -132,14 +132,14 @@ def array_address(typing_context, x):
 
 
 @intrinsic
-def array_at(typing_context, address, count):
+def array_at(_typing_context, _address, _count):
     """Return the float64 array (count,) at an address."""
     def codegen(context, builder, sig, args):
         result = make_array(sig.return_type)(context, builder)
         populate_array(result, data=builder.inttoptr(args[0], result.data.type), shape=[args[1]], strides=[_I64(8)],
                        itemsize=_I64(8), meminfo=None)
         return result._getvalue()
-    return _NUMBERS(types.int64, types.int64), codegen
+    return _FLOAT_ARRAY(types.int64, types.int64), codegen
 
 
 def entry_point_address(entry_point) -> int:

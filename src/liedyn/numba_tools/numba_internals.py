@@ -61,7 +61,7 @@ def njit_without_wrappers(function, **options):
     return dispatcher
 
 
-def _raise_not_callable(name, *args, **kwargs):
+def _raise_not_callable(name, *_args, **_kwargs):
     raise TypeError(f"{name} is called by compiled code only; in Python, call {name}.py_func")
 
 
@@ -79,7 +79,7 @@ class _CallerLinkedLibrary(JITCodeLibrary):
         self._verify_declare_only_symbols()
         self._finalized = True
 
-    def get_pointer_to_function(self, name):
+    def get_pointer_to_function(self, name):             # noqa: ARG002 - a method of Numba
         return 0                                         # as for a function without a wrapper
 
     @property
@@ -131,8 +131,6 @@ class _CallerLinkedCompiler(CompilerBase):
 # with generic kernels take 9 to 29% longer. Code for one state would take 1% longer with alignment and does without.
 
 try:
-    from numba.core.compiler import CompilerBase, DefaultPassBuilder
-    from numba.core.compiler_machinery import register_pass
     from numba.core.lowering import Lower
     from numba.core.typed_passes import NativeLowering
 except ImportError:
@@ -208,30 +206,31 @@ def split_workspace(buffer, sizes):
 
 if VIEWS_FOUND:
     @type_callable(split_workspace)
-    def _typed(context):
+    def _typed(_context):
         def typer(buffer, sizes):
-            if isinstance(buffer, types.Array) and buffer.layout == "C":
-                return signature(types.UniTuple(buffer, len(sizes) + 1), buffer, types.UniTuple(types.intp, len(sizes)))
+            if not (isinstance(buffer, types.Array) and buffer.layout == "C"):
+                return None
+            return signature(types.UniTuple(buffer, len(sizes) + 1), buffer, types.UniTuple(types.intp, len(sizes)))
         return typer
 
     @lower_builtin(split_workspace, types.Array, types.UniTuple)
     def _split_workspace(context, builder, sig, args):
         whole = make_array(sig.args[0])(context, builder, args[0])
-        shape, strides = (cgutils.unpack_tuple(builder, numbers) for numbers in (whole.shape, whole.strides))
-        data, left, views = whole.data, shape[0], []
-        for count in [*cgutils.unpack_tuple(builder, args[1]), None]:
-            count = left if count is None else count
-            view, numbers = make_array(sig.args[0])(context, builder), count
+        shape, strides = (cgutils.unpack_tuple(builder, lengths) for lengths in (whole.shape, whole.strides))
+        data, remaining, views = whole.data, shape[0], []
+        for size in [*cgutils.unpack_tuple(builder, args[1]), None]:
+            count = remaining if size is None else size
+            view, n_items = make_array(sig.args[0])(context, builder), count
             for n in shape[1:]:
-                numbers = builder.mul(numbers, n)
+                n_items = builder.mul(n_items, n)
             populate_array(view, data=data, shape=[count, *shape[1:]], strides=strides, itemsize=whole.itemsize,
                            meminfo=whole.meminfo, parent=whole.parent)
             views.append(view._getvalue())
-            data, left = builder.gep(data, [numbers]), builder.sub(left, count)
+            data, remaining = builder.gep(data, [n_items]), builder.sub(remaining, count)
         return context.make_tuple(builder, sig.return_type, views)
 else:
     @overload(split_workspace)
-    def _split_workspace(buffer, sizes):
+    def _split_workspace(buffer, sizes):                 # noqa: ARG001 - Numba requires the names of `split_workspace`
         if not len(sizes):
             return lambda buffer, sizes: (buffer,)
         return lambda buffer, sizes: (buffer[:sizes[0]], *split_workspace(buffer[sizes[0]:], sizes[1:]))
