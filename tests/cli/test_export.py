@@ -49,6 +49,14 @@ def test_the_command_offers_what_can_be_written():
     assert set(FUNCTIONS) == set(c_files.FUNCTIONS)
 
 
+def test_a_robot_without_moving_joint_has_no_function(tmp_path, monkeypatch):
+    """It ended with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("rigid.yaml").write_text("links: {bar: {mass: 1}}\njoints: {weld: {type: fixed, parent: world, child: bar}}\n")
+    done = run("export", "rigid.yaml")
+    assert done.exit_code == 3 and "cannot be written as C code: it has no moving joint" in done.stderr
+
+
 def test_a_wrong_result_fails_the_program(tmp_path):
     write_export(model_of("ball"), "forward_dynamics", tmp_path / "f.c", with_test=True)
     source = (tmp_path / "f.c").read_text()

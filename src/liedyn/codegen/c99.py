@@ -9,6 +9,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.codegen.trace import Specialization, make_trace
 from liedyn.codegen.tracer import Operand, Tracer
+from liedyn.errors import ModelError
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
@@ -31,7 +32,9 @@ class CFunction:
                  single: bool = False):
         self.model, self.function, self.single = model, function, single
         trace = make_trace(model, specialization, libm=True)
-        assert trace is not None, "functions that can be exported do not branch on numbers"
+        if trace is None:
+            raise ModelError(f"{function} of the robot {model.name} cannot be written as C code"
+                             f"{': it has no moving joint' if not model.nv else ''}")
         self.trace = trace
         self.name = name or identifier(f"{model.name}_{function}")
         self._passive = passive

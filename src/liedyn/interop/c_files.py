@@ -52,7 +52,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     UsageError
         If a file exists and `force` is false, or if it cannot be written.
     ModelError
-        For a robot with loops, couplings or mimics.
+        For a robot with loops, couplings or mimics, or without a moving joint.
     """
     if model.nc:
         raise_for_constraints(model, function)
