@@ -103,7 +103,7 @@ def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
     (["info"], "Missing argument 'ROBOT'"),
     (["info", "none.yaml"], "'none.yaml' does not exist"),
     (["info", "arm.yaml", "--base", "flying"], "'flying' is not one of 'fixed', 'floating'"),
-    (["info", "arm.yaml", "-q", "-v"], "contradict each other"),
+    (["info", "arm.yaml", "-q", "-v"], "cannot be combined"),
     (["check"], "Missing argument 'ROBOT...'"),
     (["check", "arm.yaml", "none.yaml"], "'none.yaml' does not exist"),
     (["simulate"], "Missing argument 'SCENARIO_OR_ROBOT'"),

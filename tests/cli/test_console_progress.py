@@ -53,11 +53,11 @@ def test_elsewhere_lines_are_few(clock):
     stream = io.StringIO()
     bar = Progress(stream=stream, delay=3600)                # the thread waits; what it would tell is asked for here
     with bar.stage("simulating"):
-        bar._show_stage()
+        bar._report()
         bar.update(0.5)
         for now in (4.0, 5.0, 9.0, 10.0):
             clock[0] = now
-            bar._show_stage()
+            bar._report()
     assert stream.getvalue() == "simulating … (0 s)\nsimulating … 50% (5 s)\nsimulating … 50% (10 s)\n"
 
 

@@ -98,9 +98,9 @@ def test_progress_without_stderr(monkeypatch):
 
 
 def test_trees_are_drawn_with_what_the_stream_has():
-    assert app.drawn_for("ascii", "├─ a\n└─ b …") == "|- a\n`- b ..."
-    assert app.drawn_for("utf-8", "├─ a") == app.drawn_for(None, "├─ a") == "├─ a"
+    assert app.replace_symbols("├─ a\n└─ b …", "ascii") == "|- a\n`- b ..."
+    assert app.replace_symbols("├─ a", "utf-8") == app.replace_symbols("├─ a", None) == "├─ a"
 
 
 def test_lines_for_people_keep_their_ends_and_nothing_else_that_does_not_print():
-    assert app.printed("a\tb\n\x1b[1m\u202e\n") == "a\\tb\n\\x1b[1m\\u202e\n"
+    assert app.escape_lines("a\tb\n\x1b[1m\u202e\n") == "a\\tb\n\\x1b[1m\\u202e\n"

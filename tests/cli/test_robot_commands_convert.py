@@ -70,8 +70,8 @@ def test_standard_output(tmp_path):
 def test_wrong_usage(tmp_path):
     robot, path = ROBOTS / "ur5.yaml", tmp_path / "a.urdf"
     for arguments, message in (
-            (("-o", "-"), "--to is required with `-o -` and allowed only there"),
-            (("-o", path, "--to", "yaml"), "allowed only there"),
+            (("-o", "-"), "--to is required with `-o -` and not allowed otherwise"),
+            (("-o", path, "--to", "yaml"), "not allowed otherwise"),
             (("-o", "-", "--to", "urdf", "--json"), "would both write to stdout"), ((), "Missing option '-o'"),
             (("-o", tmp_path / "a.obj"), "unknown file name extension")):
         done = run("convert", robot, *arguments)

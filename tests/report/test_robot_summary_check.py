@@ -1,8 +1,8 @@
-"""`liedyn check`: every warning, every refusal, and the verdict."""
+"""`liedyn check`: every warning, every refusal, and the error of the command."""
 import pytest
 
 from liedyn.errors import CheckFailed, ModelError
-from liedyn.report.robot_summary import examine, verdict
+from liedyn.report.robot_summary import examine, raise_for_warnings
 
 GOOD = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}
@@ -21,8 +21,8 @@ def robots(tmp_path, monkeypatch):
 def test_a_good_robot(robots):
     good = examine("good.yaml")
     assert good.text() == "good.yaml: no warnings"
-    assert good.plain() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": []}
-    verdict([good])
+    assert good.to_dict() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": []}
+    raise_for_warnings([good])
 
 
 def test_every_finding_is_listed(robots):
@@ -31,19 +31,19 @@ def test_every_finding_is_listed(robots):
     assert first == "odd.yaml: 2 warnings"
     assert [line.rsplit("[")[-1] for line in lines] == ["triangle-inequality]", "limits-missing]"]
     assert all(line.startswith("  odd.yaml:") for line in lines)
-    warning = odd.plain()["warnings"][1]
+    warning = odd.to_dict()["warnings"][1]
     assert (warning["code"], warning["key"], warning["file"]) == ("limits-missing", "hinge", "odd.yaml")
     assert warning["line"] == 3
     with pytest.raises(CheckFailed, match=r"^2 warnings in 1 robot of 2$"):
-        verdict([examine("good.yaml"), odd])
+        raise_for_warnings([examine("good.yaml"), odd])
 
 
 def test_a_refused_robot_does_not_hide_the_others(robots):
     bad = examine("bad.yaml")
-    assert bad.text().startswith("bad.yaml: refused\n  bad.yaml:3: joints.hinge.axis: ")
-    assert "axis" in bad.plain()["error"] and bad.plain()["warnings"] == []
+    assert bad.text().startswith("bad.yaml: error\n  bad.yaml:3: joints.hinge.axis: ")
+    assert "axis" in bad.to_dict()["error"] and bad.to_dict()["warnings"] == []
     with pytest.raises(ModelError, match=r"^1 robot of 2 cannot be used: bad\.yaml$"):
-        verdict([bad, examine("odd.yaml")])
+        raise_for_warnings([bad, examine("odd.yaml")])
 
 
 def test_findings_depend_on_the_base(tmp_path):

@@ -20,20 +20,20 @@ from liedyn import __version__
 from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
 from liedyn.io.atomic_output import standard_output
 
-# Standard streams of the process: `print_message` writes to stderr, `show` to stdout -------------------------------------
+# Standard streams of the process: `print_message` writes to stderr, `print_result` to stdout -----------------------------
 
-_DRAWN = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
+_ASCII = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Set up the standard streams.
 
     A closed stream (`2>&-`) is opened on the null device. Otherwise the next opened file, a result, would get its number.
     Characters that the encoding of a stream lacks are written as escapes.
     """
-    for number in range(3):
+    for descriptor in range(3):
         try:
-            os.fstat(number)
+            os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)                  # gets the lowest free number, this one
     if sys.stdin is None:
@@ -48,13 +48,13 @@ def prepare() -> None:
 def print_message(text: str) -> None:
     """Write lines to stderr. Errors of the stream are ignored, so that no work is lost."""
     with suppress(OSError, ValueError):
-        _write(sys.stderr, printed(text))
+        _write(sys.stderr, escape_lines(text))
 
 
-def show(text: str) -> None:
+def print_result(text: str) -> None:
     """Write a result to stdout."""
     stream = standard_output()
-    _write(stream, drawn_for(getattr(stream, "encoding", None), printed(text)))
+    _write(stream, replace_symbols(escape_lines(text), getattr(stream, "encoding", None)))
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -62,21 +62,21 @@ def _write(stream: TextIO, text: str) -> None:
     stream.flush()
 
 
-def printed(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return text with escapes for control characters; see `shown`."""
     return "\n".join(map(shown, text.split("\n")))
 
 
-def drawn_for(encoding: str | None, text: str) -> str:
+def replace_symbols(text: str, encoding: str | None) -> str:
     """Return the text with the characters of trees and tables replaced by ASCII if the encoding lacks them."""
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:
-        return text.translate(_DRAWN)
+        return text.translate(_ASCII)
     return text
 
 
-# cli --------------------------------------------------------------------------------------------------------------------
+# Commands ---------------------------------------------------------------------------------------------------------------
 
 # The commands in the order of `--help`: the module of `liedyn.cli` that contains a function of this name, which is imported when
 # the command is used, or the command itself. CONTRIBUTING.md explains how to add one.
@@ -108,22 +108,22 @@ def _report_errors() -> Iterator[None]:
     except LiedynError as error:
         message, status = str(error), error.exit_status
     except click.UsageError as error:
-        help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-        message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
+        advice = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+        message, status = f"{error.format_message().rstrip('.')}{advice}", error.exit_code
     except KeyboardInterrupt as error:
         message, status = f"interrupted; {error if error.args else 'nothing is written'}", INTERRUPTED
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         message, status = f"the output cannot be written: {error.strerror}", 1
-        _drop_what_cannot_be_written()
+        _discard_output()
     else:
         return
     print_message(f"liedyn: error: {shown(' '.join(message.split()))}")
     raise click.exceptions.Exit(status)
 
 
-def _drop_what_cannot_be_written() -> None:
+def _discard_output() -> None:
     """Discard the buffer of standard output. Python would write it again at exit, with a second error."""
     try:
         sys.stdout.flush()
@@ -134,17 +134,23 @@ def _drop_what_cannot_be_written() -> None:
 class _Commands(click.Group):
     """Group that imports a command at its first use."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:        # noqa: ARG002 - of click
+    def list_commands(self, ctx: click.Context) -> list[str]:           # noqa: ARG002 - a method of click
+        """Return the names of all commands, in the order of `--help`."""
         _add_installed()
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:        # noqa: ARG002
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:       # noqa: ARG002
+        """Return a command; None if there is none of this name."""
         if name not in COMMANDS:
             _add_installed()
         command = COMMANDS.get(name)
-        return getattr(importlib.import_module(f"liedyn.cli.{command}"), name) if isinstance(command, str) else command
+        if isinstance(command, str):
+            imported: click.Command = getattr(importlib.import_module(f"liedyn.cli.{command}"), name)
+            return imported
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments. The error for an unknown name suggests the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -154,20 +160,24 @@ class _Commands(click.Group):
             raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", error.ctx) from None
 
     def main(self, *args: Any, **options: Any) -> Any:
-        prepare()
+        """Run the command line with prepared standard streams."""
+        prepare_streams()
         return super().main(*args, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Without arguments, print the help and exit with status 2."""
         if not args:                                        # versions of click differ in what they do
             print_message(ctx.get_help())
             raise click.exceptions.Exit(2)
         return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Parse the arguments of the command, and report errors."""
         with _report_errors():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and report errors."""
         with _report_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore", LiedynWarning)  # commands print the warnings of results
             if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
@@ -185,7 +195,7 @@ def main() -> None:
     liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
     liedyn info robots/panda.yaml                      show the content of a robot file
 
-    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,
+    Exit status: 0 success, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,
     130 interrupted, 143 ended by SIGTERM.
     """
     from liedyn.dynamics.batching.threads import cores

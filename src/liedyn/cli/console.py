@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import click
 
-from liedyn.cli.app import print_message, show
+from liedyn.cli.app import print_message, print_result
 from liedyn.errors import ComputationError, LiedynWarning, shown
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
     from liedyn.model.model import Model
     from liedyn.report.plots.save_plots import SavedPlots
     from liedyn.simulation.run import Result
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Progress of long computations: nothing in the first two seconds, then stage and progress -------------------------------
 
@@ -42,35 +44,35 @@ class Progress:
         self._terminal = self._stream is not None and self._stream.isatty()
         self._stages: list[tuple[str, float]] = []
         self._fraction: float | None = None
-        self._about = ""
-        self._said = ("", 0.0)                               # last text and when
+        self._details = ""
+        self._written = ("", 0.0)                            # last text and when
         self._done = threading.Event()
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
         """Name the stage of a block. Stages may be nested; the innermost is shown."""
         self._stages.append((text, time.monotonic()))
-        self._fraction, self._about = None, ""
+        self._fraction, self._details = None, ""
         thread = self._start() if len(self._stages) == 1 else None
         try:
             yield
         finally:
             self._stages.pop()
-            self._fraction, self._about = None, ""
+            self._fraction, self._details = None, ""
             if thread is not None:
                 self._done.set()
                 thread.join()
                 self._erase()
 
-    def update(self, fraction: float, about: str = "") -> None:
+    def update(self, fraction: float, details: str = "") -> None:
         """Set the progress of the innermost stage, from 0 to 1, and a text about it. Nothing is written, so calls are cheap."""
-        self._fraction, self._about = fraction, about
+        self._fraction, self._details = fraction, details
 
     def _start(self) -> threading.Thread | None:
         if self._quiet:
             return None
         self._done = threading.Event()
-        self._said = ("", 0.0)
+        self._written = ("", 0.0)
         thread = threading.Thread(target=self._watch, args=(self._done,), daemon=True)
         thread.start()
         return thread
@@ -78,22 +80,22 @@ class Progress:
     def _watch(self, done: threading.Event) -> None:
         wait = self._delay
         while not done.wait(wait):
-            self._show_stage()
+            self._report()
             wait = _REDRAW
 
-    def _show_stage(self) -> None:
+    def _report(self) -> None:
         stages, fraction = self._stages[-1:], self._fraction
         if not stages:
             return
-        (text, since), time_now = stages[0], time.monotonic()
+        (text, start), time_now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
-        about = f"; {self._about}" if self._about else ""
-        line = f"{shown(text)} …{percent} ({time_now - since:.0f} s{about})"
+        details = f"; {self._details}" if self._details else ""
+        line = f"{shown(text)} …{percent} ({time_now - start:.0f} s{details})"
         if self._terminal:
             self._write("\r\x1b[K" + line)
-        elif text != self._said[0] or time_now - self._said[1] >= _REPEAT:
+        elif text != self._written[0] or time_now - self._written[1] >= _REPEAT:
             self._write(line + "\n")
-            self._said = (text, time_now)
+            self._written = (text, time_now)
 
     def _erase(self) -> None:
         if self._terminal:
@@ -107,10 +109,11 @@ class Progress:
             self._quiet = True
 
 
-# console ----------------------------------------------------------------------------------------------------------------
+# Messages and results ---------------------------------------------------------------------------------------------------
 
-_LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-           click.option("-v", "--verbose", is_flag=True, help="Print more details."))
+_LEVELS: tuple[Decorator, ...] = (
+    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="Print more details."))
 _NAMED_EVENTS = 8        # in the line that counts them; events.csv has them all
 
 
@@ -122,30 +125,30 @@ class Console:
 
     @cached_property
     def progress(self) -> Progress:
-        """Progress of this command, shown on a terminal."""
+        """Progress of the command, which is not displayed with --quiet."""
         return Progress(quiet=self.quiet)
 
-    def say(self, text: str) -> None:
-        """Print a text, unless --quiet is given."""
+    def message(self, text: str) -> None:
+        """Print a message, except with --quiet."""
         if not self.quiet:
             print_message(text)
 
     def detail(self, text: str) -> None:
-        """Print a text if --verbose is given."""
+        """Print a message with --verbose only."""
         if self.verbose:
             print_message(text)
 
     def warn(self, *warnings: LiedynWarning) -> None:
         """Print warnings about a result."""
         for warning in warnings:
-            self.say(f"liedyn: warning: {warning}")
+            self.message(f"liedyn: warning: {warning}")
 
-    def wrote(self, paths: Iterable[Path]) -> None:
-        """Print the names of files, with one line for those that differ in their extension only."""
+    def files(self, paths: Iterable[Path]) -> None:
+        """Print the names of written files, with one line for those that differ in their extension only."""
         endings: dict[Path, list[str]] = {}
         for path in paths:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
-        self.say("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
+        self.message("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
         """Write a text to a file, or to standard output for `-`."""
@@ -154,22 +157,22 @@ class Console:
         with open_output(path, force=force) as file:
             file.write(text)
         if path != STDIO:
-            self.wrote_file(path)
+            self.file(path)
 
-    def wrote_file(self, path: str, details: str = "") -> None:
-        """Print the name of a written file, followed by `details` about it."""
-        self.say(f"wrote {shown(path)}{details}")
+    def file(self, path: str, content: str = "") -> None:
+        """Print the name of a written file, and a text about its content."""
+        self.message(f"wrote {shown(path)}{f': {content}' if content else ''}")
 
     def result(self, text: str) -> None:
-        """Write a text to standard output."""
-        show(text)
+        """Write a result to stdout."""
+        print_result(text)
 
-    def result_json(self, value: Any) -> None:
-        """Write JSON in ASCII with escapes, which is valid in every encoding."""
-        show(json.dumps(value, indent=2, allow_nan=False))
+    def result_json(self, value: object) -> None:
+        """Write a result to stdout as JSON in ASCII with escapes, which is valid in every encoding."""
+        print_result(json.dumps(value, indent=2, allow_nan=False))
 
-    def seconds(self, timing: Mapping[str, float]) -> None:
-        """Print how long each part took if --verbose is given."""
+    def timing(self, timing: Mapping[str, float]) -> None:
+        """Print the time of each part of the computation [s], with --verbose only."""
         self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
 
     def run(self, result: Result, written: SavedPlots, folder: Path, as_json: bool) -> None:
@@ -177,13 +180,12 @@ class Console:
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
         from liedyn.simulation.name_binding import format_names
-        self.say(result.summary)
+        self.message(result.summary)
         if counts := Counter(event.name for event in result.events):
-            many = sum(counts.values())
-            self.say(
-                f"{many} event{'s' * (many > 1)}: {format_names([f'{name} {n}' for name, n in counts.items()], _NAMED_EVENTS)}")
-        self.seconds(result.timing)
-        self.wrote(written.paths)
+            names = format_names([f"{name} {count}" for name, count in counts.items()], _NAMED_EVENTS)
+            self.message(f"{counts.total()} event{'s' * (counts.total() > 1)}: {names}")
+        self.timing(result.timing)
+        self.files(written.paths)
 
     def robot(self, model: Model) -> None:
         """Print details of the robot, and one line about its warnings."""
@@ -198,37 +200,38 @@ class Console:
 def check_drawn(failures: Mapping[str, str]) -> None:
     """Raise ComputationError if a plot could not be drawn; all other files are written."""
     if failures:
-        names: dict[str, list[str]] = {}
-        for name, why in failures.items():
-            names.setdefault(why, []).append(name)
-        reasons = "; ".join(f"{', '.join(plots)} ({why})" for why, plots in names.items())
-        raise ComputationError(f"not drawn: {reasons}; all other results are written")
+        plots: dict[str, list[str]] = {}
+        for name, reason in failures.items():
+            plots.setdefault(reason, []).append(name)
+        texts = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in plots.items())
+        raise ComputationError(f"not drawn: {texts}; all other results are written")
 
 
-def with_console(*options: Callable[..., Any]) -> Callable[..., Any]:
+def with_console(*options: Decorator) -> Decorator:
     """Return a decorator that adds these options, then -q and -v. The command receives `console`."""
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_levels(*args: Any, quiet: bool, verbose: bool, **values: Any) -> Any:
             if quiet and verbose:
-                raise click.UsageError("--quiet and --verbose contradict each other.")
-            with _messages_of_the_library(quiet):
+                raise click.UsageError("--quiet and --verbose cannot be combined.")
+            with _log_level(quiet):
                 return command(*args, console=Console(quiet=quiet, verbose=verbose), **values)
+        decorated: Callable[..., Any] = with_levels
         for option in reversed((*options, *_LEVELS)):
-            with_levels = option(with_levels)
-        return with_levels
-    return decorated
+            decorated = option(decorated)
+        return decorated
+    return decorate
 
 
 @contextmanager
-def _messages_of_the_library(quiet: bool) -> Iterator[None]:
-    """Suppress the library's message about compilation, which `progress` already reports."""
-    compilation, all_of_it = logging.getLogger("liedyn.compile"), logging.getLogger("liedyn")
-    nowhere, level = logging.NullHandler(), all_of_it.level
-    compilation.addHandler(nowhere)
-    all_of_it.setLevel(logging.ERROR if quiet else level)
+def _log_level(quiet: bool) -> Iterator[None]:
+    """Suppress the library's message about compilation, which `progress` already reports, and all warnings if `quiet`."""
+    compilation, library = logging.getLogger("liedyn.compile"), logging.getLogger("liedyn")
+    silent, level = logging.NullHandler(), library.level
+    compilation.addHandler(silent)
+    library.setLevel(logging.ERROR if quiet else level)
     try:
         yield
     finally:
-        compilation.removeHandler(nowhere)
-        all_of_it.setLevel(level)
+        compilation.removeHandler(silent)
+        library.setLevel(level)

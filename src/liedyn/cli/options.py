@@ -3,47 +3,41 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, with_console
+from liedyn.cli.console import Console, Decorator, with_console
 from liedyn.errors import close_to
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # they import NumPy and Numba
+    from liedyn.analysis.recorded_motion import CompletedTrajectory
     from liedyn.arrays import Base
-
-
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType
 
 
 class Existing(click.Path):
     """A path that must exist. The error suggests the nearest existing path."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Any):
         super().__init__(exists=True, **options)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Raise with a suggestion if it does not exist."""
+        """Return the path as text. Raise click.BadParameter if it does not exist or is not of the required kind."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             inside = Path(value, "trajectory.csv")             # of a run folder
-            near = inside if inside.is_file() else None if os.path.exists(value) else _nearest(Path(value))
-            if near:
-                raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{near}'?", ctx, param) from None
-            raise
+            near = inside if inside.is_file() else None if Path(value).exists() else _nearest(Path(value))
+            if near is None:
+                raise
+            raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{near}'?", ctx, param) from None
 
 
 def _nearest(path: Path) -> Path | None:
     try:
-        names = os.listdir(path.parent)
+        names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return None
     close = close_to(path.name, names, cutoff=0.7)
@@ -67,82 +61,70 @@ text_output_option = click.option("-o", "--output", type=click.Path(), default="
                                   help="File to write. Default: stdout.")
 
 
-class Smooth(ParamType):
-    """Seconds, or one of several words."""
-
-    name = "seconds"
-
-    def __init__(self, *words: str):
-        self.words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number of seconds, or the word."""
-        if value in self.words or isinstance(value, float):
-            return value
+def seconds_or(*words: str) -> Callable[[str], float | str]:
+    """Return a function that reads a positive number of seconds, or one of several words."""
+    def read(text: str) -> float | str:
+        if text in words:
+            return text
         try:
-            seconds = float(value)
+            seconds = float(text)
         except ValueError:
             seconds = math.nan
         if not 0.0 < seconds < math.inf:
-            self.fail(f"{value!r} is neither a positive number of seconds nor {' or '.join(map(repr, self.words))}.", param, ctx)
+            raise click.BadParameter(f"{text!r} is neither a positive number of seconds nor {' or '.join(map(repr, words))}.")
         return seconds
+    return read
 
 
-class Override(ParamType):
-    """KEY=VALUE, which is applied to a scenario later."""
+def _checked_override(text: str) -> str:
+    from liedyn.io.yaml_values import is_override
 
-    name = "KEY=VALUE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:       # noqa: ARG002
-        """Return the text of an override. Raise if it has another form."""
-        from liedyn.io.yaml_values import is_override
-
-        if not is_override(value):
-            raise click.UsageError(f"-S {value}: not an override; expected -S key.path=value", ctx)
-        return value
+    if not is_override(text):
+        raise click.UsageError(f"-S {text}: not an override; expected -S key.path=value")
+    return text
 
 
-def override_option(example: str = "") -> Callable[..., Any]:
-    """Return the option -S; `example` continues its help text."""
-    return click.option("-S", "overrides", multiple=True, type=Override(), metavar="KEY=VALUE",
+def override_option(example: str = "") -> Decorator:
+    """Return the option -S of commands that read a scenario. example: inserted after the first words of its help."""
+    return click.option("-S", "overrides", multiple=True, type=_checked_override, metavar="KEY=VALUE",
                         help=f"Override a value of the scenario{example}, or remove a key (KEY=null); may be repeated.")
 
 
 class Order(click.IntRange):
-    """A whole number, in usage lines."""
+    """A whole number within a range, with this name in errors."""
 
     name = "whole number"
 
 
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
                             help="Also compute time derivatives up to this order: columns d1tau, d2tau, …, d1a, d2a, …")
-smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|auto",
+smooth_option = click.option("--smooth", type=seconds_or("auto"), metavar="SECONDS|auto",
                              help="Compute missing derivatives with least-squares splines of this knot spacing (auto: for each "
                                   "coordinate the one with the smallest estimated error) instead of interpolating splines.")
 
 
 # Commands over a trajectory: common options, the robot of the trajectory, and output ------------------------------------
 
-_OPTIONS = (
+_OPTIONS: tuple[Decorator, ...] = (
     click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
-    click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the "
-                 "command's name appended."),
+    click.option("-o", "--output", type=click.Path(), metavar="FILE",
+                 help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the command's name appended."),
     base_option, strict_option, force_option, json_option)
 
 
-def along_command(short_help: str, *options: Callable[..., Any]) -> Callable[..., Any]:
+def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..., CompletedTrajectory]], click.Command]:
     """Return a decorator that makes a command over a trajectory from a function.
 
     The function takes (model, motion, values of the command's options, progress) and returns the result.
     """
-    def decorated(compute: Callable[..., Any]) -> click.Command:
+    def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
-        def command(console: Console, trajectory: str, robot: str | None, base: Base | None, output: str | None, strict: bool,
-                    force: bool, as_json: bool, **own_options: Any) -> None:
+        def command(console: Console, trajectory: str, robot: str | None, base: Base | None, output: str | None,
+                    strict: bool, force: bool, as_json: bool, **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
-            target = _beside(trajectory, compute.__name__) if output is None else output
+            target = _default_output(trajectory, compute.__name__) if output is None else output
             if as_json and target == "-":
                 raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
             check_output(target, force=force)
@@ -155,7 +137,7 @@ def along_command(short_help: str, *options: Callable[..., Any]) -> Callable[...
             model, robot_warnings = robot_of(motion, robot, base=base, strict=strict)
             console.robot(model)
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-                result = compute(model, motion, **own_options, progress=console.progress)
+                result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
             if motion.header.get("attached"):
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
@@ -166,13 +148,13 @@ def along_command(short_help: str, *options: Callable[..., Any]) -> Callable[...
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
                                      "warnings": [warning.to_dict() for warning in warnings]})
             if target != "-":
-                console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
+                console.file(target, f"{len(result.columns)} columns, {len(result.t)} rows")
 
         return click.command(short_help=short_help)(with_console(*_OPTIONS, *options)(command))
-    return decorated
+    return decorate
 
 
-def _beside(trajectory: str, name: str) -> str:
+def _default_output(trajectory: str, name: str) -> str:
     """Return the output file: `motion.csv` -> `motion_name.csv`; standard input is written to standard output."""
     path = Path(trajectory)
     return "-" if trajectory == "-" else str(path.with_name(f"{path.stem}_{name}.csv"))

@@ -1,18 +1,18 @@
-"""Commands for results: plot, replay, linearize."""
+"""The commands `plot`, `replay` and `linearize`."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from liedyn.cli.console import Console, check_drawn, with_console
-from liedyn.cli.options import FILE, Existing, ParamType, force_option, json_option, override_option, robot_option, strict_option
-from liedyn.errors import LiedynWarning
+from liedyn.cli.options import FILE, Existing, force_option, json_option, override_option, robot_option, strict_option
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # imports NumPy
+    from liedyn.errors import LiedynWarning
     from liedyn.report.plots.save_plots import SavedPlots
 
 
@@ -23,24 +23,22 @@ if TYPE_CHECKING:
               help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
               show_default=True, help="File format; may be repeated.")
-@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
+@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(force_option, json_option)
 def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[str, ...], against: tuple[str, ...], force: bool,
          as_json: bool, console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
-    For the folder of a batch: outputs against the varied values, their distributions and derivatives, and envelopes of
+    For the folder of a batch, plot the outputs against the varied values, their distributions and derivatives, and envelopes of
     trajectories.
 
-    Joint limits and snapshots need the robot file; without it, only the columns are plotted.
+    Joint limits and snapshots need the robot file. Without it, only the columns are plotted.
 
     \b
     Example:  liedyn plot runs/panda_hybrid --force
     Example:  liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
     """
-    from pathlib import Path
-
     from liedyn.report.replay.sources import is_batch
     from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
 
@@ -51,35 +49,30 @@ def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[
             raise click.UsageError("--robot and --against cannot be used with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
-            _print_report(*plot_batch(trajectory, folder, formats), as_json, console)
+            _report_plots(*plot_batch(trajectory, folder, formats), as_json, console)
         return
     csv, folder = sources(trajectory, output)
     check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
         written, warnings = plot_trajectory(csv, robot, folder, formats, against)
-    _print_report(written, warnings, as_json, console)
+    _report_plots(written, warnings, as_json, console)
 
 
-def _print_report(written: SavedPlots, warnings: Iterable[LiedynWarning], as_json: bool, console: Console) -> None:
+def _report_plots(written: SavedPlots, warnings: Sequence[LiedynWarning], as_json: bool, console: Console) -> None:
     console.warn(*warnings)
     if as_json:
         console.result_json({"plots": [str(path) for path in written.paths]})
-    console.wrote(written.paths)
+    console.files(written.paths)
     check_drawn(written.failures)
 
 
 # replay -----------------------------------------------------------------------------------------------------------------
 
-class _Size(ParamType):
-    """WIDTHxHEIGHT."""
-
-    name = "WIDTHxHEIGHT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        match = re.fullmatch(r"(\d{2,4})x(\d{2,4})", value) if isinstance(value, str) else None
-        if match is None or int(match[1]) % 2 or int(match[2]) % 2:
-            self.fail(f"{value!r} is not a size in even numbers of pixels, such as 1280x720.", param, ctx)
-        return int(match[1]), int(match[2])
+def _size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
+    if match is None or int(match[1]) % 2 or int(match[2]) % 2:
+        raise click.BadParameter(f"{text!r} is not a size in even numbers of pixels, such as 1280x720.")
+    return int(match[1]), int(match[2])
 
 
 @click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
@@ -88,7 +81,7 @@ class _Size(ParamType):
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html next to a CSV; none "
               "with --video and --mcap.")
-@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
+@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run, drawn as a ghost at the same times; may be repeated.")
 @click.option("--runs", metavar="LIST", default="",
               help="Runs of a batch to show: numbers, ranges, min:OUTPUT, max:OUTPUT, such as 0,4-6,max:error. Default: four "
@@ -105,19 +98,21 @@ class _Size(ParamType):
               "are found without it.")
 @click.option("--video", type=click.Path(dir_okay=False), metavar="FILE.mp4",
               help="Write a video: mp4, webm or gif. Needs Chromium or Chrome, and ffmpeg.")
-@click.option("--size", type=_Size(), default="1280x720", show_default=True, help="Size of the video in pixels.")
+@click.option("--size", type=_size, default="1280x720", show_default=True, metavar="WIDTHxHEIGHT",
+              help="Size of the video in pixels.")
 @click.option("--fps", type=click.FloatRange(1, 120), default=30.0, show_default=True, metavar="RATE",
               help="Frames per second of the video.")
 @click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
-def replay(trajectory: str, robot: str | None, output: str | None, against: tuple[str, ...], runs: str, side_by_side: bool | None,
-           traces: tuple[str, ...], follow: str, speed: float, meshes: bool, roots: tuple[str, ...], video: str | None,
-           size: tuple[int, int], fps: float, mcap: str | None, force: bool, as_json: bool, console: Console) -> None:
+def replay(trajectory: str, robot: str | None, output: str | None, against: tuple[str, ...], runs: str,          # noqa: PLR0913
+           side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float, meshes: bool, roots: tuple[str, ...],
+           video: str | None, size: tuple[int, int], fps: float, mcap: str | None, force: bool, as_json: bool,
+           console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
-    The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5, it shows that time. For the folder of a
-    batch, some of its runs are simulated again and shown next to each other.
+    The file works offline in any browser with WebGL 2. The address replay.html#t=1.5 shows the motion at 1.5 s. For the folder
+    of a batch, some of its runs are simulated again and shown next to each other.
 
     \b
     Example:  liedyn replay runs/panda_hybrid --force
@@ -135,17 +130,17 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
     source = Source(trajectory, [run for run in runs.split(",") if run], robot, against, meshes or bool(roots), roots)
     side_by_side = is_batch(trajectory) if side_by_side is None else side_by_side
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        look, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
-        report, warnings = write_replay(source, look, files, force=force, progress=console.progress.update)
+        options, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
+        report, warnings = write_replay(source, options, files, force=force, progress=console.progress.update)
     console.warn(*warnings)
     if as_json:
         console.result_json(report)
-    if page not in (None, "-"):
-        console.wrote_file(page, f": {report['frames']} frames, {report['bytes'] / 1000:.0f} kB")
+    if page is not None and page != "-":
+        console.file(page, f"{report['frames']} frames, {report['bytes'] / 1000:.0f} kB")
     if mcap is not None:
-        console.wrote_file(mcap, f": {report['messages']} messages")
+        console.file(mcap, f"{report['messages']} messages")
     if video is not None:
-        console.wrote_file(video, f": {report['video_frames']} frames")
+        console.file(video, f"{report['video_frames']} frames")
 
 
 # linearize --------------------------------------------------------------------------------------------------------------
@@ -155,15 +150,15 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
 @click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS",
               help="Simulate up to this time and linearize there.")
 @click.option("--equilibrium", is_flag=True, help="Linearize about an equilibrium near the state at that time.")
-@click.option("--fix", "hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints kept fixed; the force that "
-              "holds them is computed. Also actuators whose thrust is computed; may be repeated.")
+@click.option("--fix", "hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints that keep their position, or "
+              "actuators; the required forces or thrusts are computed. May be repeated.")
 @click.option("--open-loop", is_flag=True, help="Omit the state feedback of torques, PD laws, wrenches and thrusts.")
 @click.option("--inputs", multiple=True, metavar="PATTERN", help="Inputs, such as 'tau.*' or thrust.rotor1; may be repeated. "
               "Default: all.")
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Outputs, such as 'q.*', v.elbow, 'a.*', 'tau.*', "
               "'p.hand.*' (position of a link); may be repeated. Default: 'q.*' and the forces of prescribed joints.")
 @click.option("--independent", multiple=True, metavar="PATTERN", help="For a robot with loops: coordinates to use as states; "
-              "may be repeated. Others are chosen automatically.")
+              "may be repeated. The remaining ones are chosen automatically.")
 @click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time step of the discretization. "
               "Default: the scenario's output_step.")
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
@@ -171,9 +166,10 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw plots.")
 @with_console(strict_option, force_option, json_option)
-def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool, inputs: tuple[str, ...],
-              outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool, output: str | None,
-              overrides: tuple[str, ...], no_plots: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
+              inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool,
+              output: str | None, overrides: tuple[str, ...], no_plots: bool, strict: bool, force: bool, as_json: bool,
+              console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
@@ -208,6 +204,6 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
         console.result_json(summary(result, folder))
     else:
         console.result(text(result))
-    console.seconds(result.timing)
-    console.wrote(written.paths)
+    console.timing(result.timing)
+    console.files(written.paths)
     check_drawn(written.failures)

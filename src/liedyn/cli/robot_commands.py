@@ -1,4 +1,4 @@
-"""Commands for robot files and templates: info, check, convert, export, assemble, template, schema, warmup."""
+"""Commands about robot files (`info`, `check`, `convert`, `export`, `assemble`), `template`, `schema` and `warmup`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from liedyn.cli.options import (
 )
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # imports NumPy
     from liedyn.arrays import Base
 
 
@@ -55,7 +55,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
-    Exit status 0: no warnings; 3: a file cannot be used; 4: warnings, which are listed.
+    Exit status: 0 no warnings, 3 a file cannot be used, 4 there are warnings.
 
     \b
     Example:  liedyn check robots/*.yaml
@@ -63,14 +63,14 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
     """
     if loops and len(robots) > 1:
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
-    from liedyn.report.robot_summary import examine, verdict
+    from liedyn.report.robot_summary import examine, raise_for_warnings
 
-    examined = [examine(robot, base, loops) for robot in robots]
+    summaries = [examine(robot, base, loops) for robot in robots]
     if as_json:
-        console.result_json([one.plain() for one in examined])
+        console.result_json([summary.to_dict() for summary in summaries])
     else:
-        console.result("\n".join(one.text() for one in examined))
-    verdict(examined)
+        console.result("\n".join(summary.text() for summary in summaries))
+    raise_for_warnings(summaries)
 
 
 # convert ----------------------------------------------------------------------------------------------------------------
@@ -79,18 +79,18 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
 @robot_argument
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending "
               f"{in_words(list(written_endings()))}; `-` for stdout.")
-@click.option("--to", "format", metavar=f"[{'|'.join(written_formats())}]", help="Format for `-o -`.")
-@click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
-              "cannot describe is left out.")
+@click.option("--to", "format", metavar=f"[{'|'.join(written_formats())}]", help="Format of standard output, with `-o -`.")
+@click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics, and omit "
+              "what it cannot describe.")
 @with_console(base_option, loops_option, force_option, json_option)
-def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base | None, loops: str | None, force: bool,
-            as_json: bool, console: Console) -> None:
+def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base | None, loops: str | None,      # noqa: PLR0913
+            force: bool, as_json: bool, console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 
-    Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
-    is one, and a warning says so: a universal joint becomes two revolute joints with a massless link between them; loops and
-    couplings go to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
-    default would be lost: such a robot needs --lossy. Meshes and shapes of contacts are not written.
+    Numbers are preserved exactly, rotations up to rounding. URDF cannot describe every robot. Where possible, an equivalent
+    form is written, with a warning: a universal joint becomes two revolute joints with a massless link between them; loops and
+    couplings are written to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than
+    the default have no equivalent: such a robot requires --lossy. Meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
@@ -100,31 +100,33 @@ def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     """
     from liedyn.io.atomic_output import STDIO
-    from liedyn.robot_files import convert as converted_to
+    from liedyn.robot_files import convert as convert_description
     from liedyn.robot_files import format_of, load_description, write
 
     if (output == STDIO) != (format is not None):
-        raise click.UsageError("--to is required with `-o -` and allowed only there: else the ending of FILE gives the format.")
+        raise click.UsageError("--to is required with `-o -` and not allowed otherwise: the ending of FILE gives the format.")
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
     description = load_description(robot, base, loops)
-    done = converted_to(description, format, None) if format else converted_to(description, format_of(path), path.name)
-    done.check(lossy=lossy, source=robot)
-    console.warn(*done.warnings)
+    result = convert_description(description, format or format_of(path), None if output == STDIO else path.name)
+    result.check(lossy=lossy, source=robot)
+    console.warn(*result.warnings)
     if output == STDIO:
-        console.write_text(output, done.text, force=force)
+        console.write_text(output, result.text, force=force)
         return
-    files = write(done, path, force=force)
+    files = write(result, path, force=force)
     if as_json:
-        console.result_json({"files": [str(file) for file in files], "format": done.format, "rewritten": list(done.rewritten),
+        console.result_json({"files": [str(file) for file in files], "format": result.format,
+                             "rewritten": list(result.rewritten),
                              "losses": [{"element": loss.element, "message": loss.message, "dynamics": loss.dynamics}
-                                        for loss in done.losses]})
-    console.wrote(files)
+                                        for loss in result.losses]})
+    console.files(files)
 
 
 # export -----------------------------------------------------------------------------------------------------------------
 
+# the names of `interop.c_files.FUNCTIONS`, whose module imports Numba
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "inverse_dynamics_derivatives",
              "forward_dynamics_derivatives")
 
@@ -139,8 +141,8 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
 @with_console(base_option, strict_option, force_option, json_option)
-def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool, base: Base | None,
-           strict: bool, force: bool, as_json: bool, console: Console) -> None:
+def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
+           base: Base | None, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -156,12 +158,12 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     model = read_model(robot, base=base, strict=strict)
     console.robot(model)
     with console.progress.stage("writing the function"):
-        c_function, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,
-                                         with_test=with_test, force=force)
+        written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,
+                                      with_test=with_test, force=force)
     if as_json:
-        console.result_json({"files": [str(path) for path in paths], "function": c_function.name,
-                             "operations": c_function.trace.size})
-    console.wrote(paths)
+        console.result_json({"files": [str(path) for path in paths], "function": written.name,
+                             "operations": written.trace.size})
+    console.files(paths)
 
 
 # assemble ---------------------------------------------------------------------------------------------------------------
@@ -170,20 +172,21 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
 @robot_argument
 @click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Initial guess of a joint's coordinates (separated by "
               "commas); may be repeated. Default: zero.")
-@click.option("--keep", multiple=True, metavar="PATTERN", help="Joints that keep their initial guess; may be repeated.")
+@click.option("--keep", multiple=True, metavar="PATTERN", help="Joints that keep the coordinates of the initial guess; "
+              "may be repeated.")
 @click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint; the velocities of the other joints "
               "are computed. May be repeated.")
-@click.option("--constraint-motion", "drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop "
+@click.option("--constraint-motion", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop "
               "[m], optionally followed by roll, pitch, yaw [rad]; may be repeated.")
 @loops_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses, which are tried "
-              "if the given one does not lead to a closed configuration.")
+              "if the guess of --q does not lead to a closed configuration.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
 @with_console(base_option, strict_option, force_option, json_option)
-def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str, ...], drive: tuple[str, ...],
-             loops: str | None, seed: int, output: str, base: Base | None, strict: bool, force: bool, as_json: bool,
-             console: Console) -> None:
+def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str, ...],        # noqa: PLR0913
+             constraint_motion: tuple[str, ...], loops: str | None, seed: int, output: str | None, base: Base | None,
+             strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 
     Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular. The output can
@@ -195,9 +198,10 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     """
     from liedyn.io.atomic_output import check_output
 
-    target = None if as_json and output == "-" else output
-    if target:
-        check_output(target, force=force)
+    if as_json and output == "-":
+        output = None
+    if output:
+        check_output(output, force=force)
 
     from liedyn.analysis.configurations import assembled_state
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
@@ -207,15 +211,15 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     model = read_model(robot, base=base, loops=loops, strict=strict)
     console.robot(model)
     with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
-        state = assembled_state(model, q, v, keep, drive, seed=seed)
-    console.say(assembly_text(state))
+        state = assembled_state(model, q, v, keep, constraint_motion, seed=seed)
+    console.message(assembly_text(state))
     console.warn(*assembly_warnings(state))
     if as_json:
         console.result_json(assembly_to_dict(state))
-    if target:
-        write_assembly(state, target, force=force)
+    if output:
+        write_assembly(state, output, force=force)
     if output and output != "-":
-        console.wrote_file(output)
+        console.file(output)
 
 
 # template ---------------------------------------------------------------------------------------------------------------
@@ -226,7 +230,7 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
 def template(kind: str, output: str, force: bool, console: Console) -> None:
     """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
 
-    The lines without a # are a complete file: the robot is an arm with two joints, and the scenario moves it.
+    Without the comments, it is a complete file: the robot is an arm with two joints, and the scenario moves it.
 
     \b
     Example:  liedyn template robot -o robot.yaml
@@ -244,7 +248,7 @@ def template(kind: str, output: str, force: bool, console: Console) -> None:
 @file_kind_argument
 @with_console(text_output_option, force_option)
 def schema(kind: str, output: str, force: bool, console: Console) -> None:
-    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
+    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files. Editors use it to complete and check them.
 
     \b
     Example:  liedyn schema scenario -o scenario.schema.json
@@ -267,8 +271,8 @@ GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "
               "Default: dynamics and simulate, and loops if ROBOT has loops.")
 @with_console(json_option)
 def warmup(robot: str | None, what: tuple[str, ...], as_json: bool, console: Console) -> None:
-    """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
-    container images, for CI, before a demonstration.
+    """Compile functions for this processor and store the code in the cache. Later runs load it instead of compiling: in container
+    images, in CI, in a demonstration.
 
     Most of the code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
 
@@ -277,11 +281,11 @@ def warmup(robot: str | None, what: tuple[str, ...], as_json: bool, console: Con
     Example:  liedyn warmup robots/four_bar.yaml
     Example:  liedyn warmup --what all --json
     """
-    from liedyn.simulation import compile_ahead as library
+    from liedyn.simulation import compile_ahead
 
-    done = library.warmup(what or None, robot=robot, progress=console.progress)
+    report = compile_ahead.warmup(what or None, robot=robot, progress=console.progress)
     if as_json:
-        console.result_json(done.plain())
-    for step in done.steps:
+        console.result_json(report.plain())
+    for step in report.steps:
         console.detail(f"{step.seconds:6.1f} s  {step.function} ({step.group})")
-    console.say(done.summary)
+    console.message(report.summary)

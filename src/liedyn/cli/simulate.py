@@ -1,4 +1,4 @@
-"""`liedyn simulate`: one run of a scenario."""
+"""The command `simulate`: run a scenario, resume an interrupted run, or print the plan of a run."""
 from __future__ import annotations
 
 import os
@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from liedyn.cli.console import Console, check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
 from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.io.checkpoint_files import Unfinished
     from liedyn.simulation.run import Result
 
@@ -23,6 +24,7 @@ class _Run(Existing):
     """A scenario, a robot file, or a run folder, which may still have its temporary name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; that of the run folder for its temporary name."""
         from liedyn.io.atomic_output import UNFINISHED, is_unfinished
 
         name = os.fspath(value).rstrip("/").removesuffix(UNFINISHED)
@@ -37,12 +39,13 @@ class _Run(Existing):
               "folder.")
 @click.option("--force-long", is_flag=True, help="Allow more than 1e8 steps or 1e7 rows, and results that may not fit into "
               "memory or on disk.")
-@click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
+@click.option("--dry-run", is_flag=True, help="Check the input and print the plan of the run, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
 @click.option("--no-plots", is_flag=True, help="Write neither plots nor the replay.")
 @with_console(strict_option, force_option, json_option)
-def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resume: bool, force_long: bool, dry_run: bool,
-             print_config: bool, no_plots: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resume: bool, force_long: bool,       # noqa: PLR0913
+             dry_run: bool, print_config: bool, no_plots: bool, strict: bool, force: bool, as_json: bool,
+             console: Console) -> None:
     """Simulate a scenario and write its trajectory, self-check and plots to a run folder.
 
     If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
@@ -57,28 +60,24 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
 
     if resume and (dry_run or print_config):
         raise click.UsageError("--resume cannot be combined with --dry-run or --print-config.")
-    if not resume and not os.path.isfile(scenario):
+    if not resume and not Path(scenario).is_file():
         raise click.UsageError(f"{scenario} is a directory: a scenario or robot file is needed, or --resume.")
-    folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if os.path.isfile(scenario) else scenario))
+    folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if Path(scenario).is_file() else scenario))
     if print_config:
         if dry_run or as_json:
             raise click.UsageError("--print-config cannot be combined with --dry-run or --json.")
         _print_config(scenario, overrides, force_long, strict, folder, console)
         return
-    if resume and not is_unfinished(folder) and _has_ended(scenario, folder, console):
+    if resume and not is_unfinished(folder) and _is_complete(scenario, folder, console):
         return
-    blocked = ""                                            # error for an existing result, which a dry run only reports
-    if not resume and not force and is_unfinished(folder):
-        blocked = f"the run in {folder} is not finished; --resume continues it, --force starts anew"
-    elif not force and not resume and (folder / "run.json").is_file():
-        blocked = f"{folder} exists already; --force overwrites it"
-    if blocked and not dry_run:
-        raise UsageError(blocked)
+    conflict = "" if resume or force else _conflict(folder)
+    if conflict and not dry_run:
+        raise UsageError(conflict)
     check_folder(folder, mark="run.json", force=force or resume or dry_run)
 
     if dry_run:
-        if blocked:
-            console.warn(LiedynWarning("result-exists", blocked))
+        if conflict:
+            console.warn(LiedynWarning("result-exists", conflict))
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 
@@ -87,7 +86,7 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
     with PlotProcess(idle=no_plots) as plot_process:         # before the slow imports
         from liedyn.report.run_folder import write_run
 
-        result, ended, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
+        result, failure, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
         console.robot(result.model)
         with console.progress.stage("writing results"):
             written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
@@ -95,9 +94,18 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
     disk.close(finished=result.status != "interrupted")
     console.warn(*result.warnings)
     console.run(result, written, folder, as_json)
-    if ended is not None:
-        raise ended
+    if failure is not None:
+        raise failure
     check_drawn(written.failures)
+
+
+def _conflict(folder: Path) -> str:
+    """Return an error text if the folder contains a result, else ""."""
+    from liedyn.io.atomic_output import is_unfinished
+
+    if is_unfinished(folder):
+        return f"the run in {folder} is not finished; --resume continues it, --force starts anew"
+    return f"{folder} exists already; --force overwrites it" if (folder / "run.json").is_file() else ""
 
 
 def _simulate(scenario: str, overrides: list[str], console: Console, strict: bool, force_long: bool, folder: Path,
@@ -109,22 +117,22 @@ def _simulate(scenario: str, overrides: list[str], console: Console, strict: boo
 
     resumed = resume and is_unfinished(folder)
     disk = Unfinished(folder)
-    if resumed and not os.path.isfile(scenario):
+    if resumed and not Path(scenario).is_file():
         disk.command = read_checkpoint(disk.path)["file"]["command"]
         scenario = disk.command["scenario"]
     else:
         disk.command = {"scenario": os.path.abspath(scenario), "overrides": overrides, "strict": strict, "force_long": force_long}
     try:
-        with stop_on_signals(disk):
+        with _stop_on_signal(disk):
             return simulate_file(scenario, disk.command["overrides"], console.progress, disk.command["strict"],
                                  force_long or disk.command["force_long"], disk, resumed), None, disk
     except (ComputationError, ScenarioError, Interrupted) as error:
         if error.result is None:
             disk.close(finished=isinstance(error, ComputationError))
             raise
-        again = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
+        advice = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
         t = error.result.t
-        error.args = (f"{error}; {len(t)} rows, up to t = {t[-1]:.6g} s, are in {folder}{again}",)
+        error.args = (f"{error}; {len(t)} rows, up to t = {t[-1]:.6g} s, are in {folder}{advice}",)
         return error.result, error, disk
     except LiedynError:
         disk.close(finished=False)
@@ -136,17 +144,17 @@ def _simulate(scenario: str, overrides: list[str], console: Console, strict: boo
         raise KeyboardInterrupt(f"`liedyn simulate {folder} --resume` continues from the last checkpoint") from None
 
 
-def _has_ended(scenario: str, folder: Path, console: Console) -> bool:
-    """Return whether a run without checkpoint has ended. If not, it starts from the beginning."""
+def _is_complete(scenario: str, folder: Path, console: Console) -> bool:
+    """Return whether a run without checkpoint is complete. Raise an error if it cannot start from the beginning."""
     from liedyn.report.run_folder import status_of
 
     status = status_of(folder)
     if status == "diverged":
         raise ComputationError(f"the run in {folder} has diverged: there is nothing to resume")
     if status is not None:
-        console.say(f"{folder}: the run is complete, there is nothing to resume")
+        console.message(f"{folder}: the run is complete, there is nothing to resume")
         return True
-    if not os.path.isfile(scenario):
+    if not Path(scenario).is_file():
         raise UsageError(f"{folder} is not a run folder: there is nothing to resume")
     console.warn(LiedynWarning("no-checkpoint", f"there is no checkpoint of {folder}: the run starts from the beginning"))
     return False
@@ -181,16 +189,16 @@ def _dry_run(scenario: str, overrides: tuple[str, ...], force_long: bool, strict
 
 # Ctrl-C and SIGTERM during a run: it ends between two steps, and its rows are written -----------------------------------
 
-_STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
+_SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
 @contextmanager
-def stop_on_signals(run: Unfinished) -> Iterator[None]:
+def _stop_on_signal(run: Unfinished) -> Iterator[None]:
     """Set `run.stop` at the first of these signals within a block, while the run is `listening`.
 
     Further signals, and signals at other times, end the process as usual.
     """
-    def stop(number: int, _frame: object) -> None:
+    def handle(number: int, _frame: FrameType | None) -> None:
         if run.listening and not run.stop:
             run.stop = number
         elif number == signal.SIGINT:
@@ -201,8 +209,8 @@ def stop_on_signals(run: Unfinished) -> Iterator[None]:
 
     previous = {}
     try:
-        for number in _STOP_SIGNALS:
-            previous[number] = signal.signal(number, stop)
+        for number in _SIGNALS:
+            previous[number] = signal.signal(number, handle)
     except ValueError:                                         # only the main thread can set signal handlers
         pass
     try:

@@ -1,4 +1,4 @@
-"""Commands over a trajectory: inverse, forward, hybrid, kinematics, derivatives, parameters."""
+"""Commands along a trajectory: `inverse`, `forward`, `hybrid`, `kinematics`, `derivatives`; and `parameters`."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -8,18 +8,18 @@ import click
 from liedyn.cli.console import Console, Progress, with_console
 from liedyn.cli.options import (
     FILE_OR_STDIN,
-    Smooth,
     along_command,
     base_option,
     force_option,
     json_option,
     order_option,
     robot_argument,
+    seconds_or,
     smooth_option,
     strict_option,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory
     from liedyn.arrays import Base, Criterion, Frame
     from liedyn.io.trajectory_csv import Trajectory
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 
 @along_command(
     "Compute joint forces along a trajectory.",
-    click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: joints that have a "
-                 "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY."),
+    click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: actuated joints, a "
+                 "name or a pattern; may be repeated. Default: those with a column tau in TRAJECTORY."),
     click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
-                 show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the "
-                 "forces."),
-    click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint "
-                 "transmits (fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of "
-                 "loops likewise."),
+                 show_default=True, help="For a robot with loops and redundant actuation: which of the possible joint "
+                 "forces to compute."),
+    click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrenches that joints "
+                 "(also fixed ones) and loops transmit, in axes of the world, the child link or the joint's frame."),
     order_option, smooth_option)
 def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criterion: Criterion, wrenches: str | None, order: int,
             smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
@@ -117,8 +116,9 @@ def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order:
     click.option("--momentum", is_flag=True,
                  help="Write the linear momentum, and the angular momentum about the centre of mass."),
     click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0."))
-def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: tuple[float, float, float] | None, frame: Frame,
-               jacobian: bool, com: bool, momentum: bool, zmp: bool, progress: Progress) -> CompletedTrajectory:       # noqa: ARG001
+def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: tuple[float, float, float] | None,  # noqa: PLR0913
+               frame: Frame, jacobian: bool, com: bool, momentum: bool, zmp: bool,
+               progress: Progress) -> CompletedTrajectory:              # noqa: ARG001 - every function gets it
     """Compute poses, twists and accelerations of links along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are pose.hand.px[m], twist.hand.vx[m/s], speed.hand[m/s], acceleration.hand.vx[m/s^2], …; with --jacobian also
@@ -139,23 +139,23 @@ def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: 
 
 @along_command(
     "Compute derivatives of the dynamics along a trajectory.",
-    click.option("--function", "of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
-                 help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics."),
+    click.option("--function", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
+                 help="Function to differentiate: joint forces (inverse), joint accelerations (forward), or hybrid dynamics."),
     click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
                  help="With --function hybrid: joints whose acceleration is prescribed; may be repeated."),
-    click.option("--wrt", "by", multiple=True, metavar="PATTERN",
-                 help="What to differentiate with respect to, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', "
-                 "gravity.z; may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
+    click.option("--wrt", "variables", multiple=True, metavar="PATTERN",
+                 help="Variables with respect to which to differentiate, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', "
+                 "'origin.elbow.*', gravity.z; may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
     click.option("--joint", "joints", multiple=True, metavar="PATTERN",
                  help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
     click.option("--verify", is_flag=True,
                  help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."))
-def derivatives(model: Model, motion: Trajectory, of: str, prescribed: tuple[str, ...], by: tuple[str, ...],
+def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tuple[str, ...], variables: tuple[str, ...],
                 joints: tuple[str, ...], verify: bool, progress: Progress) -> CompletedTrajectory:
     """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
 
-    Derivatives by q are tangent: for ball and free joints, by small rotations and translations along the body axes
-    (q.base.wx …).
+    Derivatives of ball and free joints are with respect to small rotations and translations along the body axes
+    (q.base.wx, …).
 
     \b
     Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --wrt 'mass.*' --wrt 'friction.*'
@@ -163,7 +163,7 @@ def derivatives(model: Model, motion: Trajectory, of: str, prescribed: tuple[str
     Example:  liedyn derivatives motion.csv --function forward --joint elbow --wrt 'mass.*' --wrt 'com.hand.*' --verify
     """
     from liedyn.analysis.trajectory_derivatives import derivatives_along
-    return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
+    return derivatives_along(model, motion, of=function, prescribed=prescribed, by=variables, joints=joints, verify=verify,
                              progress=progress)
 
 
@@ -172,8 +172,8 @@ def derivatives(model: Model, motion: Trajectory, of: str, prescribed: tuple[str
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
 @click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
-              help="Estimate the parameters from this CSV of q and tau (and v and a if it has them).")
-@click.option("--smooth", type=Smooth("auto", "none"), metavar="auto|SECONDS|none",
+              help="Estimate the parameters from this CSV of q and tau (and v and a, if present).")
+@click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
                    "default: the one with the smallest estimated error), or with splines through every row (none).")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
@@ -182,12 +182,12 @@ def derivatives(model: Model, motion: Trajectory, of: str, prescribed: tuple[str
               help="Also estimate a constant torque of each joint (with --from).")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
-@click.option("-o", "--output", type=click.Path(),
+@click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @with_console(base_option, strict_option, force_option, json_option)
-def parameters(robot: str, trajectory: str | None, smooth: float | str | None, joints: tuple[str, ...], offset: bool,
-               tolerance: float, output: str | None, base: Base | None, strict: bool, force: bool, as_json: bool,
-               console: Console) -> None:
+def parameters(robot: str, trajectory: str | None, smooth: float | str | None, joints: tuple[str, ...],          # noqa: PLR0913
+               offset: bool, tolerance: float | None, output: str | None, base: Base | None, strict: bool, force: bool,
+               as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -224,4 +224,4 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
     elif output != "-":
         console.result(parameter_text(result.model, result.base, result.fit, whole=console.verbose))
     if output and output != "-":
-        console.wrote_file(output, f": {len(result.base)} base parameters")
+        console.file(output, f"{len(result.base)} base parameters")

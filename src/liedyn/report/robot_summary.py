@@ -269,12 +269,12 @@ class RobotSummary:
     def text(self) -> str:
         """Return what `liedyn check` prints for the robot."""
         if self.error is not None:
-            return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
+            return f"{shown(self.file)}: error\n  {shown(str(self.error))}"
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
         return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the same as plain data for JSON."""
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
                 "warnings": [warning.to_dict() for warning in self.warnings]}
@@ -291,12 +291,12 @@ def examine(file: str, base: Base | None = None, loops: str | None = None) -> Ro
         return RobotSummary(file, error=error)
 
 
-def verdict(examined: Sequence[RobotSummary]) -> None:
+def raise_for_warnings(robots: Sequence[RobotSummary]) -> None:
     """Raise ModelError if a file is not valid, else CheckFailed if there are warnings."""
-    unusable = [robot.file for robot in examined if robot.error is not None]
-    suspicious = [robot.file for robot in examined if robot.warnings]
-    if unusable:
-        raise ModelError(f"{counted(len(unusable), 'robot')} of {len(examined)} cannot be used: {', '.join(unusable)}")
-    if suspicious:
-        count = sum(len(robot.warnings) for robot in examined)
-        raise CheckFailed(f"{counted(count, 'warning')} in {counted(len(suspicious), 'robot')} of {len(examined)}")
+    invalid = [robot.file for robot in robots if robot.error is not None]
+    if invalid:
+        raise ModelError(f"{counted(len(invalid), 'robot')} of {len(robots)} cannot be used: {', '.join(invalid)}")
+    with_warnings = [robot for robot in robots if robot.warnings]
+    if with_warnings:
+        count = sum(len(robot.warnings) for robot in with_warnings)
+        raise CheckFailed(f"{counted(count, 'warning')} in {counted(len(with_warnings), 'robot')} of {len(robots)}")
