@@ -267,7 +267,8 @@ def test_an_error_has_the_motion_before_it(scenario):
 # Attributes that change during a run and are no part of a state: inputs of a call, and what is computed anew before it is read
 NOT_SAVED = {
     "HybridSimulation": {"_cached_state", "_cached_values",        # of expressions
-                         "_zero_values", "_driven_into_stop"},     # written where a segment ends, and where an event is applied
+                         "_zero_values", "_driven_into_stop",     # written where a segment ends, and where an event is applied
+                         "_n_recorded_events"},                # written where a segment begins
     "SegmentProblems": {"_problems"},                              # compiled where they are needed
     "Actions": {"left_zero", "former_stops", "_other_stops", "event", "t", "expression", "initial", "way"},   # of the last event
     "SampledController": {"_law"},                                 # compiled where it is needed

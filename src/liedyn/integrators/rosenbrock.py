@@ -114,38 +114,54 @@ def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rto
 
     K[2] is overwritten.
     """
-    n, g = y.size, 1.0 / (method.gamma * h)
-    if not factorize(g, method_ws):
+    if not factorize(1.0 / (method.gamma * h), method_ws):
         return SINGULAR, np.inf
     code = time_derivative(generated, generic, t, h, ceiling, q0, y, K, method_ws, ws)
     for i in range(method.b.size):
         if code != RUNNING:
             return code, np.inf
-        for k in range(n):
-            method_ws.y[k] = y[k]
-        for j in range(i):
-            if method.A[i, j] != 0.0:
-                for k in range(n):
-                    method_ws.y[k] += method.A[i, j] * method_ws.U[j, k]
         if i > 0:
+            set_stage_state(method, i, y, method_ws)
             code = rates_compiled(generated, generic, min(t + method.c[i] * h, ceiling), q0, method_ws.y, K, int64(2), ws)
-        rates = K[2] if i > 0 else K[1]
-        for k in range(n):
-            method_ws.right_hand_side[k] = rates[k] + h * method.d[i] * method_ws.df_dt[k]
-        for j in range(i):
-            w = method.C[i, j] / h
-            for k in range(n):
-                method_ws.right_hand_side[k] += w * method_ws.U[j, k]
+        set_right_hand_side(method, i, h, K[2] if i > 0 else K[1], method_ws)
         solve_stage(method_ws, method_ws.U[i])
-    for k in range(n):
-        method_ws.end[k] = y[k]
-    for j in range(method.b.size):
-        for k in range(n):
-            method_ws.end[k] += method.b[j] * method_ws.U[j, k]
+    add_stages(method.b, y, method_ws.U, method_ws.end)
     error = error_norm(method, y, method_ws, rtol)
     if error < 1.0:
         code = quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, ws)
     return code, error
+
+
+@inline_kernel
+def set_stage_state(method, i, y, method_ws):
+    """Write method_ws.y: the state of stage i."""
+    for k in range(y.size):
+        method_ws.y[k] = y[k]
+    for j in range(i):
+        if method.A[i, j] != 0.0:
+            for k in range(y.size):
+                method_ws.y[k] += method.A[i, j] * method_ws.U[j, k]
+
+
+@inline_kernel
+def set_right_hand_side(method, i, h, rates, method_ws):
+    """Write method_ws.right_hand_side of stage i from the rates of its state."""
+    for k in range(rates.size):
+        method_ws.right_hand_side[k] = rates[k] + h * method.d[i] * method_ws.df_dt[k]
+    for j in range(i):
+        w = method.C[i, j] / h
+        for k in range(rates.size):
+            method_ws.right_hand_side[k] += w * method_ws.U[j, k]
+
+
+@inline_kernel
+def add_stages(weights, y, U, end):
+    """Write end = y plus the weighted sum of the stages U."""
+    for k in range(y.size):
+        end[k] = y[k]
+    for j in range(weights.size):
+        for k in range(y.size):
+            end[k] += weights[j] * U[j, k]
 
 
 @inline_kernel

@@ -516,24 +516,9 @@ def adaptive_step(generated, generic, break_points, method, state, stages, recor
     set_error_scales(break_points.q_of_v, state, stages)
     if state.clock[H_NEXT] == 0.0:
         state.clock[H_NEXT] = first_step(method, state, stages, stop_time - t)
-    smallest = MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time)
-    rejected = False
-    while True:
-        h = min(state.clock[H_NEXT], method.control[H_MAX])
-        if h < smallest and h < stop_time - t:
-            return STEP_TOO_SMALL
-        h, end = reach_stop_time(t, h, stop_time)
-        code, error = try_step(generated, generic, method, t, h, min(end, before), before, state, stages, ws)
-        if code == RUNNING and error < 1.0:
-            break
-        if code == INVALID_ARGUMENTS:                         # finite rates: generic kernels evaluate the same step
-            return code
-        state.clock[H_NEXT] = 0.25 * h if code != RUNNING else h * max(MIN_FACTOR, step_factor(method, error))
-        if code != RUNNING and state.clock[H_NEXT] < smallest:
-            return code
-        rejected = True
-        state.count[REJECTED] += 1
-    set_next_step(method, state, h, error, rejected)
+    code, h, end = controlled_step(generated, generic, method, stop_time, before, state, stages, ws)
+    if code != RUNNING:
+        return code
     if break_points.switch_states.size and crosses_within(break_points.switch_states, method, stages):
         store_tried_step(state, h, end, stop_time, before)
         return SWITCH_CROSSED
@@ -551,6 +536,30 @@ def adaptive_step(generated, generic, break_points, method, state, stages, recor
         move_chart_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[FIRST_RATE_KNOWN] = 1
     return code
+
+
+@ir_inline_kernel
+def controlled_step(generated, generic, method, stop_time, before, state, stages, ws):
+    """Try steps until the error is below the tolerances. Return a code, the length and the end of the step in `stages`."""
+    t, rejected, end = state.clock[T_NOW], False, stop_time
+    smallest = MIN_STEP_SPACINGS * (np.nextafter(stop_time, np.inf) - stop_time)
+    while True:
+        h = min(state.clock[H_NEXT], method.control[H_MAX])
+        if h < smallest and h < stop_time - t:
+            return STEP_TOO_SMALL, h, end
+        h, end = reach_stop_time(t, h, stop_time)
+        code, error = try_step(generated, generic, method, t, h, min(end, before), before, state, stages, ws)
+        if code == RUNNING and error < 1.0:
+            break
+        if code == INVALID_ARGUMENTS:                         # finite rates: generic kernels evaluate the same step
+            return code, h, end
+        state.clock[H_NEXT] = 0.25 * h if code != RUNNING else h * max(MIN_FACTOR, step_factor(method, error))
+        if code != RUNNING and state.clock[H_NEXT] < smallest:
+            return code, h, end
+        rejected = True
+        state.count[REJECTED] += 1
+    set_next_step(method, state, h, error, rejected)
+    return code, h, end
 
 
 @inline_kernel

@@ -136,6 +136,9 @@ class HybridSimulation:
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.visited_states: list[HybridState] = []                   # of completed segments
         self.total_statistics = Statistics(warnings=())
+        self._duration = scenario.duration                             # end of the run [s]
+        self._known_events: list[tuple[float, Event]] = []             # that are still to come
+        self._n_recorded_events = 0                                    # whose states before and after are recorded
         self._segment_start: SegmentStart | None = None                # start of the current segment
         self._omits_first_row = False                                  # whether it records no row at its start
         self.final_state: SegmentStart | None = None                 # the state after the last event
@@ -157,62 +160,97 @@ class HybridSimulation:
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
         """Run all segments and events, pass the segments to `rows`, and fill `occurred_events`. Return the statistics."""
-        problem = self.problems.current
+        self._duration = float(times[-1])
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
-        duration, timed = float(times[-1]), _timed_events(self.scenario.events, float(times[-1]))
-        self.problems.warnings.extend(late_warnings(self.scenario.events, duration))
-        slack, recent = SAME_TIME * duration, self._segment_ends
-        if self._segment_start is None:
-            start, silent = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0), False
-            timed = [*((0.0, event) for event in self._impacts_at_start(start)), *timed]
-        else:                                                  # resumed within a segment
-            start, silent = self._segment_start, self._omits_first_row
-            timed = timed[len(_due_events(timed, start.t + slack)):]
-        shown = 0                                              # number of events whose states before and after are recorded
-        while not self.actions.stopped:
-            due = _due_events(timed, start.t + slack)
-            if due:
-                timed, known = timed[len(due):], len(self.occurred_events)
-                start = self._apply_events(start, due)
-                silent = bool(self.visited_states) and (silent or not start.fired) and len(self.occurred_events) == known
-                # the motion begins with what it makes
-                start = start if self.visited_states else replace(start, supplied_energy=0.0)
-                continue
-            end = timed[0][0] if timed else duration
-            if start.t >= duration - slack:
-                break
-            end = min([end, *(t for t in self._disabled_until.values() if t > start.t + slack)])
-            end = end if end < duration - slack else duration
-            inside = times[(times > start.t + slack) & (times < end - slack)]
-            asked = np.concatenate([[] if silent else [start.t], inside, [end]])
-            self._omits_first_row, problem = silent, self.problems.current
-            segment = self._run_segment(start, asked, options, rows, lambda share, end=end: progress(share * end / duration))
-            self.total_statistics, shown = self.total_statistics.plus(
-                self._renumber_singular_row(problem.model, segment.statistics)), len(self.occurred_events)
-            start = self._add_reached_events(segment.end, segment.end.signs, segment.end.armed, segment.end.t - start.t)
-            recent.append(start.t)
-            if len(recent) == _MAX_EVENTS and start.t - recent[0] <= _MAX_EVENTS_SPAN * duration:
-                last_event = self.occurred_events[-1].name if self.occurred_events else "?"
-                raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {last_event} "
-                                       "(give it a debounce, or an action after which the motion continues)")
-            known = len(self.occurred_events)
-            if start.fired:
-                start = self._apply_limits(start, problem)
-                due = _due_events(timed, start.t + slack)
-                timed = timed[len(due):]
-                start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.fired)])
-                same = self.problems.current is problem and all(map(np.array_equal, (start.q, start.v),
-                                                                    (segment.end.q, segment.end.v)))
-                start = start if same else replace(start, switch_signs=None)
-            # no second row
-            silent = (bool(start.fired) or start.t in self._disabled_until.values()) and len(self.occurred_events) == known
-        if len(self.occurred_events) > shown or not self.visited_states:
+        self.problems.warnings.extend(late_warnings(self.scenario.events, self._duration))
+        self._n_recorded_events = 0
+        start = self._first_state()
+        while not self._is_finished(start):
+            segment = self._integrate_until(self._next_time(start), start, times, options, progress, rows)
+            start = self._apply_due_events(self._handle_events(segment))
+        if len(self.occurred_events) > self._n_recorded_events or not self.visited_states:
             self._run_segment(replace(start, fired=()), np.array([start.t]), options, rows)      # the state after the last event
         self.final_state = start
         if missed := self._missed_events():
             self.problems.warnings.add("event-never-happened", f"events that never happened: {', '.join(missed)}")
         return self.total_statistics
+
+    @property
+    def _slack(self) -> float:
+        """Difference [s] below which times are the same."""
+        return SAME_TIME * self._duration
+
+    def _first_state(self) -> SegmentStart:
+        """Return the state after the events at the start of the run, or at the start of the segment in which it is resumed."""
+        problem, start = self.problems.current, self._segment_start
+        self._known_events = _timed_events(self.scenario.events, self._duration)
+        if start is not None:
+            self._pop_due_events(start.t)
+            return start
+        start = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0)
+        self._known_events = [*((0.0, event) for event in self._impacts_at_start(start)), *self._known_events]
+        return self._apply_due_events(start)
+
+    def _is_finished(self, start: SegmentStart) -> bool:
+        return self.actions.stopped or start.t >= self._duration - self._slack
+
+    def _next_time(self, start: SegmentStart) -> float:
+        """Return the end of the next segment: a known event, the end of the debounce of an event, or the end of the run."""
+        end = self._known_events[0][0] if self._known_events else self._duration
+        end = min([end, *(t for t in self._disabled_until.values() if t > start.t + self._slack)])
+        return end if end < self._duration - self._slack else self._duration
+
+    def _integrate_until(self, end: float, start: SegmentStart, times: np.ndarray, options: Options,
+                         progress: Callable[[float], None], rows: RunRecorder) -> Segment:
+        """Return the segment from `start` to the time `end`, or to the first event before."""
+        inside = times[(times > start.t + self._slack) & (times < end - self._slack)]
+        outputs = np.concatenate([[] if self._omits_first_row else [start.t], inside, [end]])
+        self._n_recorded_events = len(self.occurred_events)
+        segment = self._run_segment(start, outputs, options, rows, lambda fraction: progress(fraction * end / self._duration))
+        self.total_statistics = self.total_statistics.plus(
+            self._renumber_singular_row(self.problems.current.model, segment.statistics))
+        return segment
+
+    def _handle_events(self, segment: Segment) -> SegmentStart:
+        """Return the state after the events that have ended a segment, and after known events at the same time."""
+        problem, end, began = self.problems.current, segment.end, self._segment_start.t
+        start = self._add_reached_events(end, end.signs, end.armed, end.t - began)
+        self._check_progress(start.t)
+        count = len(self.occurred_events)
+        if start.fired:
+            start = self._apply_limits(start, problem)
+            due = self._pop_due_events(start.t)
+            start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.fired)])
+            same = self.problems.current is problem and np.array_equal(start.q, end.q) and np.array_equal(start.v, end.v)
+            start = start if same else replace(start, switch_signs=None)
+        continues = bool(start.fired) or start.t in self._disabled_until.values()
+        self._omits_first_row = continues and len(self.occurred_events) == count
+        return start
+
+    def _check_progress(self, t: float) -> None:
+        """Raise ComputationError if too many segments have ended within a short time before t."""
+        ends = self._segment_ends
+        ends.append(t)
+        if len(ends) == _MAX_EVENTS and t - ends[0] <= _MAX_EVENTS_SPAN * self._duration:
+            last_event = self.occurred_events[-1].name if self.occurred_events else "?"
+            raise ComputationError(f"events happen again and again at t = {t:.9g} s, the last one is {last_event} "
+                                   "(give it a debounce, or an action after which the motion continues)")
+
+    def _apply_due_events(self, start: SegmentStart) -> SegmentStart:
+        """Return the state after the events whose known times are reached."""
+        due, count, has_begun = self._pop_due_events(start.t), len(self.occurred_events), bool(self.visited_states)
+        if not due:
+            return start
+        start = self._apply_events(start, due)
+        self._omits_first_row = has_begun and (self._omits_first_row or not start.fired) and len(self.occurred_events) == count
+        return start if has_begun else replace(start, supplied_energy=0.0)       # the motion begins with what they make
+
+    def _pop_due_events(self, t: float) -> list[Event]:
+        """Remove the events whose known times are reached at t, and return them."""
+        due = [event for _, event in takewhile(lambda one: one[0] <= t + self._slack, self._known_events)]
+        self._known_events = self._known_events[len(due):]
+        return due
 
     def _missed_events(self) -> list[str]:
         """Return the events with `when` that could have occurred but did not, in a complete run whose phases were entered.
@@ -611,11 +649,6 @@ class HybridSimulation:
 def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[int]:
     """Return the events that are now pressed, and were not before or with lower speed."""
     return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + SPEED_TOLERANCE)]
-
-
-def _due_events(timed, until: float) -> list[Event]:
-    """Return the first of the events with known times, up to the time `until`."""
-    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
 def _timed_events(events, duration: float) -> list[tuple[float, Event]]:
