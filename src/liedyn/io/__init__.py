@@ -1,1 +1,1 @@
-"""Reading, checking and writing of files. Warnings have the line and key. Imports only `errors` and `model.description`."""
+"""Readers and writers of files. Their errors and warnings name the line and the key."""

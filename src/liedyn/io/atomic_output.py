@@ -143,7 +143,7 @@ def _exists(path: str | Path) -> UsageError:
 
 @contextmanager
 def _utf8(stream: TextIO) -> Iterator[TextIO]:
-    """Files are UTF-8, whatever the terminal takes."""
+    """Let a stream write UTF-8 within the block, whatever the encoding of the terminal."""
     if not hasattr(stream, "reconfigure"):
         yield stream
         return

@@ -1,11 +1,11 @@
-"""The folder of a run that is not finished, `NAME.unfinished` next to its run folder NAME: its rows so far, and a checkpoint.
+"""Folder of an unfinished run, `NAME.unfinished` next to its run folder NAME: its rows so far, and a checkpoint.
 
-    rows          a row after the other, float64, as `RunRecorder` lays them out
-    checkpoint    a SHA-256 digest, then an .npz file with the state of the run: its arrays, and under "json" what is no array;
-                  there also which run it is, and the size and the SHA-256 digest of the rows that count
+    rows          rows one after another, float64, in the layout of `RunRecorder`
+    checkpoint    a SHA-256 digest, then an .npz file with the state of the run: its arrays, and its other values under "json",
+                  with the command of the run, and the size and the SHA-256 digest of the valid rows
 
-Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
-checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
+Rows are appended; a checkpoint replaces the previous one in one step. If a process is killed at any time, there is a checkpoint
+with at least its rows. The process that computes the run holds a lock on the folder.
 """
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _BLOCK = 1 << 20                   # bytes that are read at once
 
 
 class Unfinished:
-    """Of one run. Nothing is on disk before `begin` or `load`.
+    """Rows and checkpoint of one run. Nothing is on disk before `begin` or `load`.
 
-    folder    the run folder
-    command   what was asked for: told to whoever resumes
-    stop      the number of a signal that asks the run to end, 0: none; `listening` is whether signals are reported to the run
+    folder     the run folder
+    command    options of the run, which `read_checkpoint` returns
+    stop       number of a signal that ends the run, or 0
+    listening  whether signals are reported to the run
     """
 
     def __init__(self, folder: str | Path, command: Mapping[str, Any] | None = None):

@@ -260,7 +260,7 @@ def _written(values: Sequence[str] | Array) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Escaped text has no line ends."""
+    """Return the text of a cell in quotes if it needs them. Escaped text has no line ends."""
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 

@@ -42,7 +42,7 @@ class ExpressionParser:
 
     # of subclasses ------------------------------------------------------------------------------------------------------
     def without_names(self, text: str) -> tuple[str, str]:
-        """The text with the names of joints and links left out, whose characters are not checked; and as it is parsed."""
+        """Return the text without names of joints and links, whose characters are not checked, and that for Python's parser."""
         raise NotImplementedError
 
     def number_value(self, x: float) -> Any:

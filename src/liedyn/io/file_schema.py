@@ -80,8 +80,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A path, relative to the folder of the file that names it, or to the current one where an override gives it; of something
-    that must exist if `what` is given. A folder stands for the file `holds` in it."""
+    """A path, relative to the folder of the file that contains it, or to the current folder if an override contains it.
+
+    what    kind of file for the error if it does not exist; None: it need not exist
+    holds   file in a folder that the path may name instead
+    """
 
     what: str | None = None
     holds: str | None = None
@@ -99,7 +102,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the words `options`. hints: by words that are none of them."""
+    """One of the words `options`. hints: corrections of frequent other words."""
 
     options: Sequence[str]
     hints: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -182,10 +185,10 @@ class Field:
     """A key of a mapping.
 
     meaning   of the key, in one line of Markdown, with its unit
-    default   what holds where the key is not given: a value, or a text about it
-    required  whether it must be given; `missing` is what the error then expects
-    kinds     the key belongs to these kinds of the mapping only (`Schema.kind`); empty: to all of them
-    example   plain value for templates; a structured value without an example is spelt out key by key
+    default   value without the key, or a text about it
+    required  whether the key must exist; `missing` is the expected value in the error
+    kinds     kinds of the mapping (`Schema.kind`) with this key; empty: all of them
+    example   plain value for templates; a structured value without an example is written key by key
     live      whether the key stands without a # in templates
     """
 
@@ -204,12 +207,13 @@ class Field:
 class Schema:
     """A mapping with known keys. It is an iterable of their names, as `Node.mapping` takes.
 
-    title     names it in the schema and in tests
-    kind      the key whose value decides which others apply (`Field.kinds`); `what` is a kind in words, such as "the method {}",
-              or `lacks` what is told of a key of other kinds, such as "a {} joint has no {}"
-    one_of    groups of which exactly one key is given, in the kinds that a group belongs to
-    empty     whether a key without a value counts as not given
-    how       reads it; without, its value is a dict of the values that are given
+    title     name in the schema and in tests
+    kind      key whose value selects the other keys (`Field.kinds`)
+    one_of    groups of keys, of which exactly one must exist, in the kinds with these keys
+    empty     whether a key without a value is ignored
+    what      kind of the mapping in errors about keys of other kinds, such as "the method {}"
+    lacks     text of these errors instead, such as "a {} joint has no {}"
+    how       reader; None: the value is a dict of the values in the file
     """
 
     title: str
@@ -307,7 +311,7 @@ Reader = Callable[[Node], Any]
 
 
 def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
-    """The mappings with known keys that a value may be or hold, with their paths."""
+    """Yield the mappings with known keys that a value may be or contain, with their paths."""
     if isinstance(value, Schema):
         yield path, value
     elif isinstance(value, List | Named):
@@ -330,7 +334,7 @@ def one_or_more(of: Value, title: str, words: str) -> OneOf:
 
 def only(node: Node, nodes: Mapping[str, Node], keys: Iterable[str], subject: str, nothing: str = "nothing", between: str = ", ",
          expected: str | None = None) -> tuple[str, Node]:
-    """The only one of `keys` that is given in a mapping, and what it holds."""
+    """Return the only one of `keys` that a mapping contains, and its node. Raise the node's error for none or several."""
     selected = {name: child for name, child in nodes.items() if name in keys}
     if len(selected) != 1:
         raise node.problem(f"{subject} takes exactly one of {', '.join(keys)}", found=between.join(selected) or nothing,

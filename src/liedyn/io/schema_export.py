@@ -159,10 +159,10 @@ _WIDTH = 130
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line. `off`: depth from which it is commented out; None: it is not."""
+    """A line of a template. comment_depth: depth from which it is commented out, or None."""
 
     depth: int
-    off: int | None
+    comment_depth: int | None
     text: str
     comment: str = ""
 
@@ -181,7 +181,7 @@ def _in_order(keys: Schema) -> list[Field]:
 
 
 def _key(key: Field, depth: int, comment_depth: int | None, seen: set[int]) -> Iterator[_Row]:
-    """A key with its example, and below it, commented out, what else it may hold."""
+    """Yield the lines of a key with its example, and then those of its other keys and values, commented out."""
     if comment_depth is None and not key.live:
         comment_depth = depth
     if key.example is None:
@@ -216,7 +216,7 @@ def _entry(name: str, value: Any, depth: int, comment_depth: int | None) -> Iter
 
 
 def _spelt(value: Value, depth: int, comment_depth: int | None, seen: set[int]) -> Iterator[_Row]:
-    """A structured value, key by key."""
+    """Yield the lines of a structured value, key by key."""
     if isinstance(value, Named):
         yield _Row(depth, comment_depth, f"{flow_yaml(value.name)}:")
         yield from _spelt(value.of, depth + 1, comment_depth, seen)
@@ -241,14 +241,16 @@ def _structured(value: Value) -> Schema | None:
 
 
 def _lines(row: _Row) -> list[str]:
-    """The row with its comment behind it, or above it where that would be too long."""
-    start = "  " * row.depth if row.off is None else "  " * row.off + "# " + "  " * (row.depth - row.off)
+    """Return the row with its comment after it, or above it if the line would be too long."""
+    start = "  " * row.depth
+    if row.comment_depth is not None:
+        start = "  " * row.comment_depth + "# " + "  " * (row.depth - row.comment_depth)
     text = start + row.text
     if not row.comment:
         return [text]
     if len(text) <= _COLUMN - 2:
         first, *further = textwrap.wrap(row.comment, _WIDTH - _COLUMN - 2)
-        more = start if row.off is not None else ""
+        more = start if row.comment_depth is not None else ""
         return [f"{text:{_COLUMN}}# {first}", *(f"{more:{_COLUMN}}# {line}" for line in further)]
     return [*(f"{start}# {line}" for line in textwrap.wrap(row.comment, _WIDTH - len(start) - 2)), text]
 

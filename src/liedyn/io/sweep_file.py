@@ -39,8 +39,11 @@ CRITERIA, WRENCH_AXES = ("unique", "least_torque", "least_constraint_force"), ("
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """kind: uniform or log_uniform between `low` and `high`; normal of `centre` and `spread`; log_normal of the median `centre`,
-    whose logarithm has the standard deviation `spread`. The last two are cut off at low and high."""
+    """Distribution of a parameter, truncated to the interval from `low` to `high`.
+
+    kind  uniform or log_uniform; normal, with the mean `centre` and the standard deviation `spread`; or log_normal, with the
+          median `centre`, whose logarithm has the standard deviation `spread`
+    """
 
     kind: str
     low: float
@@ -51,7 +54,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """So many values, equally spaced; made when they are asked for, since there may be very many."""
+    """`count` equally spaced values from `first` to `last`. There may be very many, so they are computed on demand."""
 
     first: float
     last: float
@@ -112,7 +115,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class StoredTrajectories:
-    """What is kept of each trajectory: every so many rows, of the columns that match one of the patterns."""
+    """Stored part of each trajectory: every `every`-th row, of the columns that match one of the patterns."""
 
     every: int = 1
     columns: tuple[str, ...] = ("*",)
@@ -121,10 +124,10 @@ class StoredTrajectories:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryJob:
-    """What is computed along a trajectory: the command of this kind, with its options.
+    """A command along a trajectory, with its options.
 
     kind         one of JOBS
-    trajectory, robot   paths as they can be opened from the current folder; robot None: that which the trajectory names
+    trajectory, robot   paths as they can be opened from the current folder; robot None: the robot of the trajectory
     smooth       seconds, "auto" or None
     """
 
@@ -145,14 +148,14 @@ class TrajectoryJob:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A number of runs.
+    """Runs of a batch.
 
-    scenario    path as it can be opened from the current folder; "" of a job along a trajectory
+    scenario    path as it can be opened from the current folder; "" for a job along a trajectory
     overrides   of the scenario, "key.path=value"
-    combine     grid: each value with each, the last quantity changes first; zip: the k-th values together; sample: drawn
-    samples     number of runs that are drawn
+    combine     grid: all combinations, in which the last parameter changes first; zip: the k-th values together; sample: random
+    samples     number of random samples
     sampling    one of SAMPLINGS
-    trajectories   None: they are not kept
+    trajectories   None: they are not stored
     """
 
     scenario: str
@@ -215,7 +218,7 @@ def _range(values: tuple[float, ...], node: Node) -> Range:
 
 
 def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
-    """The numbers of a column of a CSV, by its title. Other columns may hold text, and rows may end after this column."""
+    """Return the numbers of a column of a CSV, by its title. Other columns may have text, and rows may end after the column."""
     table = read_table(file, ScenarioError)
     if table.titles.count(column) > 1:
         raise ScenarioError("two columns have the same name", place=table.place(column=column))
@@ -260,7 +263,7 @@ def _plain(node: Node) -> Any:
 
 
 def _overrides(node: Node) -> tuple[str, ...]:
-    """As "key.path=value"."""
+    """Return overrides as "key.path=value"."""
     return tuple(f"{key}={json.dumps(_override(child))}" for key, child in node.mapping().items())
 
 
@@ -412,7 +415,7 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
 
 
 def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
-    """The options of the command, as its keys say."""
+    """Return the command along a trajectory, with the options in the file."""
     if "hybrid" in (kind, values.get("of")):
         root.require("prescribed", "names or patterns of joints")
     elif kind == "derivatives" and "prescribed" in values:
@@ -423,7 +426,7 @@ def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
 
 
 def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
-    """Where trajectories vary, their paths from the current folder."""
+    """Return a parameter whose values are trajectories with their paths from the current folder."""
     if parameter.key != "trajectory":
         return parameter
     if not isinstance(parameter.values, tuple) or not all(isinstance(x, str) for x in parameter.values):

@@ -171,7 +171,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
 
 
 def _check_time_column(table: CsvTable) -> None:
-    """The content of a file without a time is not shown: it may be any file that a scenario names."""
+    """Raise without a time column. The error does not show the content: it may be any file that a scenario names."""
     if "t" not in table.names:
         separators = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
                       if sum(title.count(sign) for title in table.titles) >= len(table.titles)]

@@ -186,7 +186,7 @@ def _site(element: XmlElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
 
 
 def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
-    """y1 - y1(start) = a0 + a1 (y2 - y2(start)), y a joint's coordinate or a tendon's length."""
+    """Return y1 - y1(start) = a0 + a1 (y2 - y2(start)), with coordinates of joints or lengths of tendons y."""
     a0, a1, *higher = element.vector("polycoef", _LINEAR, minimum=1)
     second = f"{prefix}2" in element.attributes
     if second and any(higher):
@@ -230,11 +230,11 @@ _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield") 
 
 
 def read_mjcf(path: str | os.PathLike[str]) -> Robot:
-    """The robot of an MJCF file, with the warnings of reading it; not yet validated.
+    """Return the robot of an MJCF file, with the warnings of reading it. It is not validated.
 
-    Raises ModelError with file, line and element: no XML, a DOCTYPE, an included file that is missing, wrong attributes; meshes
-    whose inertia would be needed; tendons with forces, fluids, compensation of gravity, free joints with armature, constraints
-    that are not linear.
+    Raises ModelError with file, line and element for a file that is not XML, a DOCTYPE, an included file that is missing, wrong
+    attributes, meshes whose inertia would be needed, tendons with forces, fluids, compensation of gravity, free joints with
+    armature, and constraints that are not linear.
     """
     root = read_mjcf_tree(path)
     _check_sections(root)
@@ -247,7 +247,7 @@ def read_mjcf(path: str | os.PathLike[str]) -> Robot:
             tree.count(f"{kind}s")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
-                 warnings=_findings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
+                 warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
 
 
 def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
@@ -286,7 +286,7 @@ def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
         tree.count("tendons")
 
 
-def _findings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
+def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
     """Return a warning for everything that is not read, and one for everything that is not quite the same."""
     warnings = []
     if tree.counts:

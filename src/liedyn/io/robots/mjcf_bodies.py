@@ -1,8 +1,9 @@
-"""The kinematic tree of an MJCF file: bodies, their joints in order, sites as links without mass.
+"""The kinematic tree of an MJCF file: bodies, their joints in order, sites as massless links.
 
-A body turns about joints whose axes stand anywhere in it; here a link is the frame of its joint. So a joint that does not stand
-at the body's origin carries a link without mass, on which the body is welded: links have the frames of their bodies. Coordinates
-are MuJoCo's: `ref` is taken out of the placement, and a free joint starts at the world's origin, whatever `pos` of its body.
+Axes of joints may be anywhere in a body of MuJoCo, while a link has the frame of its joint. So a joint whose axis does not pass
+through the origin of the body moves a massless link, to which the body is welded: links have the frames of their bodies.
+Coordinates are those of MuJoCo: `ref` is subtracted from the placement, and a free joint starts at the origin of the world,
+whatever the `pos` of its body.
 """
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vecto
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
-# what makes bodies that are not written out, or forces that a robot of ours does not have
-_REFUSED = {"composite": _HINT, "flexcomp": None, "replicate": _HINT, "attach": _HINT, "plugin": None}
+# elements that generate bodies, or forces that a `Robot` does not have, with a hint
+_NOT_SUPPORTED = {"composite": _HINT, "flexcomp": None, "replicate": _HINT, "attach": _HINT, "plugin": None}
 _BODY = ("name", "pos", *ORIENTATIONS, "childclass", "mocap", "user", "sleep", "simple", "fuse", "gravcomp")
 _INERTIAL = ("mass", "pos", "diaginertia", "fullinertia", *ORIENTATIONS)
 _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "limited", "range", "ref", "armature", "damping",
@@ -47,11 +48,18 @@ _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "li
 
 @dataclass(slots=True)
 class BodyTree:
-    """What was read of the bodies.
+    """Links and joints of the bodies that have been read.
 
-    at_start   pose of each link in the world where all coordinates have their `ref`, and WORLD
-    site       link and pose in it of each named site
-    ref        of each joint with one coordinate
+    at_start      pose of each link in the world when all coordinates have their `ref`, and WORLD
+    site          link of each named site, and pose in it
+    ref           of each joint with one coordinate
+    mass          of each body, by link
+    geoms         with their frames, by link
+    still         links that do not move
+    force_ranges  of joints, by name
+    counts        of parts that are not read, by description
+    names         elements of links, by name
+    joint_names   elements of joints, by name
     """
 
     compiler: Compiler
@@ -76,7 +84,7 @@ class BodyTree:
         self.counts[part] = self.counts.get(part, 0) + 1
 
 
-def _own_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> str:
+def _unique_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -> str:
     """Return a unique name: underscores are added to a generated name that is taken."""
     is_written = element.name == name
     if is_written and name in taken and taken[name].name == name and taken[name].tag == element.tag:
@@ -117,16 +125,16 @@ def _reserve(root: XmlElement, tree: BodyTree) -> None:
             raise element.problem("the name of the world", "name", found=WORLD, expected="another name")
         for child in element.children:
             if child.tag in ("joint", "freejoint") and child.name:
-                _own_name(child.name, child, tree.joint_names)
+                _unique_name(child.name, child, tree.joint_names)
             if child.tag == "body" and child.name:
-                _own_name(child.name, child, tree.names)
+                _unique_name(child.name, child, tree.names)
 
 
 def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) -> Iterator[tuple[XmlElement, Pose, str]]:
-    """Children with the pose of their frame in the body and the class that they inherit; frames within are opened."""
+    """Yield the children of an element and of the frames in it, with the pose of their frame in the body and their class."""
     for child in element.children:
-        if child.tag in _REFUSED:
-            raise child.problem(f"<{child.tag}> is not supported", hint=_REFUSED[child.tag])
+        if child.tag in _NOT_SUPPORTED:
+            raise child.problem(f"<{child.tag}> is not supported", hint=_NOT_SUPPORTED[child.tag])
         if child.tag == "frame":
             class_name = child.text("childclass", childclass)
             tree.defaults.check(class_name, child, "childclass")
@@ -145,7 +153,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
         tree.count("mocap bodies, which stand still")
     childclass = element.text("childclass", childclass)
     tree.defaults.check(childclass, element, "childclass")
-    name = element.name or _own_name(f"body{tree.bodies}", element, tree.names)
+    name = element.name or _unique_name(f"body{tree.bodies}", element, tree.names)
     parts = list(_parts(element, Pose(), childclass, tree))
     home = compose(frame, placement(element, tree.compiler))
     joints = [(tree.defaults.of(child, class_name, "joint") if child.tag == "joint" else child, at, class_name)
@@ -167,7 +175,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
 
 
 def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
-    """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
+    """Return the mass of a body: of its <inertial>, or of its geoms (`Compiler.inertia_from_geoms`)."""
     compiler, mass = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
     if len(inertials) > 1:
@@ -206,14 +214,14 @@ def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: Bo
     if element.name in tree.site:
         raise element.problem("the name is taken by another site", "name", found=element.name)
     tree.site[element.name] = link, at
-    name = _own_name(element.name, element, tree.names)
+    name = _unique_name(element.name, element, tree.names)
     _weld(f"{name}_site", element, link, name, at, tree)
     tree.links.append(Link(name, place=element.place()))
     tree.at_start[name] = compose(tree.at_start[link], at)
 
 
 def _collides(element: XmlElement, childclass: str, tree: BodyTree) -> XmlElement:
-    """The geom with what its class gives it; counted if it may touch others."""
+    """Return a geom with the attributes of its class. It is counted if it may touch others."""
     geom = tree.defaults.of(element, childclass)
     if geom.number("contype", 1.0) or geom.number("conaffinity", 1.0):
         tree.count("contacts of geoms")
@@ -223,7 +231,7 @@ def _collides(element: XmlElement, childclass: str, tree: BodyTree) -> XmlElemen
 # joints ---------------------------------------------------------------------------------------------------------------
 
 def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints: Sequence[Any], tree: BodyTree) -> None:
-    """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
+    """Add the joints between `parent` and the link `name`, whose pose at the start is `home`."""
     if not joints:
         _weld(f"{name}_fixed", element, parent, name, home, tree)
         return
@@ -235,9 +243,9 @@ def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints: Seq
             tree.joints.append(replace(new_joint, parent=parent, child=name))
             return
         at = anchor if new_joint.type == "prismatic" else _anchor(joint, frame)
-        origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _back(new_joint, tree))
+        origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _reference_motion(new_joint, tree))
         anchor, last = at, k == len(joints) - 1
-        child = name if last and not any(anchor) else _own_name(new_joint.name, joint, tree.names)
+        child = name if last and not any(anchor) else _unique_name(new_joint.name, joint, tree.names)
         tree.joints.append(replace(new_joint, parent=parent, child=child, origin=origin))
         if child != name:
             tree.links.append(Link(child, place=joint.place()))
@@ -247,15 +255,16 @@ def _attach(name: str, element: XmlElement, parent: str, home: Pose, joints: Seq
 
 
 def _weld(name: str, element: XmlElement, parent: str, child: str, origin: Pose, tree: BodyTree) -> None:
-    tree.joints.append(Joint(_own_name(name, element, tree.joint_names), "fixed", parent, child, origin, place=element.place()))
+    name = _unique_name(name, element, tree.joint_names)
+    tree.joints.append(Joint(name, "fixed", parent, child, origin, place=element.place()))
 
 
 def _anchor(joint: XmlElement, frame: Pose) -> Vector:
     return compose(frame, Pose(translation=joint.vector("pos", (0.0, 0.0, 0.0)))).translation
 
 
-def _back(joint: Joint, tree: BodyTree) -> Pose:
-    """Motion of the joint by minus its `ref`, so that the coordinate is that of MuJoCo."""
+def _reference_motion(joint: Joint, tree: BodyTree) -> Pose:
+    """Return the motion of the joint by minus its `ref`, so that the coordinate is that of MuJoCo."""
     ref = tree.ref.get(joint.name, 0.0)
     if not ref:
         return Pose()
@@ -273,22 +282,22 @@ def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     """Return the joint without its parent and child."""
     _check_known(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
-    name = joint.name or _own_name(name, joint, tree.joint_names)
-    unit_ = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
-    figures = _figures(joint, name, kind, unit_, tree)
+    name = joint.name or _unique_name(name, joint, tree.joint_names)
+    scale = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
+    coordinate = _coordinate(joint, name, kind, scale, tree)
     if kind == "free":
         _check_alignment(joint, tree.compiler)
-        return Joint(name, "free", "", "", coordinates=(figures,) * 6, place=joint.place())
+        return Joint(name, "free", "", "", coordinates=(coordinate,) * 6, place=joint.place())
     if kind == "ball":
-        return Joint(name, "ball", "", "", coordinates=(figures,) * 3, place=joint.place())
+        return Joint(name, "ball", "", "", coordinates=(coordinate,) * 3, place=joint.place())
     axis = rotate(frame, unit(joint.vector("axis", (0.0, 0.0, 1.0)), joint, "axis"))
-    tree.ref[name] = joint.number("ref", 0.0) * unit_
-    limited = math.isfinite(figures.lower)
+    tree.ref[name] = joint.number("ref", 0.0) * scale
+    limited = math.isfinite(coordinate.lower)
     type_ = "prismatic" if kind == "slide" else "revolute" if limited else "continuous"
-    return Joint(name, type_, "", "", axes=(axis,), coordinates=(figures,), place=joint.place())
+    return Joint(name, type_, "", "", axes=(axis,), coordinates=(coordinate,), place=joint.place())
 
 
-def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
+def _coordinate(joint: XmlElement, name: str, kind: str, scale: float, tree: BodyTree) -> Coordinate:
     """Return the limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
@@ -300,7 +309,7 @@ def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTr
     if kind in ("ball", "free"):
         _raise_not_supported(joint, {"stiffness": values["stiffness"]}, f"a {kind} joint")
     else:
-        values["rest"] = joint.number("springref", 0.0) * unit_
+        values["rest"] = joint.number("springref", 0.0) * scale
     lower, upper = joint.vector("range", (0.0, 0.0))
     if _limited(joint, "limited", lower < upper, tree) and on.limits:
         if kind in ("ball", "free"):
@@ -310,7 +319,7 @@ def _figures(joint: XmlElement, name: str, kind: str, unit_: float, tree: BodyTr
                 raise joint.problem("the joint is limited, but has no range", "limited", expected="a range, or limited=\"false\"")
             raise joint.problem("the limits are swapped", "range", found=joint.text("range"), expected="the lower limit first")
         else:
-            values |= {"lower": lower * unit_, "upper": upper * unit_}
+            values |= {"lower": lower * scale, "upper": upper * scale}
     min_force, max_force = joint.vector("actuatorfrcrange", (0.0, 0.0))
     if _limited(joint, "actuatorfrclimited", min_force < max_force, tree):
         tree.force_ranges[name] = min_force, max_force

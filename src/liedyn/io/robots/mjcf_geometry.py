@@ -1,4 +1,4 @@
-"""Mass, centre of mass and inertia of a body, from its <inertial>, or from the density or mass of its geoms."""
+"""Elements of MJCF files: settings of the compiler, default classes, poses, and masses of <inertial> and geoms."""
 from __future__ import annotations
 
 import math
@@ -17,12 +17,23 @@ from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
 
 _ANGLE = {"degree": math.pi / 180, "radian": 1.0}
-_WAYS = {"true": True, "false": False, "auto": None}
+_FROM_GEOMS = {"true": True, "false": False, "auto": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """angle: radians per unit of an angle; inertia_from_geoms: always, never or (None) where a body has no <inertial>."""
+    """Settings of <compiler>.
+
+    angle               radians per unit of an angle
+    sequence            axes of Euler angles; capital letters are fixed axes
+    autolimits          whether a range is a limit without a further attribute
+    inertia_from_geoms  whether geoms define inertias; None: only of bodies without <inertial>
+    groups              first and last group of the geoms that define inertias
+    total_mass          mass [kg] to which the robot is scaled, or None
+    minimum_mass, minimum_inertia   minimum of each body [kg], [kg m^2]
+    balance             whether principal inertias that violate the triangle inequality are made equal
+    align_free          whether frames of free bodies are moved to their centres of mass
+    """
 
     angle: float
     sequence: str
@@ -30,8 +41,8 @@ class Compiler:
     inertia_from_geoms: bool | None
     groups: tuple[float, float]          # of the geoms that count for the inertia
     total_mass: float | None
-    least_mass: float
-    least_inertia: float
+    minimum_mass: float
+    minimum_inertia: float
     balance: bool
     align_free: bool
 
@@ -59,14 +70,14 @@ def read_compiler(root: XmlElement) -> Compiler:
     total = settings.number("settotalmass", -1.0)
     groups = settings.vector("inertiagrouprange", (-math.inf, math.inf))
     return Compiler(_ANGLE[settings.choice("angle", _ANGLE, "degree")], sequence, settings.switch("autolimits", True),
-                    _WAYS[settings.choice("inertiafromgeom", _WAYS, "auto")], groups,
+                    _FROM_GEOMS[settings.choice("inertiafromgeom", _FROM_GEOMS, "auto")], groups,
                     total if total > 0 else None, settings.number("boundmass", 0.0), settings.number("boundinertia", 0.0),
                     settings.switch("balanceinertia", False), settings.switch("alignfree", False))
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """gravity, and what is switched off."""
+    """Settings of <option>: gravity [m/s^2], and which forces and constraints act."""
 
     gravity: Vector
     springs: bool
@@ -100,7 +111,7 @@ ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "orienta
 
 
 class Defaults:
-    """Attributes by class and tag, inherited ones included."""
+    """Attributes by class and tag, with those that a class inherits."""
 
     def __init__(self, root: XmlElement):
         self.classes: dict[str, dict[str, dict[str, LocatedText]]] = {MAIN: {}}
@@ -123,7 +134,7 @@ class Defaults:
             self._read(child, self.classes[name])
 
     def of(self, element: XmlElement, childclass: str = MAIN, kind: str | None = None) -> XmlElement:
-        """The element with all that its class gives it. kind: the tag of its defaults, where that is another."""
+        """Return the element with the attributes of its class. kind: the tag of its defaults, if it is another."""
         name = element.text("class", childclass)
         self.check(name, element, "class")
         return replace(element, attributes=merged_defaults(self.classes[name].get(kind or _kind(element.tag), {}), element))
@@ -136,7 +147,7 @@ class Defaults:
 
 
 def merged_defaults(inherited: dict[str, LocatedText], element: XmlElement) -> dict[str, LocatedText]:
-    """Own attributes over inherited ones; of the orientations one remains."""
+    """Return the attributes of an element and those that it inherits. Its orientation replaces an inherited one of any kind."""
     attributes_of_element = element.attributes
     if any(key in attributes_of_element for key in ORIENTATIONS):
         inherited = {key: written for key, written in inherited.items() if key not in ORIENTATIONS}
@@ -144,7 +155,7 @@ def merged_defaults(inherited: dict[str, LocatedText], element: XmlElement) -> d
 
 
 def _kind(tag: str) -> str:
-    """All actuators share their defaults."""
+    """Return the tag of the defaults of an element: all actuators share theirs."""
     return "actuator" if tag in ACTUATORS else tag
 
 
@@ -197,7 +208,7 @@ def axis_rotation(axis: Vector, angle: float) -> Rotation:
 
 
 def _euler(angles: Vector, compiler: Compiler) -> Rotation:
-    """Small letters turn about moving axes, capital ones about fixed axes, in the order of the sequence."""
+    """Return the rotation of Euler angles. Lower-case letters of the sequence are moving axes, capital letters fixed axes."""
     R = np.eye(3)
     for letter, angle in zip(compiler.sequence, angles, strict=True):
         Q = exp3(angle * compiler.angle * (np.array(list("xyz")) == letter.lower()))
@@ -206,12 +217,12 @@ def _euler(angles: Vector, compiler: Compiler) -> Rotation:
 
 
 def compose(A: Pose, B: Pose) -> Pose:
-    """A B: from B's frame to where A leads."""
+    """Return the product A B of two poses."""
     return Pose.from_matrix(pose(A) @ pose(B))
 
 
 def rotate(A: Pose, x: Vector) -> Vector:
-    """A direction x, given in the frame from which A leads."""
+    """Return R x, with the rotation R of the pose A."""
     return vector(pose(A)[:3, :3] @ x)
 
 
@@ -225,20 +236,20 @@ def minus(a: Sequence[float], b: Sequence[float]) -> Vector:
 SIZES = {"sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}      # numbers of `size`
 _MASSLESS = ("plane", "hfield")
 _DENSITY = 1000.0                    # kg/m^3: of water, MuJoCo's default
-_WRITTEN = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_saveLastXML'
+_COMPILED = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_saveLastXML'
 _ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Mass:
-    """Mass, centre of mass and inertia about it along the axes of one frame."""
+    """Mass, centre of mass and inertia about it, along the axes of a frame."""
 
     mass: float = 0.0
     com: Vector = _ZERO
     inertia: Inertia = (0.0,) * 6
 
     def seen_from(self, frame: Pose) -> Mass:
-        """frame: pose of this frame in the other."""
+        """Return the mass in another frame, in which this frame has the pose `frame`."""
         com = compose(frame, Pose(translation=self.com)).translation
         return Mass(self.mass, com, rotated_inertia(frame.rotation, self.inertia))
 
@@ -263,7 +274,7 @@ def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
 
 
 def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
-    """In the frame of the geom's parent. A mesh is an error, since its file is not read, and so is a hollow shape."""
+    """Return the mass of a geom, in the frame of its parent. Raise for a mesh, whose file is not read, and for a shell."""
     kind = element.text("type", "sphere")
     written_mass = element.number("mass", math.nan)
     density = element.number("density", _DENSITY)
@@ -277,7 +288,7 @@ def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
         raise element.problem("the inertia of a mesh is not computed" if known else "unknown type of geom",
                               "mesh" if "mesh" in element.attributes else "type", found=element.text("mesh") or kind,
                               expected="an <inertial> of the body" if known else "one of " + ", ".join((*SIZES, *_MASSLESS)),
-                              hint=_WRITTEN if known else None)
+                              hint=_COMPILED if known else None)
     if element.switch("shellinertia", False):
         raise element.problem("the inertia of a hollow shape is not computed", "shellinertia",
                               expected="an <inertial> of the body")
@@ -293,7 +304,7 @@ def is_mesh(element: XmlElement) -> bool:
 
 
 def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
-    """Pose of a primitive in its parent, and its sizes as `robot_schema.SHAPES` names them; of an ellipsoid the half axes."""
+    """Return the pose of a primitive in its parent, and its sizes [m] (`robot_schema.SHAPES`; the half axes of an ellipsoid)."""
     count = SIZES[kind]
     if "fromto" in element.attributes:
         ends = element.vector("fromto", (0.0,) * 6)
@@ -314,7 +325,7 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
 
 
 def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
-    """A primitive for drawing; None of what is none, and of ellipsoids. frame: of the geom's parent."""
+    """Return the primitive of a geom for drawing, or None for meshes, planes and ellipsoids. frame: pose of its parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
@@ -345,14 +356,16 @@ def total(parts: Sequence[Mass]) -> Mass:
 
 
 def bounded(body: Mass, compiler: Compiler) -> Mass:
-    """With at least the mass and principal inertias that the compiler asks for, and with equal ones where they break the
-    triangle inequality and are to be balanced."""
-    mass = max(body.mass, compiler.least_mass)
-    if not (compiler.least_inertia or compiler.balance):
+    """Return a body with at least the minimum mass and the minimum principal inertias of the compiler.
+
+    With `balance`, principal inertias that violate the triangle inequality are made equal.
+    """
+    mass = max(body.mass, compiler.minimum_mass)
+    if not (compiler.minimum_inertia or compiler.balance):
         return Mass(mass, body.com, body.inertia)
     xx, xy, xz, yy, yz, zz = body.inertia
     values, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    bounded_values = np.maximum(values, compiler.least_inertia)
+    bounded_values = np.maximum(values, compiler.minimum_inertia)
     if compiler.balance and bounded_values[0] + bounded_values[1] < bounded_values[2]:
         bounded_values[:] = bounded_values.mean()
     if np.array_equal(bounded_values, values):

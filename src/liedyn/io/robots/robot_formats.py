@@ -89,8 +89,10 @@ FORMATS: dict[str, RobotFormat] = {
 # The format of a file ---------------------------------------------------------------------------------------------------
 
 def formats_of_ending(path: str | os.PathLike[str]) -> list[RobotFormat]:
-    """The formats that a file of this name may have, the most specific first. Formats of installed packages (entry points in the
-    group `liedyn.formats`) are added when an ending is unknown."""
+    """Return the formats that a file of this name may have, the most specific first.
+
+    Formats of installed packages (entry points in the group `liedyn.formats`) are added when an ending is unknown.
+    """
     ending = Path(path).suffix.lower()
     formats = _with_ending(ending)
     if not formats:

@@ -1,5 +1,4 @@
-"""The keys of a robot file and of a file of loops: what `robot_yaml` and `loops` read, and what schema, template and documents
-say."""
+"""Keys of robot YAML and loops files, for their reader, their JSON schemas, templates and the tables of the documentation."""
 from __future__ import annotations
 
 import math
@@ -61,7 +60,7 @@ SHAPES: dict[str, tuple[str, ...]] = {"box": ("x", "y", "z"), "sphere": ("radius
 
 
 def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
-    """Volume [m^3] and inertia about the centre for a mass of 1 kg [m^2] of a uniform body.
+    """Return the volume [m^3] of a uniform body, and its inertia about the centre for a mass of 1 kg [m^2].
 
     `sizes` are those named in SHAPES [m]; cylinder and capsule lie along z, the length of a capsule is that of its
     cylindrical part.
@@ -105,7 +104,10 @@ _UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to 
 
 
 def inertia(maximum: float | None = None) -> OneOf:
-    """Six numbers, or three of a diagonal. maximum: in magnitude; None: `model.validate` looks at it."""
+    """Return the declaration of an inertia: six numbers, or the three of its diagonal.
+
+    maximum  magnitude; None: `model.validate` checks it
+    """
     def read(node: Node) -> Inertia:
         if node.kind != "list" or len(node.value) not in (3, 6):
             raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
@@ -115,7 +117,7 @@ def inertia(maximum: float | None = None) -> OneOf:
 
 
 def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
-    """What it is, and its lengths [m] in the order of SHAPES."""
+    """Return the kind of a shape, and its lengths [m] in the order of SHAPES."""
     nodes = node.mapping(SHAPE)
     if len(nodes) != 1:
         raise node.wrong("one of " + ", ".join(SHAPE))
@@ -124,7 +126,7 @@ def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
 
 
 def _pose(node: Node, known: Schema) -> Pose:
-    """xyz with rpy or quaternion; other keys of `known` may be given with them."""
+    """Return the pose of a mapping with xyz, and with rpy or quaternion. It may have other keys of `known`."""
     values = known.values(node)
     xyz = values.get("xyz", (0.0, 0.0, 0.0))
     if "quaternion" not in values:
@@ -140,7 +142,7 @@ def _pose(node: Node, known: Schema) -> Pose:
 
 
 def _side(node: Node) -> tuple[str, Pose]:
-    """The link and the frame in it: a name alone stands for the link's own frame."""
+    """Return the link and the frame in it. A name alone means the frame of the link."""
     return (node.value, Pose()) if node.kind == "text" else (FRAME.values(node)["link"], _pose(node, FRAME))
 
 
@@ -152,7 +154,7 @@ _SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a le
 
 
 def _round(shape: str) -> Schema:
-    """Its value is a tuple of the sizes."""
+    """Return the declaration of a shape by its sizes, whose value is a tuple of them."""
     keys = Schema(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
     return replace(keys, how=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
 

@@ -41,13 +41,13 @@ from liedyn.model.description import (
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
 
 def named(root: Node, key: str, read: Callable[[str, Node], Any]) -> tuple[Any, ...]:
-    """The elements that stand by name under a key, if it is there."""
+    """Return the elements under a key, read from their names and nodes; none without the key."""
     node = root.get(key)
     return tuple(read(name, child) for name, child in node.mapping().items()) if node else ()
 
 
 def place_of_keys(node: Node, **parts: str) -> ElementPlace:
-    """The place of an element and of its keys; `parts` are those that go by another name in the description."""
+    """Return the location of an element and of its keys. `parts`: keys by the names that they have in the description."""
     lines = {key: child.place for key, child in node.mapping().items()}
     lines.update({name: lines[key] for name, key in parts.items() if key in lines})
     return ElementPlace(node.file, node.line, node.key, lines)
@@ -59,7 +59,7 @@ def place_of_keys(node: Node, **parts: str) -> ElementPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoopsFile:
-    """A file of constraints: the robot file that it names, if any, its closures and its couplings."""
+    """A file of constraints: path of the robot file that it names, or None, its closures and its couplings."""
 
     robot: str | None
     loops: tuple[Loop, ...]
@@ -82,9 +82,11 @@ def robot_of_loops(path: str | os.PathLike[str]) -> str:
 
 
 def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:
-    """The constraints that are next to a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
-    names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
-    name, is passed over, which is a warning."""
+    """Return the constraints of the loops file next to a URDF, or None without one, and the warnings about the file.
+
+    They are in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot` names the URDF (by its file name, if the
+    folder was moved since). A `loops.yaml` that names no robot, or another file with this file name, is ignored with a warning.
+    """
     path = Path(path)
     separate, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
     if separate.is_file():
@@ -164,7 +166,7 @@ def _link(name: str, node: Node) -> Link:
     values = LINK.values(node)
     com = values.get("com", (0.0, 0.0, 0.0))
     if "shape" in values:
-        mass, inertia = _shaped(node, values)
+        mass, inertia = _uniform_body(node, values)
         return Link(name, mass, com, inertia, place_of_keys(node, inertia="shape"))
     for key in ("density", "rpy"):
         if key in values:
@@ -172,7 +174,7 @@ def _link(name: str, node: Node) -> Link:
     return Link(name, **values, place=place_of_keys(node))
 
 
-def _shaped(node: Node, values: dict[str, Any]) -> tuple[float, Inertia]:
+def _uniform_body(node: Node, values: dict[str, Any]) -> tuple[float, Inertia]:
     """Return the mass and the inertia of a uniform shape, about its centre along the link axes."""
     if "inertia" in values:
         raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
@@ -200,7 +202,7 @@ def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
 
 
 def _with_coordinates(joint: Joint, node: Node) -> Joint:
-    """The joint with its limits and passive forces; each is a number for all coordinates or a list with one for each."""
+    """Return the joint with its limits and passive forces: a number for all coordinates, or a list with one for each."""
     count = len(joint.labels)
     values = {key: _each(child, count) for key, child in node.value.items() if key in _COORDINATE}
     if "limits" in node.value:

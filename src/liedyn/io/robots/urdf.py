@@ -1,7 +1,7 @@
 """URDF -> Robot. The file is first checked element by element with its lines, then read by urdf-parser-py.
 
-urdf-parser-py alone accepts entities, knows no lines, prints to stderr and stops at tags that real files carry. So it is
-given a tree that holds only what it knows, with every attribute checked and the defaults of the URDF format filled in.
+urdf-parser-py alone accepts entities, reports no lines, prints to stderr and stops at tags that real files contain. So it reads
+a tree of the elements that it supports, in which all attributes are checked and the defaults of the URDF format are added.
 Files of meshes and `package://` are not searched for: dynamics does not need them.
 """
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ATTRIBUTES: dict[str, dict[str, tuple[str | None, int]]] = {
     "dynamics": {"damping": ("0", 1), "friction": ("0", 1)},
     "mimic": {"joint": (None, 0), "multiplier": ("1", 1), "offset": ("0", 1)},
 }
-# where the parts of a link or joint stand: tag, attribute
+# tags of the parts of a link or joint
 _PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
           "joint": {"origin": "origin", "parent": "parent", "child": "child", "axis": "axis", "limits": "limit",
                     "damping": "dynamics", "friction": "dynamics", "mimic": "mimic"}}
@@ -46,11 +46,11 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 
 
 def read_urdf(path: str | os.PathLike[str]) -> Robot:
-    """The robot of a URDF file, with `base` fixed and the warnings of reading it; not yet validated.
+    """Return the robot of a URDF file, with `base` fixed and the warnings of reading it. It is not validated.
 
-    Raises ModelError with file, line and element: no XML, a DOCTYPE, an unexpanded xacro file, missing or wrong attributes,
-    an unknown joint type. `safety_controller` and `calibration` play no part in dynamics. Limits of a continuous joint mean
-    its speed and effort only; missing `lower` and `upper` are 0, as the format says.
+    Raises ModelError with file, line and element for a file that is not XML, a DOCTYPE, an unexpanded xacro file, missing or
+    wrong attributes, and an unknown joint type. `safety_controller` and `calibration` are ignored. Of the limits of a continuous
+    joint, velocity and effort are read; missing `lower` and `upper` are 0, as in the specification of the format.
     """
     file = os.fspath(path)
     if str(file).endswith(".xacro"):
@@ -120,7 +120,7 @@ class _Checker:
         return kind
 
     def joint_parts(self, parts: dict[str, XmlElement], kind: str, place: Place) -> dict[str, XmlElement]:
-        """The parts that a joint of that type uses; parent and child must be there."""
+        """Return the parts that a joint of a type uses. Raise ModelError without a parent or a child."""
         for tag in ("parent", "child"):
             if tag not in parts:
                 raise ModelError(f"the joint has no <{tag}>", place=place, expected=f'<{tag} link="…"/>')

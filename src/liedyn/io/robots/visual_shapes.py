@@ -20,23 +20,25 @@ _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length
 
 
 def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
-    """Primitives by link; none of links without one. Those of collisions for a link that has no others and is not among the
-    `visible` ones."""
+    """Return the primitives of each link that has some.
+
+    A link without visible primitives has those of its collisions, unless it is in `visible` (its meshes are drawn).
+    """
     found = {link: visuals.shapes or (() if link in visible else visuals.collision) for link, visuals in robot.visuals.items()}
     return {link: shapes for link, shapes in found.items() if shapes}
 
 
 def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> dict[str, tuple[LinkMesh, ...]]:
-    """Meshes by link, with their files, where they are found. They are not read here.
+    """Return the meshes of each link that has some, with the paths of the files that exist. The files are not read.
 
-    `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a folder above the robot file, or part.stl in one
-    that is itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+    `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a parent folder of the robot file, or part.stl in
+    one that is itself called robot. Folders of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH follow.
     """
     meshes = {link: visuals.meshes for link, visuals in robot.visuals.items() if visuals.meshes}
     if not meshes:
         return {}
     path = Path(robot.source or "")
-    places = [*map(Path, folders), *path.absolute().parents, *_of_ros()]
+    places = [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
     return {link: tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in group) for link, group in meshes.items()}
 
 
@@ -150,7 +152,7 @@ def _file(name: str, path: Path, folders: list[Path]) -> Path | None:
         return None
 
 
-def _of_ros() -> list[Path]:
+def _ros_packages() -> list[Path]:
     def of(variable: str) -> list[Path]:
         return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 

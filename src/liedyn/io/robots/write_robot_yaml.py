@@ -1,4 +1,4 @@
-"""Robot -> robot YAML, and its closures and couplings alone as a loops file. Numbers read back to the same bits."""
+"""Robot -> robot YAML, and its closures and couplings -> loops file. Numbers read back to the same bits."""
 from __future__ import annotations
 
 import itertools
@@ -77,7 +77,7 @@ def _difference(R: Rotation, S: Rotation) -> float:
 
 
 def _nearby(R: Rotation) -> Iterator[Triple]:
-    """The angles, first the rounded ones, then their neighbours among the floats."""
+    """Yield angles of R: first rounded ones, then the exact ones and their neighbours among the floats."""
     angles = list(dict.fromkeys(_angles(R)))
     for rpy in angles:
         yield from (vector(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
@@ -87,8 +87,10 @@ def _nearby(R: Rotation) -> Iterator[Triple]:
 
 
 def _angles(R: Rotation) -> Iterator[Triple]:
-    """The two triples, |pitch| up to a right angle and beyond. Where the pitch is a right angle to rounding, roll and yaw are one
-    angle: the roll is what the last row says, or 0."""
+    """Yield roll, pitch, yaw with |pitch| up to a right angle, and beyond.
+
+    If the pitch is a right angle to rounding, roll and yaw are one angle: the roll is that of the last row, or 0.
+    """
     flat = math.hypot(R[7], R[8])
     for sign in (1.0, -1.0):
         pitch = math.atan2(-R[6], sign * flat)
@@ -106,8 +108,10 @@ _ZERO = (0.0, 0.0, 0.0)
 
 
 def robot_yaml(robot: Robot) -> str:
-    """The text of a robot file. What has its default is left out. The robot is valid (`model.validate`), and a joint that mimics
-    another names one that exists."""
+    """Return the text of a robot file, without keys that have their default.
+
+    The robot is valid (`model.validate`), and a joint that mimics another names one that exists (`as_yaml`).
+    """
     head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
     return to_yaml(plain(head)) \
         + _named("links", robot.links, _link) + _named("joints", robot.joints, _joint) \
@@ -128,7 +132,7 @@ def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[st
 
 
 def _unless(value: Any, default: Any) -> Any:
-    """None, which is not written, of a default."""
+    """Return None, which is not written, for a default, and other values unchanged."""
     return None if value == default else value
 
 
@@ -154,7 +158,7 @@ def _axes(element: Joint | Loop) -> dict[str, Any]:
 
 
 def _each(joint: Joint, key: str) -> float | list[float] | None:
-    """A number for all coordinates, a list with one for each, or None where all have the default."""
+    """Return a number for all coordinates, a list with one for each, or None if all have the default."""
     values = [getattr(coordinate, key) for coordinate in joint.coordinate_parameters]
     if all(x == getattr(Coordinate(), key) for x in values):
         return None
@@ -163,7 +167,7 @@ def _each(joint: Joint, key: str) -> float | list[float] | None:
 
 
 def pose_to_dict(pose: Pose) -> dict[str, Any]:
-    """xyz, and rpy or quaternion: what reads back closer, rpy if they are equal."""
+    """Return xyz, and rpy or quaternion: the one that reads back closer, rpy if they are equal."""
     values = {}
     if pose.translation != _ZERO:
         values["xyz"] = list(pose.translation)
@@ -223,7 +227,7 @@ class Subset:
 
 
 def as_yaml(robot: Robot) -> Subset:
-    """A robot YAML describes everything but a mimic of what does not exist or does not move."""
+    """Return the part of a robot that a robot YAML can describe: all but mimics that have no effect."""
     names, out = {joint.name for joint in robot.joints}, Subset(robot)
     for joint in robot.joints:
         if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):

@@ -1,4 +1,4 @@
-"""Robot -> URDF. Numbers read back to the same bits; placements have the angles whose rotation agrees to rounding."""
+"""Robot -> URDF. Numbers read back to the same bits, rotations of placements up to rounding."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,10 +35,10 @@ _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def urdf(robot: Robot, shapes: Mapping[str, tuple[LinkShape, ...]] | None = None) -> str:
-    """The text of a URDF of a valid robot that has only what the format has: see `io.robots.write_urdf.as_urdf`.
-    shapes: of links, for drawing.
+    """Return the text of a URDF of a valid robot that the format can describe (see `as_urdf`), with shapes for drawing by link.
 
-    Revolute and prismatic joints always get a <limit> with all four numbers, which other readers require."""
+    Revolute and prismatic joints always have a <limit> with all four numbers, which other readers require.
+    """
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(robot.name)}>"]
     for link in robot.links:
         lines += _element("link", link.name, "", [*_link(link), *_visuals((shapes or {}).get(link.name, ()))])
@@ -74,7 +74,7 @@ def _visuals(shapes: Iterable[LinkShape]) -> Iterator[str]:
 
 
 def _standard(shape: LinkShape) -> Iterator[tuple[str, tuple[float, ...], Pose]]:
-    """The shape, a capsule as a cylinder between two spheres, which the format lacks."""
+    """Yield a shape. A capsule, which the format does not have, is a cylinder between two spheres."""
     if shape.kind != "capsule":
         yield shape.kind, shape.sizes, shape.pose
         return
@@ -134,15 +134,15 @@ _DIRECT = ("fixed", "revolute", "continuous", "prismatic", "free")
 
 
 def as_urdf(robot: Robot) -> Subset:
-    """The part of a valid robot that a URDF can say, and its loops and couplings, which are in a file next to it.
+    """Return the part of a valid robot that a URDF can describe, with its loops and couplings (for a loops file).
 
-    Exact, so that forces and accelerations stay the same and all coordinates keep their names and order: a floating base becomes
-    a floating joint of a link `world`, the ground a link `world`; universal, cylindrical and Euler joints, planar joints with
-    limits, and joints of screws without pitch become revolute and prismatic joints with massless links between (which stand
-    behind the other links).
+    Some parts are rewritten exactly: forces, accelerations, and the names and order of coordinates are unchanged. A floating base
+    becomes a floating joint of a link `world`, and the ground a link `world`. Universal, cylindrical and Euler joints, planar
+    joints with limits, and joints of screws without pitch become revolute and prismatic joints with massless links between them,
+    which follow the other links.
 
-    Lost: gravity that is not standard, springs, armatures, actuators; ball joints become three revolute ones; helical joints
-    become a revolute and a prismatic one that mimics it; screws are scaled to unit length.
+    Losses are gravity that is not standard, springs, armatures and actuators. Ball joints become three revolute joints; helical
+    joints become a revolute joint and a prismatic joint that mimics it; screws are scaled to unit length.
     """
     out = Subset(robot)
     if robot.gravity != STANDARD_GRAVITY:
@@ -158,7 +158,7 @@ def as_urdf(robot: Robot) -> Subset:
 
 
 def _ground(out: Subset) -> None:
-    """The ground as a link, where a joint is attached to it."""
+    """Describe the ground as a link, if a joint is attached to it."""
     robot = out.robot
     tree = build_link_tree(robot)
     if robot.base == "floating":
@@ -175,8 +175,8 @@ def _split_joints(out: Subset) -> None:
     joints, links = [], list(out.robot.links)
     taken = {link.name for link in links} | {joint.name for joint in out.robot.joints}
     for joint in (_without_springs(described, out) for described in out.robot.joints):
-        if joint.type in _DIRECT or (joint.type == "planar" and joint.coordinate_parameters == _parameters_to_dict(joint)):
-            joints.append(_with_one_damping(joint, out))
+        if joint.type in _DIRECT or (joint.type == "planar" and joint.coordinate_parameters == _uniform_coordinates(joint)):
+            joints.append(_with_uniform_damping(joint, out))
             continue
         between: list[str] = []
         lost = len(out.losses)
@@ -199,7 +199,7 @@ def _split_joints(out: Subset) -> None:
 
 
 def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
-    """A joint for each screw, named as its coordinate is in files; their ends are still those of the whole."""
+    """Yield a joint for each screw, with the name of its coordinate in files, and with the parent and child of the whole."""
     if joint.type == "ball":
         out.losses.append(Omission(joint.name, "the ball joint becomes three revolute joints about x, y and z: other "
                                                "coordinates, "
@@ -209,14 +209,14 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
     else:
         labels, screws = joint.labels, joint_screws(normalize_axes(joint))
     origin = joint.origin
-    for label, screw, figures in zip(labels, screws, joint.coordinate_parameters, strict=True):
+    for label, screw, coordinate in zip(labels, screws, joint.coordinate_parameters, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
         w, v = screw[:3], screw[3:]
         size = float(np.linalg.norm(w) if w.any() else np.linalg.norm(v))
         if abs(size - 1.0) > _UNIT:
             out.losses.append(Omission(name, f"the screw has length {size:.6g} and is scaled to 1, and its coordinate with it"))
         w, v = w / size, v / size
-        part = replace(joint, name=name, sequence="", screws=(), coordinates=(figures,), pitch=0.0, origin=origin)
+        part = replace(joint, name=name, sequence="", screws=(), coordinates=(coordinate,), pitch=0.0, origin=origin)
         if not w.any():
             yield replace(part, type="prismatic", axes=(vector(v),))
             origin = Pose()
@@ -224,7 +224,7 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         at, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
         if np.linalg.norm(at) <= rounding:                                # the axis passes through the origin
             at = np.zeros(3)
-        bounded = np.isfinite(figures.lower) or np.isfinite(figures.upper)
+        bounded = np.isfinite(coordinate.lower) or np.isfinite(coordinate.upper)
         yield replace(part, type="revolute" if bounded else "continuous", axes=(vector(w),), origin=_moved(origin, at))
         if abs(pitch) > rounding:
             out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
@@ -243,24 +243,24 @@ def _moved(origin: Pose, by: np.ndarray) -> Pose:
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:
     coordinates = []
-    for label, figures in zip(joint.labels, joint.coordinate_parameters, strict=True):
+    for label, coordinate in zip(joint.labels, joint.coordinate_parameters, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
-        if figures.stiffness:
-            out.losses.append(Omission(name, f"the spring of stiffness {figures.stiffness:g} is left out"))
-        if figures.armature:
-            out.losses.append(Omission(name, f"the armature {figures.armature:g} is left out"))
-        coordinates.append(replace(figures, stiffness=0.0, rest=0.0, armature=0.0))
+        if coordinate.stiffness:
+            out.losses.append(Omission(name, f"the spring of stiffness {coordinate.stiffness:g} is left out"))
+        if coordinate.armature:
+            out.losses.append(Omission(name, f"the armature {coordinate.armature:g} is left out"))
+        coordinates.append(replace(coordinate, stiffness=0.0, rest=0.0, armature=0.0))
     return replace(joint, coordinates=tuple(coordinates))
 
 
-def _parameters_to_dict(joint: Joint) -> tuple[Coordinate, ...]:
-    """What a floating or planar joint of a URDF may have: one damping and one friction, no limits."""
+def _uniform_coordinates(joint: Joint) -> tuple[Coordinate, ...]:
+    """Return the coordinates that a floating or planar joint of a URDF can have: one damping and one friction, no limits."""
     first = joint.coordinate_parameters[0]
     return (Coordinate(damping=first.damping, friction=first.friction),) * len(joint.labels)
 
 
-def _with_one_damping(joint: Joint, out: Subset) -> Joint:
-    if joint.type != "free" or joint.coordinate_parameters == (plain := _parameters_to_dict(joint)):
+def _with_uniform_damping(joint: Joint, out: Subset) -> Joint:
+    if joint.type != "free" or joint.coordinate_parameters == (plain := _uniform_coordinates(joint)):
         return joint
     damped = [(c.damping, c.friction) for c in joint.coordinate_parameters]
     if len(set(damped)) > 1:
@@ -272,7 +272,7 @@ def _with_one_damping(joint: Joint, out: Subset) -> Joint:
 
 
 def _of_parts(coupling: Coupling, labels: dict[str, tuple[str, ...]]) -> Coupling:
-    """With the names of the joints that stand for the coordinates."""
+    """Return the coupling with the names of the joints that replace the coordinates."""
     def named(joint: str, label: str) -> str:
         return f"{joint}.{label}" if label and joint in labels else joint
     return replace(coupling, terms=tuple((named(joint, label), "", factor) for joint, label, factor in coupling.terms))

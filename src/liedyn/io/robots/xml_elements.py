@@ -46,7 +46,7 @@ class XmlElement:
         return self.text("name")
 
     def place(self, attribute: str | None = None) -> Place:
-        """Of an attribute, also where it comes from a default class; of the element where it has none."""
+        """Return the location of an attribute (in its default class, if it has one), or else of the element."""
         named = f'<{self.tag}{f" {attribute}" if attribute else ""}>'
         name = self.attributes.get("name")
         at = self.attributes.get(attribute or "") or self
@@ -117,7 +117,7 @@ class XmlElement:
             raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
 
     def constant(self, attribute: str) -> float:
-        """The first of the coefficients of a force, none: zero; those of higher powers are an error."""
+        """Return the first coefficient of a force, or zero without one. Raise if a coefficient of a higher power is not zero."""
         first, *more = self.numbers(attribute) or (0.0,)
         if any(more):
             raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),
@@ -129,7 +129,7 @@ class XmlElement:
         return self.vector(attribute, (default,))[0]
 
     def vector(self, attribute: str, default: Numbers, minimum: int | None = None) -> Numbers:
-        """As many numbers as `default` has; from `minimum` on, those that are missing are taken from it."""
+        """Return as many numbers as `default` has. If `minimum` are enough, those that are missing are taken from `default`."""
         text = self.text(attribute)
         if text is None:
             return default
@@ -274,8 +274,10 @@ def read_mjcf_tree(path: str | os.PathLike[str]) -> XmlElement:
 
 
 def _include(element: XmlElement, folder: Path, seen: list[str]) -> None:
-    """Put the children of included files in the place of <include>. Paths are relative to the folder of the main file, or of
-    the file that includes."""
+    """Replace <include> by the children of the included file.
+
+    Paths are relative to the folder of the main file, or of the file that includes.
+    """
     waiting = [element]
     while waiting:
         parent = waiting.pop()

@@ -41,7 +41,7 @@ from liedyn.model.description import MAX_INPUT
 
 
 def read_contacts(node: Node, method: str) -> Contact:
-    """method: of the integrator."""
+    """Return the contacts of a scenario. Raise if the integration method does not support them."""
     nodes = node.mapping(CONTACTS)
     if method in MECHANICAL_METHODS:                     # their Newton iterations do not know the derivatives of contact forces
         raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")

@@ -48,11 +48,11 @@ _ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
 
 @dataclass(frozen=True, slots=True)
 class ControlLaw:
-    """A control law in scenario files. What it does is an entry of `LAW_BINDERS` in `simulation.control.joint_control`.
+    """A control law in scenario files. `LAW_BINDERS` in `simulation.control.joint_control` has its computation.
 
-    keys   of `control` that belong to it, besides `law`
-    poles  how many poles the error of each joint has; 0: the law has no poles
-    make   what its values are: a `Control` with further fields where the law has keys that no other has
+    keys   keys of `control` that the law has, besides `law`
+    poles  number of poles of the error of each joint; 0: the law has no poles
+    make   class of its values: a `Control`, with further fields for keys that only this law has
     """
 
     keys: tuple[str, ...]
@@ -138,8 +138,11 @@ def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...],
 
 
 def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
-    """Numbers of a CSV. Where its first line has names, as in the files of `liedyn linearize`, it names the columns from its
-    second cell on, and each row begins with its own."""
+    """Return the numbers of a CSV, and the names of its rows and columns, which are empty if it has none.
+
+    With names, as in files of `liedyn linearize`, the first line has those of the columns from its second cell on, and each row
+    starts with its name.
+    """
     table = read_table(file, ScenarioError, indented_comments=True, expected="rows of numbers between commas")
     body = list(table.cells())
     named = bool(re.match(r"[qv]\.", table.titles[-1]))
@@ -171,7 +174,7 @@ def _finite(cell: str, place: Place) -> float:
 
 
 def _saturation(node: Node) -> tuple[Rule, ...]:
-    """`true`: all joints at their effort limits; or a limit by joint."""
+    """Return limits of joint forces: of all joints at their effort limits (`true`), or by joint."""
     if node.kind == "boolean":
         return (Rule("*", ROBOT_LIMITS, node.place),) if node.value else ()
     if node.kind != "mapping":
@@ -232,7 +235,7 @@ RATE = "rate", "period"
 
 
 def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
-    """maximum: samples that a run may take."""
+    """Return the sampling of the controllers. Raise if a run of this duration [s] has more than `maximum` samples."""
     nodes = node.mapping(SAMPLING)
     chosen = only(node, nodes, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
     values = SAMPLING.values(node)

@@ -151,13 +151,12 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class Stabilization:
-    """What keeps a simulated motion on its constraints.
+    """Method that keeps a simulated motion on its constraints.
 
-    projection   after each step, position and velocity move onto the constraints by the shortest way in the metric of the mass
-                 matrix, until the largest residual is below `tolerance` [rad | m per
-                 length of the loop]
-    baumgarte    accelerations that take a residual r away: r'' + 2 f r' + f^2 r = 0, f = `frequency` [rad/s]
-    none         nothing: residuals grow with time
+    projection   after each step, position and velocity are projected onto the constraints, orthogonally in the metric of the mass
+                 matrix, until the maximum residual is below `tolerance` [rad | m per length of the loop]
+    baumgarte    accelerations that reduce a residual r: r'' + 2 f r' + f^2 r = 0, f = `frequency` [rad/s]
+    none         no stabilization: residuals grow with time
     """
 
     method: str = "projection"
@@ -408,7 +407,7 @@ class Shape:
     sizes: tuple[float, ...]
     at: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    material: tuple[tuple[str, float], ...] = ()          # what differs from the other contacts
+    material: tuple[tuple[str, float], ...] = ()          # values that differ from those of the other contacts
     place: Place = field(default=Place(), compare=False)
 
     @property

@@ -75,7 +75,7 @@ def numbers_to_list(values: tuple[float, ...]) -> float | tuple[float, ...]:
 # signals ------------------------------------------------------------------------------------------------------------
 
 def read_signal(node: Node, *more: str) -> Signal:
-    """more: keys that stand in the place of a signal, too."""
+    """Return the signal of a node. more: keys of a mapping that the caller reads instead of those of a signal."""
     if node.kind == "number":
         return Constant(node.number(), node.place)
     if node.kind == "text":
@@ -184,7 +184,7 @@ def _waypoints(node: Node) -> Waypoints:
 
 
 def _pose(node: Node) -> Motion | Waypoints:
-    """Of a ball or free joint."""
+    """Return the prescribed pose of a ball or free joint."""
     nodes = node.mapping((*POSE_MOTION, *CURVES))
     for key in nodes:
         if key not in POSE_MOTION:
