@@ -159,11 +159,11 @@ def _groups(what: str | Iterable[str] | None, robot: str | os.PathLike[str] | No
     if what is None:
         loops = robot is not None and ld.load(robot).nc > 0
         return [*DEFAULT_GROUPS, *(["loops"] if loops else [])]
-    asked = [what] if isinstance(what, str) else list(what)
-    for name in asked:
+    names = [what] if isinstance(what, str) else list(what)
+    for name in names:
         if name != "all" and name not in GROUPS:
             raise NameLookupError(f"unknown group of functions {name!r}; expected one of {', '.join([*GROUPS, 'all'])}")
-    return [name for name in GROUPS if name in asked or "all" in asked]
+    return [name for name in GROUPS if name in names or "all" in names]
 
 
 def _steps(group: str, folder: Path) -> Iterator[tuple[str, str, Callable[[], object]]]:
@@ -188,10 +188,10 @@ def _call(function: Callable[..., Any], model: ld.Model, guess: ArrayLike,
     q = ld.assemble(model, guess).q if model.nc else guess
     for lead in batch_shapes:
         known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
-        given = {name: known[name] for name, one in inspect.signature(function).parameters.items()
+        arguments = {name: known[name] for name, one in inspect.signature(function).parameters.items()
                  if one.default is one.empty or name == "dq"}
         for version in VARIANTS.get(function.__name__, ({},)):
-            function(**given, **version)
+            function(**arguments, **version)
 
 
 def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:

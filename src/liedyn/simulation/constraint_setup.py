@@ -209,9 +209,9 @@ def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion
 
 # position ------------------------------------------------------------------------------------------------------------
 
-def _close_position(model: Model, q: Array, fixed: Mask, given: Mask, constraint_motion: LoopMotions | None,
+def _close_position(model: Model, q: Array, fixed: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
-    for fixed_mask in ([given] if _can_close(model, q, given, constraint_motion) else []) + [fixed]:
+    for fixed_mask in ([fixed_or_given] if _can_close(model, q, fixed_or_given, constraint_motion) else []) + [fixed]:
         try:
             return _close(model, q, fixed_mask, constraint_motion)
         except ComputationError as error:
@@ -277,10 +277,10 @@ def _most_dependent(model: Model, A: Array) -> str:
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
-def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, given: Mask, constraint_motion: LoopMotions | None,
+def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
     off = np.zeros(model.nc)
-    for fixed_mask in (given, fixed_v):
+    for fixed_mask in (fixed_or_given, fixed_v):
         after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
         off = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
         if (equation_weights(model) *

@@ -100,9 +100,9 @@ def bind_contacts(contact: Contact | None, model: Model, events: Sequence[Event]
             raise ScenarioError(f"event {event.name}: the scenario has no contacts", place=expression.place,
                                 found=expression.text, expected="the key contacts")
         return None, ()
-    rows, share = _contact_rows(contact, model)
+    rows, load = _contact_rows(contact, model)
     group, member = concatenate_paths([_event_contacts(*each, rows, model) for each in waiting])
-    return _contact_arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
+    return _contact_arrays(rows, model, load)._replace(group=group, member=member), tuple(row.name for row in rows)
 
 
 _Sphere: TypeAlias = tuple[Shape, Array]        # a corner of a shape and its centre in the frame of the link
@@ -126,14 +126,14 @@ class _Row(NamedTuple):
 
 def _contact_rows(contact: Contact, model: Model) -> tuple[list[_Row], float]:
     touching, weight = _contact_shapes(contact, model), _weight(model)
-    share = weight / sum(shape.carrying for shapes in touching.values() for shape in shapes)
+    load = weight / sum(shape.carrying for shapes in touching.values() for shape in shapes)
     parts = {link: [(shape, at) for shape in shapes for at in _corners(shape)] for link, shapes in touching.items()}
-    rows = _plane_contacts(contact, model, parts, share)
+    rows = _plane_contacts(contact, model, parts, load)
     for pair in contact.pairs:
-        rows += _pair_contacts(contact, model, pair, parts, share, {(row.link, row.other) for row in rows if row.kind == SPHERE})
+        rows += _pair_contacts(contact, model, pair, parts, load, {(row.link, row.other) for row in rows if row.kind == SPHERE})
     if not rows:
         raise ScenarioError("no moving link touches anything", place=contact.place)
-    return rows, share
+    return rows, load
 
 
 def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, rows: list[_Row], model: Model) -> list[int]:
@@ -159,7 +159,7 @@ def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, row
     return found
 
 
-def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sphere]], share: float) -> list[_Row]:
+def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sphere]], load: float) -> list[_Row]:
     """Return the contacts of spheres and points with planes."""
     rows = []
     for link, corners in parts.items():
@@ -172,11 +172,11 @@ def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sp
                 normal = np.array(plane.normal) / math.hypot(*plane.normal)
                 name = [link, *([str(number)] if len(corners) > 1 else []), *([plane.name] if len(contact.planes) > 1 else [])]
                 rows.append(_Row(".".join(name), link, at, shape.radius, PLANE if plane.link else GROUND, plane.link or link,
-                                 plane.name, normal, float(-normal @ plane.point), *_material(contact, share, shape)))
+                                 plane.name, normal, float(-normal @ plane.point), *_material(contact, load, shape)))
     return rows
 
 
-def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[str, list[_Sphere]], share: float,
+def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[str, list[_Sphere]], load: float,
                    known: set[tuple[str, str]]) -> list[_Row]:
     """Return the contacts of spheres and points of one link with spheres of the other."""
     rows = []
@@ -186,11 +186,11 @@ def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[st
         if _body_index(model, a) == _body_index(model, b) or {(a, b), (b, a)} & known:
             continue
         known = known | {(a, b)}
-        for (n, (one, at)), (m, (other, there)) in product(enumerate(parts[a], 1), enumerate(parts[b], 1)):
+        for (n, (one, centre)), (m, (other, other_centre)) in product(enumerate(parts[a], 1), enumerate(parts[b], 1)):
             if one.radius + other.radius > 0.0:
                 name = [a, *([str(n)] if len(parts[a]) > 1 else []), b, *([str(m)] if len(parts[b]) > 1 else [])]
-                rows.append(_Row(".".join(name), a, at, one.radius, SPHERE, b, b, there, other.radius,
-                                 *_material(contact, share, other, one)))
+                rows.append(_Row(".".join(name), a, centre, one.radius, SPHERE, b, b, other_centre, other.radius,
+                                 *_material(contact, load, other, one)))
     if not rows:
         raise ScenarioError(f"nothing of {pair.links[0]} and {pair.links[1]} can touch", place=pair.place,
                             hint="spheres and ends of capsules touch each other, points and box corners; the links must be able "
@@ -234,24 +234,24 @@ def _corners(shape: Shape) -> Array:
     return np.array(shape.corners) @ pose(Pose.from_xyz_rpy(rpy=shape.rpy))[:3, :3].T + shape.at
 
 
-def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material, bool]:
+def _material(contact: Contact, load: float, *shapes: Shape) -> tuple[Material, bool]:
     """Return the material with its stiffness, and whether the stiffness is derived from the weight. Later shapes take precedence.
 
-    share   load of a contact [N]
+    load   load of a contact [N]
     """
-    given = dict(contact.material)
+    parameters = dict(contact.material)
     for shape in shapes:
-        own = dict(shape.material)
-        if "sink" in own:
-            given.pop("stiffness", None)
-        given |= own
-    material = Material(**given)
+        changes = dict(shape.material)
+        if "sink" in changes:
+            parameters.pop("stiffness", None)
+        parameters |= changes
+    material = Material(**parameters)
     if material.stiffness is not None:
         return material, False
-    if not share > 0.0:
+    if not load > 0.0:
         raise ScenarioError("the robot has no moving mass, so sink does not give a stiffness", place=shapes[-1].place,
                             hint="give stiffness")
-    return replace(material, stiffness=share / material.sink**material.exponent), True
+    return replace(material, stiffness=load / material.sink**material.exponent), True
 
 
 def robot_weight(model: Model, constants: Array) -> float:
@@ -286,7 +286,7 @@ def _weight(model: Model) -> float:
     return robot_weight(model, model.constants)
 
 
-def _contact_arrays(rows: Sequence[_Row], model: Model, share: float) -> Contacts:
+def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts:
     _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
     links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
@@ -300,7 +300,7 @@ def _contact_arrays(rows: Sequence[_Row], model: Model, share: float) -> Contact
         np.array([one.smooth is not None for one in material]),
         np.array([(one.stiffness, one.damping, one.friction, one.friction_speed, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
-        np.full(m, share), np.array(scales_with_weight), no_event, np.zeros(1, dtype=np.int64), no_event.copy(), np.zeros(m))
+        np.full(m, load), np.array(scales_with_weight), no_event, np.zeros(1, dtype=np.int64), no_event.copy(), np.zeros(m))
 
 
 def _paths(model: Model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:

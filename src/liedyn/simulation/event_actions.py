@@ -64,25 +64,25 @@ def start_prescribed_motions(state: EventState, problem: InitialValueProblem, t:
 
     Raises ScenarioError where a coordinate is away from its motion.
     """
-    here, there = (state.q, state.v), prescribed_state(problem, t, state.q, state.v)
+    present, motion = (state.q, state.v), prescribed_state(problem, t, state.q, state.v)
     targets: dict[int, float] = {}
     for one in prescribed_motions(problem):
-        off, jump = one.mismatch(here, there)
-        if not off <= _MOTION_TOLERANCE:
-            where, is_at = one.format(there[0][one.q]), one.format(here[0][one.q])
+        displacement, jump = one.mismatch(present, motion)
+        if not displacement <= _MOTION_TOLERANCE:
+            target, position = one.format(motion[0][one.q]), one.format(present[0][one.q])
             expected = "a motion that begins where the joint is"
             if one.is_pose:
                 raise ScenarioError(
-                    f"{description} prescribes the pose {where} of {one.name} from t = {t:.9g} s on, where it is {is_at}",
+                    f"{description} prescribes the pose {target} of {one.name} from t = {t:.9g} s on, where it is {position}",
                                     place=place, expected=expected)
-            raise ScenarioError(f"{description} prescribes {one.name} at {where} from t = {t:.9g} s on, where it is at {is_at}",
-                                place=place, expected=f"{expected}, or prescribe velocity")
+            raise ScenarioError(f"{description} prescribes {one.name} at {target} from t = {t:.9g} s on, where it is at "
+                                f"{position}", place=place, expected=f"{expected}, or prescribe velocity")
         if not (impulsive or jump <= _MOTION_TOLERANCE):
             raise ScenarioError(
-                f"{description} prescribes the {'twist' if one.is_pose else 'velocity'} {one.format(there[1][one.v])} of "
-                                f"{one.name} from t = {t:.9g} s on, where it is {one.format(here[1][one.v])}", place=place,
+                f"{description} prescribes the {'twist' if one.is_pose else 'velocity'} {one.format(motion[1][one.v])} of "
+                                f"{one.name} from t = {t:.9g} s on, where it is {one.format(present[1][one.v])}", place=place,
                                 expected="a motion without a jump, or impulsive: true in the phase")
-        targets |= {k: float(there[1][k]) for k in range(one.v.start, one.v.stop)}
+        targets |= {k: float(motion[1][k]) for k in range(one.v.start, one.v.stop)}
     if all(state.v[k] == x for k, x in targets.items()):
         return state
     rows, values = np.eye(len(state.v))[list(targets)], np.array(list(targets.values()))
@@ -99,10 +99,10 @@ def jump_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
         within = (breaks > times[0]) & (breaks <= times[-1]) if moving and len(times) else np.zeros(len(breaks), dtype=bool)
         q, v = problem.q, problem.v
         for t, earlier in zip(breaks[within], before[within], strict=True):
-            here, there = prescribed_state(problem, earlier, q, v), prescribed_state(problem, t, q, v)
+            before_jump, after = prescribed_state(problem, earlier, q, v), prescribed_state(problem, t, q, v)
             for one in moving:
-                if one.name not in warnings and max(one.mismatch(here, there)) > _MOTION_TOLERANCE:
-                    warnings[one.name] = _jump_warning(problem, one, t, here, there)
+                if one.name not in warnings and max(one.mismatch(before_jump, after)) > _MOTION_TOLERANCE:
+                    warnings[one.name] = _jump_warning(problem, one, t, before_jump, after)
     return list(warnings.values())
 
 
@@ -112,16 +112,16 @@ def _is_expression(problem: InitialValueProblem, one: PrescribedPose) -> bool:
     return any(len(signal_instructions(problem.signals, int(k))) for k in used)
 
 
-def _jump_warning(problem: InitialValueProblem, one: PrescribedPose, t: float, here: tuple[Array, Array],
-                  there: tuple[Array, Array]) -> LiedynWarning:
+def _jump_warning(problem: InitialValueProblem, one: PrescribedPose, t: float, before: tuple[Array, Array],
+                  after: tuple[Array, Array]) -> LiedynWarning:
     unit = problem.model.v_units[one.v.start]
-    is_displaced = one.mismatch(here, there)[0] > _MOTION_TOLERANCE
+    is_displaced = one.mismatch(before, after)[0] > _MOTION_TOLERANCE
     if one.is_pose:
         what, size = "pose" if is_displaced else "twist", ""
     elif is_displaced:
-        what, size = "position", f" by {(there[0][one.q] - here[0][one.q])[0]:.6g} {unit}"
+        what, size = "position", f" by {(after[0][one.q] - before[0][one.q])[0]:.6g} {unit}"
     else:
-        what, size = "velocity", f" by {(there[1][one.v] - here[1][one.v])[0]:.6g} {unit}/s"
+        what, size = "velocity", f" by {(after[1][one.v] - before[1][one.v])[0]:.6g} {unit}/s"
     return LiedynWarning("motion-jumps",
                          f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, "
                          "forces and energies are not reliable from there on (use waypoints or a smooth expression)")
@@ -288,7 +288,7 @@ def _check_lock(action: Lock, model: Model, _events: tuple[Event, ...]) -> None:
 
 
 def _joint_names(action: Lock, model: Model) -> tuple[str, ...]:
-    names = (name for given in action.joints for name in bind_joints((Rule(given, "", action.place),), model))
+    names = (name for pattern in action.joints for name in bind_joints((Rule(pattern, "", action.place),), model))
     return tuple(dict.fromkeys(names))
 
 
@@ -495,8 +495,8 @@ class Actions:
         onward = inverse_mass_of_free_motions(state, self.problem, exempt) @ row
         speed = np.abs(state.v).max(initial=0.0) or 1.0
         struck = replace(state, v=state.v + speed * onward / (np.abs(onward).max() or 1.0))
-        here, there = self.expression(state).rate, self.expression(struck).rate
-        return bool(abs(there - here) > RATE_TOLERANCE * max(abs(here), abs(there)))
+        rate, rate_after = self.expression(state).rate, self.expression(struck).rate
+        return bool(abs(rate_after - rate) > RATE_TOLERANCE * max(abs(rate), abs(rate_after)))
 
     def _accumulates(self, before: EventState, after: EventState, row: Array, exempt: Collection[int] = ()) -> bool:
         """Return whether the impact reverses the event's expression, and it returns sooner than can be resolved."""

@@ -66,14 +66,14 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
             signals.measured[:model.nv] = tau
     read = sorted({word for word in words.tolist() if word & 255 in STATE_OPERATIONS})
     values = {word: state_value(signals, word, q, v) for word in read}
-    size = was = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
+    size = original_size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
     for word, e in zip(read, np.eye(len(read)), strict=True):
         slope = program_jet(signals, words, values, e, 0.0, t)[1]
         if np.isfinite(slope):
             terms = _term_size(model, signals, word, values[word], q)
-            least = max(_characteristic_size(model, word), _curve_term_size(problem, word))
-            size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, least)
-    bound = float(rounding_bound(was))
+            min_size = max(_characteristic_size(model, word), _curve_term_size(problem, word))
+            size, original_size = size + abs(slope) * terms, original_size + abs(slope) * max(terms, min_size)
+    bound = float(rounding_bound(original_size))
     if a is None:
         value, _, _ = program_jet(signals, words, values, np.zeros(len(read)), 0.0, t)
         return ExpressionMotion(value, np.nan, np.nan, bound, float(size))

@@ -420,8 +420,8 @@ def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, sto
         away = G @ state.v
         if turn and (away >= -bounds).all():
             return state
-        here = away <= bounds
-        state = after_impacts(state, problem, G[here], e[here], mobility)
+        acting = away <= bounds
+        state = after_impacts(state, problem, G[acting], e[acting], mobility)
     return after_impacts(state, problem, G, np.zeros(len(e)), mobility)
 
 

@@ -68,35 +68,35 @@ from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, unused_co
 
 # The final state of a recorded motion as initial state ------------------------------------------------------------------
 
-def initial_state_from_file(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
-    """Return the initial q and v of each joint by name, from the last row of a trajectory. Empty without `given`.
+def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
+    """Return the initial q and v of each joint by name, from the last row of a trajectory. Empty without `start`.
 
     Raises ScenarioError for a trajectory whose coordinates differ from those of the model.
     """
-    if given is None:
+    if start is None:
         return {}, {}
-    trajectory = read_trajectory(given.file, events=True)
+    trajectory = read_trajectory(start.file, events=True)
     others = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
     if others:
-        raise ScenarioError(f"the motion in {given.file} is of another robot", place=given.place, found=", ".join(others),
+        raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(others),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
-    return (_last_row(given, model, trajectory, "q", "positions", model.q_index),
-            _last_row(given, model, trajectory, "v", "velocities", model.v_index))
+    return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
+            _last_row(start, model, trajectory, "v", "velocities", model.v_index))
 
 
-def _last_row(given: StartFrom, model: Model, trajectory: Trajectory, kind: str, what: str,
+def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, what: str,
               index: Callable[[str], slice]) -> dict[str, Rule]:
     """Return the values of each joint in the last row. kind: q or v, the columns; what: the same for messages."""
     try:
         values = bind_columns(model, trajectory, kind)
     except TrajectoryError as error:
-        raise ScenarioError(f"{error.place}: {error.message}", place=given.place, found=error.found,
+        raise ScenarioError(f"{error.place}: {error.message}", place=start.place, found=error.found,
                             expected=error.expected) from None
     if values is None:
         if model.nv:
-            raise ScenarioError(f"{given.file} has no columns of {what}", place=given.place, expected=f"{kind}.<joint>")
+            raise ScenarioError(f"{start.file} has no columns of {what}", place=start.place, expected=f"{kind}.<joint>")
         return {}
-    place = Place(given.place.file, given.place.line, f"{given.place.key} ({given.file})")
+    place = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})")
     return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place) for name in model.joint_names}
 
 
@@ -234,8 +234,8 @@ def _bind_joint_actuation(arrays: dict[str, np.ndarray], name: str, drive: Drive
         if isinstance(drive, Prescribe):
             arrays["level"][i] = _LEVELS[drive.level]
             assert not isinstance(drive.signals, Motion | Waypoints)
-            given = _component(drive.signals, k, n, name, drive.place, motion=True)
-            arrays["signal"][i] = compiler.add(given, compiler.joint_purpose(drive.level, i))
+            signal = _component(drive.signals, k, n, name, drive.place, motion=True)
+            arrays["signal"][i] = compiler.add(signal, compiler.joint_purpose(drive.level, i))
             continue
         if isinstance(drive, Pd):
             for key in ("kp", "kd", *(("ki",) if drive.ki is not None else ())):
@@ -309,13 +309,13 @@ def _force_entries(force: ExternalForce, name: str, model: Model, compiler: Sign
     link = find_index(force.link, model.link_names, "link", force.place)
     window = (max(0.0, force.start), min(compiler.duration, force.end))
     constant, rows = np.zeros(6), []
-    for k, given in enumerate(force.wrench):
+    for k, signal in enumerate(force.wrench):
         purpose = SignalPurpose(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
-        compiled = compiler.compile(given, purpose)
+        compiled = compiler.compile(signal, purpose)
         if isinstance(compiled, float):
             constant[k] = compiled
         else:
-            rows.append(_wrench_entry(link, force, np.eye(6)[k], compiler.add_program(compiled, purpose, given.place),
+            rows.append(_wrench_entry(link, force, np.eye(6)[k], compiler.add_program(compiled, purpose, signal.place),
                                       compiler.duration))
     if constant.any():
         rows.append(_wrench_entry(link, force, constant, compiler.add_program(1.0, SignalPurpose(name)), compiler.duration))
@@ -344,12 +344,13 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings = normalize_quaternions(q, rules_q, model)
-    here, there = (q, v), prescribed_state(problem, 0.0, q, v)
+    initial, motion = (q, v), prescribed_state(problem, 0.0, q, v)
     for one in prescribed_motions(problem):                            # start on the prescribed motion
-        for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.mismatch(here, there),
-                                                      (True, one.is_pose), strict=True):
+        displacements, at_position = one.mismatch(initial, motion), (True, one.is_pose)
+        for x, begins, part, rules, displacement, level in zip(initial, motion, (one.q, one.v), (rules_q, rules_v),
+                                                               displacements, at_position, strict=True):
             rule = rules.get(one.joint)
-            if rule and off > _MOTION_TOLERANCE:
+            if rule and displacement > _MOTION_TOLERANCE:
                 raise ScenarioError("the initial value contradicts the prescribed motion: "
                                     f"{one.name} is prescribed{' at position level' * level}", place=rule.place,
                                     found=list(rule.value) if one.is_pose else float(x[part.start]),

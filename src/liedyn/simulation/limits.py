@@ -177,7 +177,7 @@ def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViol
 
 def _describe_worst(group: list[LimitViolation]) -> str:
     """Return a description of the worst violations of one kind."""
-    least = 1.0 if group[0].kind == "position" else 1e-300
-    group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), least))
+    min_size = 1.0 if group[0].kind == "position" else 1e-300
+    group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), min_size))
     more = f", and {len(group) - _MAX_NAMES} more" if len(group) > _MAX_NAMES else ""
     return ", ".join(map(str, group[:_MAX_NAMES])) + more

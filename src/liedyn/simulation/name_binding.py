@@ -46,8 +46,8 @@ def bind_joints(rules: Sequence[Rule], model: Model, names: Sequence[str] | None
 
 def phase_rules(scenario: Scenario, model: Model, phase: str | None) -> dict[str, Rule]:
     """Return the rule of each joint in a phase: the rule of the phase, otherwise that of the scenario."""
-    own = next((one.joints for one in scenario.phases if one.name == phase), ())
-    return bind_joints(scenario.joints, model) | bind_joints(own, model)
+    rules = next((one.joints for one in scenario.phases if one.name == phase), ())
+    return bind_joints(scenario.joints, model) | bind_joints(rules, model)
 
 
 def continuous_pid(scenario: Scenario) -> Pd | None:
@@ -94,17 +94,17 @@ def joint_coordinates(model: Model, patterns: str | Sequence[str], what: str = "
     return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, what)], model)
 
 
-def format_names(names: Sequence[str], most: int) -> str:
-    """Return at most `most` of the names, for a message."""
-    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
+def format_names(names: Sequence[str], maximum: int) -> str:
+    """Return at most `maximum` of the names, for a message."""
+    return ", ".join([*names[:maximum], *(["…"] if len(names) > maximum else [])])
 
 
 def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
     """Return the error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
-    hint, shown = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
-    return ScenarioError(f"{problem} {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(shown)}",
+    hint, examples = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
+    return ScenarioError(f"{problem} {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(examples)}",
                          hint=hint)
 
 

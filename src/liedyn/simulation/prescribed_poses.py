@@ -172,15 +172,15 @@ class PoseTable:
 
     def add(self, name: str, drive: Prescribe, n: int) -> list[int]:
         """Add the pose of joint `name` with n coordinates, 3 or 6. Return the signal of each coordinate, for messages."""
-        given, free = drive.signals, n == 6
-        if isinstance(given, Waypoints):
-            numbers = self._waypoints(name, given, free)
-        elif isinstance(given, Motion):
-            if given.xyz and not free:
-                raise _no_position_error(name, given.xyz[0].place)
-            numbers = motion_signals(self.compiler, name, given)
-        elif isinstance(given, Column) and given.name is None:
-            numbers = self._recorded_pose(name, given, free)
+        motion, free = drive.signals, n == 6
+        if isinstance(motion, Waypoints):
+            numbers = self._waypoints(name, motion, free)
+        elif isinstance(motion, Motion):
+            if motion.xyz and not free:
+                raise _no_position_error(name, motion.xyz[0].place)
+            numbers = motion_signals(self.compiler, name, motion)
+        elif isinstance(motion, Column) and motion.name is None:
+            numbers = self._recorded_pose(name, motion, free)
         else:
             raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
                                 place=drive.place, expected="waypoints, or rpy with three signals"
@@ -188,12 +188,12 @@ class PoseTable:
         self._append(self.model.q_index(name).start, self.model.v_index(name).start, free, numbers)
         return [*numbers[3:6], *(numbers[:3] if free else ())]
 
-    def add_target(self, name: str, given: Motion | Waypoints) -> None:
+    def add_target(self, name: str, motion: Motion | Waypoints) -> None:
         """Add a pose that belongs to no joint."""
-        if isinstance(given, Waypoints):
-            self._append(0, 0, True, self._waypoints(name, given, True))
+        if isinstance(motion, Waypoints):
+            self._append(0, 0, True, self._waypoints(name, motion, True))
         else:
-            self._append(0, 0, True, motion_signals(self.compiler, name, given))
+            self._append(0, 0, True, motion_signals(self.compiler, name, motion))
 
     def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
         self.rows.append((q, v, free, len(numbers) == 10))
@@ -205,37 +205,37 @@ class PoseTable:
         q, v, free, uses_rotation_vector = np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy()
         return Poses(q, v, free, uses_rotation_vector, np.array(self.signals, dtype=np.int64))
 
-    def _waypoints(self, name: str, given: Waypoints, free: bool) -> list[int]:
-        points = given.points
+    def _waypoints(self, name: str, waypoints: Waypoints, free: bool) -> list[int]:
+        points = waypoints.points
         turns = np.array([one.turn for one in points])
         place = next((one.place for one in points if one.xyz), None)
         if place is not None and not free:
             raise _no_position_error(name, place)
         t = np.array([one.t for one in points])
-        turn = _pose_rotation(name, given.place, t, turns, constant_ends=True)
-        position = [make_finite_curve(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points])
+        turn = _pose_rotation(name, waypoints.place, t, turns, constant_ends=True)
+        position = [make_finite_curve(waypoints.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points])
                     for k in range(3)]
-        return [self._add_curve(curve, _pose_purpose(axis, name), given)
+        return [self._add_curve(curve, _pose_purpose(axis, name), waypoints)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 
-    def _recorded_pose(self, name: str, given: Column, free: bool) -> list[int]:
+    def _recorded_pose(self, name: str, source: Column, free: bool) -> list[int]:
         """Return the signals of the pose in all rows of a CSV."""
         q = self.model.q_index(name)
         names = self.model.q_names[q]
         t, turns = np.empty(0), []
         for column in names[-4:]:
-            t, x, _ = self.compiler.samples(replace(given, name=f"q.{column}"), _pose_purpose("quaternion", name))
+            t, x, _ = self.compiler.samples(replace(source, name=f"q.{column}"), _pose_purpose("quaternion", name))
             turns.append(x)
         u = np.column_stack(turns)
         norm = np.linalg.norm(u, axis=1)
         k = int(np.argmax(np.abs(norm - 1.0)))
         if not abs(norm[k] - 1.0) <= _UNIT_NORM:
-            raise ScenarioError(f"the quaternion of {name} in {given.file} is not of unit norm at t = {t[k]:g} s",
-                                place=given.place, found=float(norm[k]), expected="norm 1")
-        turn = _pose_rotation(name, given.place, t, u / norm[:, None], constant_ends=False)
-        position = [self.compiler.add(replace(given, name=f"q.{column}"), _pose_purpose(axis, name))
+            raise ScenarioError(f"the quaternion of {name} in {source.file} is not of unit norm at t = {t[k]:g} s",
+                                place=source.place, found=float(norm[k]), expected="norm 1")
+        turn = _pose_rotation(name, source.place, t, u / norm[:, None], constant_ends=False)
+        position = [self.compiler.add(replace(source, name=f"q.{column}"), _pose_purpose(axis, name))
                     for axis, column in zip(_AXES, names[:3], strict=False)] if free else [_UNUSED] * 3
-        return [*position, *(self._add_curve(curve, _pose_purpose(axis, name), given)
+        return [*position, *(self._add_curve(curve, _pose_purpose(axis, name), source)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
     def _add_curve(self, curve: Curve, purpose: SignalPurpose, given: Waypoints | Column) -> int:
@@ -244,14 +244,14 @@ class PoseTable:
         return self.compiler.add_program(curve, purpose, given.place)
 
 
-def motion_signals(compiler: SignalCompiler, name: str, given: Motion) -> list[int]:
+def motion_signals(compiler: SignalCompiler, name: str, motion: Motion) -> list[int]:
     """Add the signals x y z roll pitch yaw of a motion with this name, and return their indices."""
-    zero = (Constant(0.0, given.place),) * 3
-    for signal in (*given.xyz, *given.rpy):
+    zero = (Constant(0.0, motion.place),) * 3
+    for signal in (*motion.xyz, *motion.rpy):
         if isinstance(signal, Column) and signal.name is None:
             raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")
     return [compiler.add(signal, _pose_purpose(axis, name))
-            for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
+            for axis, signal in zip(_AXES, (*(motion.xyz or zero), *(motion.rpy or zero)), strict=True)]
 
 
 def _pose_purpose(axis: str, name: str) -> SignalPurpose:
@@ -265,8 +265,8 @@ def _pose_rotation(name: str, place: Place, t: Array, turns: Array, constant_end
         raise ScenarioError(f"{name} turns by {angle:.4g} rad from t = {t[k]:g} s to the next pose at t = {t[k + 1]:g} s",
                             place=place, expected=f"at most {MAX_TURN:g} rad, since it takes the shorter way",
                             hint="add a pose between them")
-    first, last = np.zeros((2, 3)) if constant_ends else (rate_at_start(t[::way][:_END_ROWS], turns[::way][:_END_ROWS])
-                                                          for way in (1, -1))
+    first, last = np.zeros((2, 3)) if constant_ends else (rate_at_start(t[::step][:_END_ROWS], turns[::step][:_END_ROWS])
+                                                          for step in (1, -1))
     try:
         with np.errstate(all="ignore"):
             return rotation_curves(t, *rotation_spline(t, turns, first, last), constant_ends)
@@ -293,17 +293,17 @@ class PrescribedPose(NamedTuple):
     is_pose: bool
     model: Model
 
-    def mismatch(self, here: tuple[Array, Array], there: tuple[Array, Array]) -> tuple[float, float]:
+    def mismatch(self, state: tuple[Array, Array], target: tuple[Array, Array]) -> tuple[float, float]:
         """Return the maximum differences of positions and of velocities.
 
         Each is relative to the maximum value of its unit and to the characteristic size. A quaternion equals its negative.
         """
-        q, begins, scales = here[0][self.q].copy(), there[0][self.q], model_scales(self.model)
+        q, begins, scales = state[0][self.q].copy(), target[0][self.q], model_scales(self.model)
         if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
             q[-4:] *= -1.0
         rates = [f"{unit}/s" for unit in self.model.v_units[self.v]]
         return _relative_difference(q, begins, self.model.q_units[self.q],
-                                    scales), _relative_difference(here[1][self.v], there[1][self.v], rates, scales)
+                                    scales), _relative_difference(state[1][self.v], target[1][self.v], rates, scales)
 
     def format(self, x: Array) -> str:
         """Return the coordinates as text for messages."""
@@ -311,11 +311,11 @@ class PrescribedPose(NamedTuple):
         return f"[{numbers}]" if self.is_pose else numbers
 
 
-def _relative_difference(here: Array, there: Array, units: Sequence[str], scales: Scales) -> float:
+def _relative_difference(values: Array, target: Array, units: Sequence[str], scales: Scales) -> float:
     gap = 0.0
     for unit in set(units):
         same = np.array(units) == unit
-        gap = max(gap, float(np.abs(here - there)[same].max() / np.abs(there[same]).max(initial=scales.unit_scale(unit))))
+        gap = max(gap, float(np.abs(values - target)[same].max() / np.abs(target[same]).max(initial=scales.unit_scale(unit))))
     return gap
 
 

@@ -228,12 +228,14 @@ class FrictionCreep:
     def add(self, t: Array, q: Array, problem: InitialValueProblem | None = None) -> None:
         """Add rows t (R,), q (…, R, nq), NaN after the end of a run. problem: its torque expressions may act as friction."""
         free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
-        which = np.flatnonzero((self.q_of_v >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
-        laws = [] if problem is None else [(k, problem) for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in which]
+        has_friction = (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1)))
+        coordinates = np.flatnonzero((self.q_of_v >= 0) & free & has_friction)
+        laws = [] if problem is None else [(k, problem) for k in _speed_laws(problem)
+                                           if self.q_of_v[k] >= 0 and k not in coordinates]
         rows = spaced_rows(t)
-        if len(rows) < 3 or not (len(which) or laws):
+        if len(rows) < 3 or not (len(coordinates) or laws):
             return
-        self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
+        self._add(t[rows], q[..., rows, :], coordinates, self.friction[..., coordinates] > 0.0)
         for k, of_run in laws:
             at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # the first run represents all
             self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(of_run, k, t[rows[-1]], at)]))
@@ -244,21 +246,21 @@ class FrictionCreep:
         self.path_length += np.diff(t) @ speed[1:]
         self.max_speed = np.maximum(self.max_speed, speed.max(axis=0, initial=0.0))
 
-    def _add(self, t: Array, q: Array, which: Integers, held: Mask) -> None:
-        """Add the coordinates `which`, on which friction acts where `held` (…, n)."""
-        if not held.any():
+    def _add(self, t: Array, q: Array, coordinates: Integers, has_friction: Mask) -> None:
+        """Add rows of these n coordinates, on which friction acts where `has_friction` (…, n)."""
+        if not has_friction.any():
             return
         dt = np.diff(t)[:, None]
-        moved = np.abs(steps := np.diff(q[..., self.q_of_v[which]], axis=-2))
+        moved = np.abs(steps := np.diff(q[..., self.q_of_v[coordinates]], axis=-2))
         speed = moved / dt
         apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY_TIME * 0.5 * (dt[1:] + dt[:-1])
-        creeps = (speed < FRICTION_SPEED) & (speed > _MIN_CREEP_SPEED * FRICTION_SPEED) & held[..., None, :]
+        creeps = (speed < FRICTION_SPEED) & (speed > _MIN_CREEP_SPEED * FRICTION_SPEED) & has_friction[..., None, :]
         both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # creep in two consecutive intervals
         creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
         creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
-        self.time[..., which] += (dt * creeps).sum(axis=-2)
-        self.distance[..., which] += np.where(creeps, moved, 0.0).sum(axis=-2)
-        self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
+        self.time[..., coordinates] += (dt * creeps).sum(axis=-2)
+        self.distance[..., coordinates] += np.where(creeps, moved, 0.0).sum(axis=-2)
+        self.speed[..., coordinates] = np.maximum(self.speed[..., coordinates], np.where(creeps, speed, 0.0).max(axis=-2))
 
     def select_run(self, i: int) -> FrictionCreep:
         """Return the values of run i."""

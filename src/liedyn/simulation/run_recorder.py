@@ -216,10 +216,10 @@ class ResumableMotion(Protocol):
         """Return the problems of the completed segments."""
 
 
-def resume(motion: ResumableMotion, own: dict[str, Any], rows: RunRecorder) -> float:
+def resume(motion: ResumableMotion, present: dict[str, Any], rows: RunRecorder) -> float:
     """Restore `motion` and the rows from the checkpoint. Return the computing time before it [s].
 
-    own   `identity` of the run
+    present   `identity` of the run
 
     Raises UsageError for a damaged checkpoint and for one of another run.
     """
@@ -228,23 +228,23 @@ def resume(motion: ResumableMotion, own: dict[str, Any], rows: RunRecorder) -> f
     state = disk.load()
     if state["recorder"]["width"] != rows.width:
         raise of_another_version(disk.path)
-    which, begun = f"the run in {disk.path} cannot be resumed:", state["run"]
-    if begun["scenario"] != own["scenario"]:
-        raise UsageError(f"{which} it was begun with {_describe_difference(begun['scenario'], own['scenario'])} "
+    subject, former = f"the run in {disk.path} cannot be resumed:", state["run"]
+    if former["scenario"] != present["scenario"]:
+        raise UsageError(f"{subject} it was begun with {_describe_difference(former['scenario'], present['scenario'])} "
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
-    if begun["numbers"] != own["numbers"]:
-        raise UsageError(f"{which} the robot, or a file that the scenario reads, has changed since")
+    if former["numbers"] != present["numbers"]:
+        raise UsageError(f"{subject} the robot, or a file that the scenario reads, has changed since")
     motion.load_state_dict(state["motion"])
     rows.load_state_dict(state["recorder"], motion.problems_of_segments())
     rows.saved_state = state["segment"]
     return float(state["seconds"])
 
 
-def _describe_difference(was: object, now: object, path: str = "") -> str:
+def _describe_difference(before: object, after: object, path: str = "") -> str:
     """Return a description of the first key that differs."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in dict.fromkeys((*was, *now)):
-            if was.get(key) != now.get(key):
-                return _describe_difference(was.get(key), now.get(key), f"{path}.{key}".lstrip("."))
-    former, present = ("no value" if x is None else json.dumps(x) for x in (was, now))
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            if before.get(key) != after.get(key):
+                return _describe_difference(before.get(key), after.get(key), f"{path}.{key}".lstrip("."))
+    former, present = ("no value" if x is None else json.dumps(x) for x in (before, after))
     return f"{path} = {former[:100]}, not {present[:100]}"

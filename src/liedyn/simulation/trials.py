@@ -137,8 +137,8 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
         return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.elapsed:.1f} s of computing"), rows.elapsed
     except LiedynError as error:
         at = getattr(error, "at", None)
-        where = "early" if at is None else f"at t = {at:.6g} s"
-        return _TrialOutcome(f"{name} ends {where}", ended_early=True), rows.elapsed
+        reach = "early" if at is None else f"at t = {at:.6g} s"
+        return _TrialOutcome(f"{name} ends {reach}", ended_early=True), rows.elapsed
     balance = check["energy_balance_relative"]
     text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
     is_accurate = balance <= MAX_RELATIVE_BALANCE and not unstable                           # NaN is not

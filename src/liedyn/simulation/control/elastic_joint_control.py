@@ -78,10 +78,10 @@ def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
     if spring.screws is None or len(spring.screws) != 1 or not \
             _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
         raise not_elastic_error(f"joint {spring.name} behind it has another axis")
-    rotor, own = _joint_parameters(model, joint.name), _joint_parameters(model, spring.name)
-    if not own.stiffness:
+    rotor, parameters = _joint_parameters(model, joint.name), _joint_parameters(model, spring.name)
+    if not parameters.stiffness:
         raise not_elastic_error(f"joint {spring.name} behind it has no stiffness")
-    if own.damping or own.friction or own.armature:
+    if parameters.damping or parameters.friction or parameters.armature:
         raise not_elastic_error(f"its spring {spring.name} has damping, friction or armature",
                                 f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
     if rotor.stiffness:                                   # a missing armature is an error of the model already
@@ -98,9 +98,9 @@ def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
     robot, of = model.description, {joint.name: joint for joint in model.description.joints}
     spring_of, springs = {joint.motor: of[joint.spring] for joint in joints}, {joint.spring for joint in joints}
     between = {of[joint.motor].child for joint in joints}
-    made = tuple(_merge_joints(joint, spring_of[joint.name]) if joint.name in spring_of else joint
+    merged_joints = tuple(_merge_joints(joint, spring_of[joint.name]) if joint.name in spring_of else joint
                  for joint in robot.joints if joint.name not in springs)
-    return build(replace(robot, links=tuple(link for link in robot.links if link.name not in between), joints=made))
+    return build(replace(robot, links=tuple(link for link in robot.links if link.name not in between), joints=merged_joints))
 
 
 def _merge_joints(motor: Joint, spring: Joint) -> Joint:
@@ -147,12 +147,12 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
     rules, signals = _motor_motions(control, joints), {}
     for joint in joints:
         purpose = replace(compiler.joint_purpose("position", model.v_index(joint.motor).start), name=f"motion of {joint.motor}")
-        given = rules[joint.motor].value
-        assert isinstance(given, Signal)
-        compiled = compiler.compile(given, purpose)
+        motion = rules[joint.motor].value
+        assert isinstance(motion, Signal)
+        compiled = compiler.compile(motion, purpose)
         if isinstance(compiled, Curve) and control.law == "feedback_linearization":
-            compiler.warnings.extend(_jump_warnings(compiled, scenario.duration, joint.motor, given.place))
-        signals[joint] = compiler.add_program(compiled, purpose, given.place)
+            compiler.warnings.extend(_jump_warnings(compiled, scenario.duration, joint.motor, motion.place))
+        signals[joint] = compiler.add_program(compiled, purpose, motion.place)
     return _motor_law(control, model, signals, compiler.stack_size)
 
 
@@ -180,7 +180,7 @@ def _motor_motions(control: Control, joints: tuple[Elastic, ...]) -> dict[str, R
 
 def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> list[LiedynWarning]:
     """Return a warning about the first jump of one of the first three derivatives, if there is one."""
-    least = _min_jumps(curve, duration)
+    min_jumps = _min_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:
             continue
@@ -188,7 +188,7 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
         h = t - curve.breaks[k - 1]
         for order in range(1, 4):
             x, y = before.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
-            if abs(x - y) > least[order]:
+            if abs(x - y) > min_jumps[order]:
                 what = ("velocity", "acceleration", "jerk")[order - 1]
                 return [LiedynWarning("motion-not-smooth",
                                       f"the {what} of the motion of {name} jumps at t = {t:g} s, and an elastic joint follows no "
@@ -221,10 +221,10 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
     n = len(order)
     motor, spring = (np.array([model.v_index(getattr(joint, part)).start for joint in order], dtype=np.int64)
                      for part in ("motor", "spring"))
-    rotor, own = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
+    rotors, springs = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
     return MotorLaw(*rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
-                    np.array([one.stiffness for one in own]), np.array([one.rest for one in own]),
-                    np.array([one.armature for one in rotor]), error_gains(control),
+                    np.array([one.stiffness for one in springs]), np.array([one.rest for one in springs]),
+                    np.array([one.armature for one in rotors]), error_gains(control),
                     np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE_COEFFICIENTS)),
                     np.zeros(n), np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
                     np.zeros(series_stack_size(stack_size // 3, REFERENCE_COEFFICIENTS - 1)),

@@ -155,8 +155,9 @@ def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment],
             tau = tau if stop_forces is None else tau - stop_forces[rows:rows + len(tau), k]
             rows += len(tau)
             room = np.minimum(one.max_force_at(v) - tau, one.max_force_at(-v) + tau) / one.max_force
-            given = bool(segment.problem.prescribed[k])
-            parts.append((segment.record.t, (room <= _CURVE_TOLERANCE) & (not given), (room < -_CURVE_TOLERANCE) & given))
+            is_prescribed = bool(segment.problem.prescribed[k])
+            parts.append((segment.record.t, (room <= _CURVE_TOLERANCE) & (not is_prescribed),
+                          (room < -_CURVE_TOLERANCE) & is_prescribed))
         times, at, beyond = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         if at.any():
             warnings.add("motor-limited",
@@ -206,15 +207,15 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
                             found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, now, gravity)
     if controlled is not None:
-        given = ramp() if first_order_hold else 1.0
-        laws = laws._replace(held=np.array([compiler.add_program(given, SignalPurpose(f"held torque of {name}"), exclusive=True)
+        torque = ramp() if first_order_hold else 1.0
+        laws = laws._replace(held=np.array([compiler.add_program(torque, SignalPurpose(f"held torque of {name}"), exclusive=True)
                                             if has else -1 for name, has in zip(model.v_names, controlled, strict=True)]))
     laws = _with_motor_limits(laws, motors, compiler)
     if control is not None:
         laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, now), laws)
-    twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
-    if control is not None and twice.any():
-        names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
+    compensated_twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
+    if control is not None and compensated_twice.any():
+        names = ", ".join(name for name, both in zip(model.v_names, compensated_twice, strict=True) if both)
         compiler.warnings.add("gravity-twice",
                               f"gravity of {names} is compensated twice, by `gravity: true` of the pd law and by control: "
                               f"{control.law}", place=control.place)
@@ -253,7 +254,7 @@ def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler:
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
     for k, one in motors.items():
         purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {one.joint}")
-        top[k], bottom[k] = (compiler.add(given, purpose) for given in one.limits(float(limit[k])))
+        top[k], bottom[k] = (compiler.add(expression, purpose) for expression in one.limits(float(limit[k])))
         limit[k] = min(limit[k], one.max_force)
     return laws._replace(limit=limit, top=top, bottom=bottom)
 
@@ -307,7 +308,7 @@ def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_force
     stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
     none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
-    least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
+    min_limit, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
     for segment in segments:
         limit, record, place = _problem_limits(segment.problem, none), segment.record, place + len(segment.record.t)
         for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # see `motor_warnings` for curves
@@ -317,12 +318,12 @@ def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_force
             at = np.abs(driven) >= limit[k] * (1 - _LIMIT_TOLERANCE)
             if at.any() and not count[k]:
                 first[k] = record.t[np.argmax(at)]
-            least[k], count[k] = min(least[k], limit[k]), count[k] + np.count_nonzero(at)
+            min_limit[k], count[k] = min(min_limit[k], limit[k]), count[k] + np.count_nonzero(at)
     rows, warnings = place, WarningLog()
     for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
         warnings.add("force-limited",
-                     f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+                     f"the force of {model.v_names[k]} is at its limit of {min_limit[k]:g} {unit} from t = {first[k]:.6g} s, in "
                      f"{count[k]} of {rows} rows")
     return warnings
 

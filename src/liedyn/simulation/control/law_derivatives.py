@@ -69,8 +69,8 @@ def signal_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v:
         if not np.isfinite(slope):
             name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
                 if operation == STATE_V else measured_name(model, signals, i)
-            where = f"{problem.signal_locations[k]}: " if str(problem.signal_locations[k]) else ""
-            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
+            location = f"{problem.signal_locations[k]}: " if str(problem.signal_locations[k]) else ""
+            raise ComputationError(f"{location}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
         if operation in (STATE_Q, MOVING_Q):
             by_numbers[i % RATE] += slope
         elif operation == STATE_V:

@@ -121,22 +121,22 @@ class SampledController:
 
     def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:
         """Return the torques (nv,) of the user's function."""
-        where = f"the controller, called at t = {t:.9g} s,"
+        subject = f"the controller, called at t = {t:.9g} s,"
         try:
             values = function(t, q.copy(), v.copy())
         except Exception as problem_found:
-            raise ComputationError(f"{where} raised {type(problem_found).__name__}: {problem_found}") from problem_found
+            raise ComputationError(f"{subject} raised {type(problem_found).__name__}: {problem_found}") from problem_found
         nv, torque = self.model.nv, np.zeros(self.model.nv)
         if not isinstance(values, Mapping):
             return _torque_array(values, nv,
-                                 f"{where} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
+                                 f"{subject} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
         for name, value in values.items():
             if name not in self.model.joint_names:
-                raise ComputationError(f"{where} returned a torque of {name!r}; the robot has the joints "
+                raise ComputationError(f"{subject} returned a torque of {name!r}; the robot has the joints "
                                        f"{', '.join(self.model.joint_names)}")
             place = self.model.v_index(name)
             n = place.stop - place.start
-            torque[place] = _torque_array(value, n, f"{where} must return {n} torque{'s' * (n != 1)} for joint {name}")
+            torque[place] = _torque_array(value, n, f"{subject} must return {n} torque{'s' * (n != 1)} for joint {name}")
         return torque
 
 
@@ -178,14 +178,14 @@ def _quantize(x: Array, resolution: Array) -> Array:
         return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
-def _torque_array(given: ArrayLike | None, n: int, what: str) -> Array:
+def _torque_array(torques: ArrayLike | None, n: int, what: str) -> Array:
     """Return the torques (n,) of a user's function, or raise ComputationError. what: beginning of the message."""
-    if given is None:
+    if torques is None:
         raise ComputationError(f"{what}; it returned None")
     try:
-        values = np.asarray(given, dtype=float)
+        values = np.asarray(torques, dtype=float)
     except (TypeError, ValueError):
-        raise ComputationError(f"{what}; it returned {type(given).__name__}") from None
+        raise ComputationError(f"{what}; it returned {type(torques).__name__}") from None
     if values.shape != (n,) and not (n == 1 and values.shape == ()):
         raise ComputationError(f"{what}; it returned an array of shape {values.shape}")
     return values

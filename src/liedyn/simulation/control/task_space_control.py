@@ -107,10 +107,10 @@ def _bind_task(control: Control, model: Model, compiler: SignalCompiler, prescri
     poses.add_target(f"target of {control.link}", control.target)
     nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control.target) else ()),
                                    *(_TRANSLATION if _controls_position(control.target) else ())))
-    posture, kept = _posture(control, model)
+    posture, has_posture = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(body_path(model, link), dtype=np.int64)
     sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_workspace_size(n)
-    task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
+    task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, has_posture,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
         raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
@@ -132,14 +132,14 @@ def _controls_position(target: Motion | Waypoints) -> bool:
 
 def _posture(control: Control, model: Model) -> tuple[Array, Mask]:
     """Return the positions (nv,) of the posture, and the mask of the joints that have one."""
-    q, posture, kept = model.neutral(), np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
+    q, posture, has_posture = model.neutral(), np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     rules = write_values(q, control.posture, model, model.q_index)
     for name, rule in rules.items():
         joint = model.joint(name)
         if joint.screws is None:
             raise ScenarioError(f"joint {name} is a {joint.type} joint: it has no posture", place=rule.place)
-        posture[joint.v], kept[joint.v] = q[joint.q], True
-    return posture, kept
+        posture[joint.v], has_posture[joint.v] = q[joint.q], True
+    return posture, has_posture
 
 
 # after a run ----------------------------------------------------------------------------------------------------------
@@ -180,12 +180,12 @@ def task_space_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
             task = problem.joint_laws.task
             name = segment.model.link_names[task.link[0]]
             parts.append(smallest_mobility(segment.model, task, rows))
-    least, t = np.concatenate(parts), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
-    near = least < DAMPING_THRESHOLD
+    mobility, t = np.concatenate(parts), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
+    near = mobility < DAMPING_THRESHOLD
     return [LiedynWarning("task-singular",
                           f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} "
-                          f"of {len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and "
-                          "the target is not followed exactly")] if near.any() else []
+                          f"of {len(t)} rows (the closest at t = {t[np.argmin(mobility)]:.6g} s): task_space is damped there, "
+                          "and the target is not followed exactly")] if near.any() else []
 
 
 def smallest_mobility(model: Model, task: Task, q: Array) -> Array:

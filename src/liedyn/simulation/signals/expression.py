@@ -161,16 +161,16 @@ class _SignalParser(ExpressionParser):
         return _STATE.get(kind, code.MEASURED), self.resolve(kind, name, *point)
 
     def call_value(self, name: str, node: ast.Call, depth: int) -> Instructions:
-        given = node.args
+        arguments = node.args
         if name in _NAMED_FUNCTIONS:
             return [self._named_call(name, node, depth)]
         if name not in FUNCTIONS:
             raise self._unknown("function", name)
-        least = 3 if name == "clip" else operations.FUNCTIONS[name].arguments
-        if node.keywords or len(given) < least or (len(given) > least and name not in ("min", "max")):
-            count = f"{least} or more arguments" if name in ("min", "max") else f"{least} argument{'s' * (least > 1)}"
+        minimum = 3 if name == "clip" else operations.FUNCTIONS[name].arguments
+        if node.keywords or len(arguments) < minimum or (len(arguments) > minimum and name not in ("min", "max")):
+            count = f"{minimum} or more arguments" if name in ("min", "max") else f"{minimum} argument{'s' * (minimum > 1)}"
             raise self.error(f"wrong arguments of {name}", node, expected=count)
-        values = [self.value_of(argument, depth + 1) for argument in given]
+        values = [self.value_of(argument, depth + 1) for argument in arguments]
         if name == "clip":
             return self._apply(code.MIN, node, self._apply(code.MAX, node, values[0], values[1]), values[2])
         operation = operations.FUNCTIONS[name].code

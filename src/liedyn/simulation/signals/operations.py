@@ -52,8 +52,8 @@ def time(start: Array, end: Array) -> Interval:
 def apply(operation: int, *x: Interval) -> Interval:
     """Return the interval of an operation on one or two intervals. operation: an opcode of `kernels.simulation.signals`."""
     with np.errstate(all="ignore"):
-        made = OPERATIONS[operation].interval(*x)
-    return Interval(*_clean_bounds(*made[:2]), *_clean_bounds(*made[2:]))
+        bounds = OPERATIONS[operation].interval(*x)
+    return Interval(*_clean_bounds(*bounds[:2]), *_clean_bounds(*bounds[2:]))
 
 
 def mean_value_bounds(x: Interval, middle: Interval, half: Array) -> tuple[Array, Array]:
@@ -150,8 +150,8 @@ _exp, _sinh, _tanh, _atan = (_monotone(f) for f in (np.exp, np.sinh, np.tanh, np
 
 
 def _cosh(a: Bounds) -> Bounds:
-    least = np.where((a[0] <= 0) & (a[1] >= 0), 1.0, np.minimum(np.cosh(a[0]), np.cosh(a[1])))
-    return _down(least, _ULPS), _up(np.maximum(np.cosh(a[0]), np.cosh(a[1])), _ULPS)
+    minimum = np.where((a[0] <= 0) & (a[1] >= 0), 1.0, np.minimum(np.cosh(a[0]), np.cosh(a[1])))
+    return _down(minimum, _ULPS), _up(np.maximum(np.cosh(a[0]), np.cosh(a[1])), _ULPS)
 
 
 def _hull(a: Bounds, b: Bounds) -> Bounds:
@@ -211,12 +211,12 @@ def _step_rule(function: Callable[[Array], Array]) -> Callable[[Interval], Bound
     return rule
 
 
-def _min_max_rule(least: bool) -> Callable[[Interval, Interval], BoundsAndRates]:
-    """Return the interval rule of min (least) or max."""
-    choose = np.minimum if least else np.maximum
+def _min_max_rule(is_min: bool) -> Callable[[Interval, Interval], BoundsAndRates]:
+    """Return the interval rule of min, or else of max."""
+    choose = np.minimum if is_min else np.maximum
 
     def rule(x: Interval, y: Interval) -> BoundsAndRates:
-        first, second = (x.high <= y.low, y.high <= x.low) if least else (x.low >= y.high, y.low >= x.high)
+        first, second = (x.high <= y.low, y.high <= x.low) if is_min else (x.low >= y.high, y.low >= x.high)
         both = _hull(x[2:], y[2:])
         rate_low, rate_high = (np.where(first, x[2 + k], np.where(second, y[2 + k], both[k])) for k in (0, 1))
         return choose(x.low, y.low), choose(x.high, y.high), rate_low, rate_high

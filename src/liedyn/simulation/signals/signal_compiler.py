@@ -204,20 +204,20 @@ class SignalCompiler:
         return SignalPurpose(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
-    def add(self, given: Signal, purpose: SignalPurpose) -> int:
+    def add(self, signal: Signal, purpose: SignalPurpose) -> int:
         """Compile and add a signal; return its index."""
-        return self.add_program(self.compile(given, purpose), purpose, given.place)
+        return self.add_program(self.compile(signal, purpose), purpose, signal.place)
 
-    def add_target(self, given: Signal, purpose: SignalPurpose, rate: bool) -> int:
+    def add_target(self, signal: Signal, purpose: SignalPurpose, rate: bool) -> int:
         """Compile and add the target of a pd law; return its index.
 
         rate: whether its time derivative is used. Then the state that the target reads contributes its rate.
         """
-        compiled = self.compile(given, purpose)
+        compiled = self.compile(signal, purpose)
         if isinstance(compiled, SignalProgram) and rate:
-            text = given.text if isinstance(given, Expression) else None
-            compiled = replace(compiled, code=tuple(self._moving_instruction(word, given.place, text) for word in compiled.code))
-        return self.add_program(compiled, purpose, given.place)
+            text = signal.text if isinstance(signal, Expression) else None
+            compiled = replace(compiled, code=tuple(self._moving_instruction(word, signal.place, text) for word in compiled.code))
+        return self.add_program(compiled, purpose, signal.place)
 
     def _moving_instruction(self, word: int, place: Place, text: str | None) -> int:
         """Return the instruction that also reads the rate of a state. Raises ScenarioError if the rate is not available."""
@@ -246,29 +246,29 @@ class SignalCompiler:
         self._signals.append((compiled, purpose, place or Place()))
         return index
 
-    def compile(self, given: Signal, purpose: SignalPurpose) -> float | SignalProgram | Curve:
+    def compile(self, signal: Signal, purpose: SignalPurpose) -> float | SignalProgram | Curve:
         """Return the constant, program or curve of a signal."""
-        if isinstance(given, Constant):
-            return given.value
-        if isinstance(given, Expression):
-            program = compile_expression(given.text, given.place, purpose.state, self._resolver(given.place, purpose))
+        if isinstance(signal, Constant):
+            return signal.value
+        if isinstance(signal, Expression):
+            program = compile_expression(signal.text, signal.place, purpose.state, self._resolver(signal.place, purpose))
             return program if program.constant is None else program.constant
-        if isinstance(given, RelativeTime):
-            return self._relative_curve(given, purpose)
-        if isinstance(given, Column):
-            return self._column(given, purpose)
-        return self._curve(given, purpose)
+        if isinstance(signal, RelativeTime):
+            return self._relative_curve(signal, purpose)
+        if isinstance(signal, Column):
+            return self._column(signal, purpose)
+        return self._curve(signal, purpose)
 
-    def _curve(self, given: Quintic | Spline | Sine, purpose: SignalPurpose) -> SignalProgram | Curve:
+    def _curve(self, signal: Quintic | Spline | Sine, purpose: SignalPurpose) -> SignalProgram | Curve:
         """Return the curve or the program of a function of time."""
-        if isinstance(given, Sine):
-            text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
-            return compile_expression(text, given.place, False, self._resolver(given.place, purpose))
-        if isinstance(given, Spline):
-            return make_finite_curve(given.place, spline, given.points)
+        if isinstance(signal, Sine):
+            text = f"sin({2.0 * math.pi * signal.frequency!r}*t + {signal.phase!r})*{signal.amplitude!r} + {signal.offset!r}"
+            return compile_expression(text, signal.place, False, self._resolver(signal.place, purpose))
+        if isinstance(signal, Spline):
+            return make_finite_curve(signal.place, spline, signal.points)
         if purpose.derivatives >= 2:
-            self._check_rest(given)
-        return make_finite_curve(given.place, quintic, given.points)
+            self._check_rest(signal)
+        return make_finite_curve(signal.place, quintic, signal.points)
 
     def origins(self, start_times: Mapping[str, float]) -> Array:
         """Return the start time of each clock; -inf if it has not started."""
@@ -346,12 +346,12 @@ class SignalCompiler:
             self.clocks.append(name)
         return self.clocks.index(name)
 
-    def _relative_curve(self, given: RelativeTime, purpose: SignalPurpose) -> SignalProgram | Curve:
+    def _relative_curve(self, signal: RelativeTime, purpose: SignalPurpose) -> SignalProgram | Curve:
         """Return a curve or program whose time starts with a phase or an event."""
-        clock = self._clock(given.start, given.place)
-        if isinstance(given.curve, Column):
-            return replace(self._column(given.curve, replace(purpose, window=(0.0, 0.0)), constant_ends=True), clock=clock)
-        compiled = self._curve(given.curve, purpose)
+        clock = self._clock(signal.start, signal.place)
+        if isinstance(signal.curve, Column):
+            return replace(self._column(signal.curve, replace(purpose, window=(0.0, 0.0)), constant_ends=True), clock=clock)
+        compiled = self._curve(signal.curve, purpose)
         if isinstance(compiled, SignalProgram):                       # a sine, which is undefined at infinite time
             words = tuple(code.FROZEN_CLOCK + 256 * clock if word == code.TIME else word for word in compiled.code)
             return replace(compiled, code=words)
@@ -365,10 +365,10 @@ class SignalCompiler:
             if kind == "phase":
                 return self._clock(PHASE_START, place)
             if name is None:
-                own = purpose.q if kind == "q" else purpose.v
-                if own is None:
+                index = purpose.q if kind == "q" else purpose.v
+                if index is None:
                     raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
-                return own
+                return index
             if kind == "since":
                 return self._clock(name, place)
             if kind in LINK_FUNCTIONS:
@@ -389,84 +389,84 @@ class SignalCompiler:
 
         return resolve
 
-    def _check_rest(self, given: Quintic) -> None:
+    def _check_rest(self, waypoints: Quintic) -> None:
         """Raise ScenarioError if a prescribed position moves at its first or last waypoint, where it becomes constant."""
-        for (t, _, velocity, _), inside in ((given.points[0], given.points[0][0] > 0.0),
-                                            (given.points[-1], given.points[-1][0] < self.duration)):
+        for (t, _, velocity, _), inside in ((waypoints.points[0], waypoints.points[0][0] > 0.0),
+                                            (waypoints.points[-1], waypoints.points[-1][0] < self.duration)):
             if inside and velocity != 0.0:
-                raise ScenarioError("the motion would start or stop with a velocity jump", place=given.place,
+                raise ScenarioError("the motion would start or stop with a velocity jump", place=waypoints.place,
                                     found=f"velocity {velocity:g} at t = {t:g}", expected="zero velocity at the first and last "
                                                                                           "point",
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
-    def _column(self, given: Column, purpose: SignalPurpose, constant_ends: bool = False) -> Curve:
+    def _column(self, column: Column, purpose: SignalPurpose, constant_ends: bool = False) -> Curve:
         """Return the curve of a CSV column; if constant_ends, it is constant before and after its samples."""
-        t, x, interpolation = self.samples(given, purpose)
-        curve = make_finite_curve(given.place, interpolant, t, x, interpolation)
+        t, x, interpolation = self.samples(column, purpose)
+        curve = make_finite_curve(column.place, interpolant, t, x, interpolation)
         if constant_ends and purpose.derivatives >= 2 and abs(curve.end_rate(t[-1])) > _REST_TOLERANCE * np.abs(
             curve.coefficients[:, 1]).max():
-            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
+            raise ScenarioError(f"the motion in {column.file} would stop with a velocity jump at its end", place=column.place,
                                 found=f"velocity {curve.end_rate(t[-1]):.3g} at t = {t[-1]:g}",
                                 expected="a motion that ends at rest")
         return extend_constant(curve, t, x) if constant_ends else curve
 
-    def samples(self, given: Column, purpose: SignalPurpose) -> tuple[Array, Array, str]:
+    def samples(self, column: Column, purpose: SignalPurpose) -> tuple[Array, Array, str]:
         """Return times and values of the column, and the interpolation."""
-        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else purpose.column
+        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", column.name).strip() if column.name is not None else purpose.column
         if name is None:
-            raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {purpose.name}")
-        trajectory = self._read_file(given)
+            raise ScenarioError("the key column is missing", place=column.place, expected=f"the column with the {purpose.name}")
+        trajectory = self._read_file(column)
         if name not in trajectory.columns:
-            raise ScenarioError(f"the CSV {given.file} has no such column", place=given.place, found=name,
+            raise ScenarioError(f"the CSV {column.file} has no such column", place=column.place, found=name,
                                 expected=f"one of {', '.join(trajectory.columns)}",
                                 hint=nearest(name, trajectory.columns))
         unit = trajectory.units.get(name, "")
         if unit and purpose.unit and _plain_unit(unit) != _plain_unit(purpose.unit):
-            raise ScenarioError(f"column {name} of {given.file} has the wrong unit", place=given.place, found=unit,
+            raise ScenarioError(f"column {name} of {column.file} has the wrong unit", place=column.place, found=unit,
                                 expected=purpose.unit)
-        interpolation = given.interpolation or purpose.interpolate
+        interpolation = column.interpolation or purpose.interpolate
         if interpolation == "linear" and purpose.derivatives >= 2:
-            raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
+            raise ScenarioError("linear interpolation has no acceleration at its points", place=column.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
-        self._check_range(given, trajectory, purpose, interpolation)
+        self._check_range(column, trajectory, purpose, interpolation)
         x = trajectory.columns[name]
-        return trajectory.t, self._unwrap(given, purpose, name, x) if purpose.unit == "rad" else x, interpolation
+        return trajectory.t, self._unwrap(column, purpose, name, x) if purpose.unit == "rad" else x, interpolation
 
-    def _unwrap(self, given: Column, purpose: SignalPurpose, column: str, x: Array) -> Array:
+    def _unwrap(self, source: Column, purpose: SignalPurpose, column: str, x: Array) -> Array:
         """Return the angles without jumps by full turns, with a warning.
 
         Raises ScenarioError if the limits of the joint exclude them.
         """
         limits = (-math.inf, math.inf) if purpose.v is None else (self.model.lower[purpose.v], self.model.upper[purpose.v])
         try:
-            x, jumps = unwrap_angle(x, f"column {column} of {given.file}", *limits)
+            x, jumps = unwrap_angle(x, f"column {column} of {source.file}", *limits)
         except TrajectoryError as error:
-            raise ScenarioError(error.message, place=given.place, found=error.found, expected=error.expected,
+            raise ScenarioError(error.message, place=source.place, found=error.found, expected=error.expected,
                                 hint="a motion that jumps cannot be followed; record the angle without jumps") from None
         if jumps:
             self.warnings.add("angles-unwrapped",
-                              f"angles that jump by 2 pi in column {column} of {given.file} were unwrapped ({jumps} "
-                              "times)", place=given.place)
+                              f"angles that jump by 2 pi in column {column} of {source.file} were unwrapped ({jumps} "
+                              "times)", place=source.place)
         return x
 
-    def _read_file(self, given: Column) -> Trajectory:
-        if given.file not in self._files:
-            path = Path(given.file)
+    def _read_file(self, column: Column) -> Trajectory:
+        if column.file not in self._files:
+            path = Path(column.file)
             if not path.exists() or path.is_dir():
-                raise ScenarioError("no such CSV file", place=given.place, found=given.file)
-            self._files[given.file] = read_trajectory(given.file)
-        return self._files[given.file]
+                raise ScenarioError("no such CSV file", place=column.place, found=column.file)
+            self._files[column.file] = read_trajectory(column.file)
+        return self._files[column.file]
 
-    def _check_range(self, given: Column, trajectory: Trajectory, purpose: SignalPurpose, interpolation: str) -> None:
+    def _check_range(self, column: Column, trajectory: Trajectory, purpose: SignalPurpose, interpolation: str) -> None:
         """Raise ScenarioError if the CSV file has too few rows, or does not cover the time in which the signal is used."""
-        t, least = trajectory.t, MIN_ROWS[interpolation]
-        if len(t) < least:
-            raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,
-                                found=f"{len(t)} in {given.file}")
+        t, min_rows = trajectory.t, MIN_ROWS[interpolation]
+        if len(t) < min_rows:
+            raise ScenarioError(f"{interpolation} interpolation needs {min_rows} rows", place=column.place,
+                                found=f"{len(t)} in {column.file}")
         start, end = purpose.window or (0.0, self.duration)
         slack = 1e-9 * max(self.duration, 1.0)
         if start < end and (t[0] > start + slack or t[-1] < end - slack):
-            raise ScenarioError(f"the CSV {given.file} does not cover the required time", place=given.place,
+            raise ScenarioError(f"the CSV {column.file} does not cover the required time", place=column.place,
                                 found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
 
 
@@ -518,11 +518,11 @@ def snap_to_breaks(times: Array, breaks: Array, duration: float) -> Array:
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
 
 
-def make_finite_curve(place: Place, make: Callable[..., Curve], *given: Any) -> Curve:
-    """Return the curve make(*given). Raises ScenarioError if its coefficients overflow."""
+def make_finite_curve(place: Place, make: Callable[..., Curve], *arguments: Any) -> Curve:
+    """Return the curve make(*arguments). Raises ScenarioError if its coefficients overflow."""
     try:
         with np.errstate(all="ignore"):
-            curve = make(*given)
+            curve = make(*arguments)
         if np.isfinite(curve.coefficients).all():
             return curve
     except (np.linalg.LinAlgError, ValueError):                # infinite intermediate results

@@ -75,11 +75,11 @@ def _narrow(program: SignalProgram, left: Array, right: Array) -> Array:
 
     Where both ends have the same labels, as where abs touches 0, it is the middle.
     """
-    here, there = labels(program, left, left), labels(program, right, right)
+    left_labels, right_labels = labels(program, left, left), labels(program, right, right)
     middle = left + 0.5 * (right - left)
-    touching = (here == there).all(axis=1)
-    low = _bisect_label(program, here, left, right)
-    high = _bisect_label(program, there, right, left)
+    touching = (left_labels == right_labels).all(axis=1)
+    low = _bisect_label(program, left_labels, left, right)
+    high = _bisect_label(program, right_labels, right, left)
     windows = np.stack([np.where(touching, np.nextafter(middle, -np.inf), low), np.where(touching, middle, high)], axis=1)
     return windows[(windows[:, 0] < windows[:, 1])]
 
