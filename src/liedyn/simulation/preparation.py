@@ -4,16 +4,19 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.arrays import Array, Controller
 from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
+from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
@@ -32,7 +35,7 @@ _BYTES_ON_DISK = 28            # bytes per number: 20 of the CSV, 8 of the rows 
 _MIN_CHECKED_BYTES = 100e6     # bytes: smaller results are not checked
 
 
-def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.PathLike | None = None) -> None:
+def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.PathLike[str] | None = None) -> None:
     """Raise ComputationError with the estimate if a result of so many rows needs more memory or disk space than is free.
 
     folder   determines the disk, and may not exist yet; without it the rows are in memory
@@ -44,7 +47,7 @@ def check_resources(problem: InitialValueProblem, rows: int, folder: str | os.Pa
         _check_fits(disk, free, rows, f"disk in {place}")
 
 
-def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
+def free_disk(folder: str | os.PathLike[str]) -> tuple[int, Path]:
     """Return the free bytes on the disk of a folder that may not exist yet, and its nearest existing parent."""
     place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
     return shutil.disk_usage(place).free, place
@@ -90,7 +93,7 @@ def _check_fits(needed: float, free: float, rows: int, what: str) -> None:
 # preparation ------------------------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
-    from liedyn.integrators.problem import Statistics
+    from liedyn.integrators.problem import Options, Statistics
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.run_recorder import RunRecorder
 
@@ -130,7 +133,7 @@ class PreparedRun:
         each, few = (math.ceil(length / integrator.step * (1 - 1e-9)) for length in (between, last))
         return (self.rows - 2) * each + few
 
-    def report(self, folder: str | os.PathLike | None = None) -> dict:
+    def report(self, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Return the properties of the run as plain values."""
         scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
         memory, disk = result_size(self.problem, self.rows, folder is not None)
@@ -151,7 +154,7 @@ class PreparedRun:
                 "warnings": [warning.to_dict() for warning in self.warnings]}
 
 
-def make_hybrid_simulation(scenario: Scenario, model, problem):
+def make_hybrid_simulation(scenario: Scenario, model: Model, problem: InitialValueProblem) -> HybridSimulation | None:
     """Return the simulation of phases, events, samples and hard stops of a scenario; None without."""
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
@@ -160,7 +163,7 @@ def make_hybrid_simulation(scenario: Scenario, model, problem):
     return HybridSimulation(scenario, model, problem)
 
 
-def _with_controller(scenario: Scenario, controller) -> Scenario:
+def _with_controller(scenario: Scenario, controller: Controller) -> Scenario:
     """Return the scenario with a user function that is called at samples."""
     if not callable(controller):
         raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
@@ -202,7 +205,8 @@ def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
     return warnings
 
 
-def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
+def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides, strict: bool = False,
+            force_long: bool = False, folder: str | os.PathLike[str] | None = None, controller: Controller | None = None,
             model: Model | None = None) -> PreparedRun:
     """Check the scenario and compile its signals, without a step of the run. Raises the errors of `run_scenario`.
 
@@ -218,7 +222,8 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     return prepare_run(scenario, model, force_long, folder)
 
 
-def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> PreparedRun:
+def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
+                folder: str | os.PathLike[str] | None = None) -> PreparedRun:
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
     model = add_rotor_inertias(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
@@ -243,10 +248,10 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False, fold
 class SingleSegment:
     """The motion of a scenario without events, with the methods of a `HybridSimulation`."""
 
-    def __init__(self, problem):
+    def __init__(self, problem: InitialValueProblem):
         self.problem = problem
 
-    def run(self, times: np.ndarray, options, progress, rows: RunRecorder) -> Statistics:
+    def run(self, times: Array, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
         """Integrate the motion, pass its rows to `rows`, and return the statistics."""
         from liedyn.integrators.solve import solve
         rows.open_segment(self.problem)
@@ -255,12 +260,14 @@ class SingleSegment:
         return statistics
 
     def partial_statistics(self, partial: Statistics) -> Statistics:
+        """Return the statistics of a run that has ended early, `partial` in its only segment."""
         return partial
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint, which is empty."""
         return {}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, _state: dict[str, Any]) -> None:
         """Do nothing: the segment contains the whole state."""
 
     def problems_of_segments(self) -> tuple[InitialValueProblem, ...]:
@@ -268,11 +275,11 @@ class SingleSegment:
         return ()
 
 
-def output_times(scenario: Scenario) -> np.ndarray:
+def output_times(scenario: Scenario) -> Array:
     """Return the times 0, output_step, … and the end of the run. The last interval may be shorter."""
     n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
-    times = np.arange(n + 1) * scenario.output_step
+    times = np.arange(n + 1, dtype=float) * scenario.output_step
     if scenario.duration - times[-1] > 1e-9 * scenario.output_step:
-        return np.append(times, scenario.duration)
+        return np.asarray(np.append(times, scenario.duration), dtype=float)
     times[-1] = scenario.duration
     return times
