@@ -8,8 +8,10 @@ import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.batching import calls
 from liedyn.dynamics.variants import FUNCTIONS
+from liedyn.integrators.diagnosis import fastest_motion
 from liedyn.joints.joint_model import tree_views
 from liedyn.numba_tools import compile_cache
+from liedyn.rollouts import engine
 from zoo import ROBOTS, model_of, random_pose, state
 
 COUNT = 11
@@ -228,3 +230,15 @@ def test_threads_and_remainders(monkeypatch):
     robots = [model.with_changes(gravity=[0.0, 0.0, x]) for x in g]
     expected = g[:, None] * ld.gravity_force(robots[0].with_changes(gravity=[0.0, 0.0, 1.0]), q)
     assert relative(ld.Variants(robots).gravity_force(q), expected) < 1e-13
+
+
+def test_warnings_of_a_training_loop_are_computed_once_for_the_same_variants(monkeypatch):
+    calls_of = []
+    monkeypatch.setattr(engine, "fastest_motion", lambda *arguments: calls_of.append(arguments) or fastest_motion(*arguments))
+    model = ld.load("robots/double_pendulum.yaml")
+    first, second = (ld.Variants([model, model.with_changes(mass={"upper": m})]) for m in (2.0, 3.0))
+    counts = []
+    for robots in (first, first, second, first, model):
+        ld.rollout(robots, [0.3, -0.2], [0.0, 0.0], dt=1e-3, steps=2)
+        counts.append(len(calls_of))
+    assert np.diff([0, *counts]).astype(bool).tolist() == [True, False, True, True, True]

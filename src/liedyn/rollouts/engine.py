@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -206,16 +207,16 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
 
 def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *,
                  without_warnings: bool = False) -> bool:
-    """Return whether the last rollout of this model had the same arguments, except states, and no warnings.
+    """Return whether the last rollout of this model or these variants had the same arguments, except states, and no warnings.
 
     `without_warnings` stores that this rollout has none. This avoids `stiff_warnings`, which takes longer than a short rollout of
     a training loop.
     """
-    if runs.variants is not None or runs.contacts is not None or problem.directions:
+    if runs.contacts is not None or problem.directions:
         return False
     gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
     history = runs.model.cached(_WARNING_HISTORY, _WarningHistory)
-    alike = (dt, method, problem.passive, runs.masks.tobytes(), gains)
+    alike = (dt, method, problem.passive, runs.masks.tobytes(), gains, runs.variants and ref(runs.variants))
     if without_warnings:
         history.without_warnings = alike
     return history.without_warnings == alike
