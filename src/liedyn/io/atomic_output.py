@@ -52,15 +52,15 @@ def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
     target = Path(os.path.realpath(path))                   # a link stays a link
     with translate_os_errors(path):
         if target.exists() and not target.is_file():        # a pipe or a device is written to, never replaced
-            with open(target, "w", encoding="utf-8", newline="") as file:
+            with target.open("w", encoding="utf-8", newline="") as file:
                 yield file
             return
         with _part(target.parent, folder=False) as part:
-            with open(part, "w", encoding="utf-8", newline="") as file:
+            with part.open("w", encoding="utf-8", newline="") as file:
                 yield file
             try:
                 if force or not _link(part, target):
-                    os.replace(part, target)
+                    part.replace(target)
             except FileExistsError:                         # somebody else came first
                 raise _exists(path) from None
 
@@ -231,7 +231,7 @@ def hold(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_same_file = os.path.samestat(os.stat(path), os.fstat(descriptor))
+        is_same_file = os.path.samestat(path.stat(), os.fstat(descriptor))
     except (BlockingIOError, FileNotFoundError):
         is_same_file = False
     except OSError:
@@ -272,7 +272,7 @@ def _publish(part: Path, target: Path, force: bool) -> bool:
     With `force`, the replaced folder is `part` afterwards, or is removed.
     """
     try:
-        os.rename(part, target)                             # in one step, over nothing or an empty folder
+        part.rename(target)                             # in one step, over nothing or an empty folder
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
@@ -298,12 +298,12 @@ def _replace_in_two_steps(part: Path, target: Path) -> None:
     """Replace a folder without an exchange. A process killed between the steps leaves the old folder under the name `old`."""
     old = target.with_name(f"{target.name}.old-{os.urandom(4).hex()}")
     try:
-        os.rename(target, old)
-        os.rename(part, target)
+        target.rename(old)
+        part.rename(target)
     except BaseException:                                   # an interrupt, too
         if old.exists() and not target.exists():
-            os.rename(old, target)
+            old.rename(target)
         raise
     finally:
         if target.exists() and old.exists():
-            os.rename(old, part)                            # to be removed as what is left over
+            old.rename(part)                            # to be removed as what is left over

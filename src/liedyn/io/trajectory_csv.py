@@ -100,7 +100,7 @@ class Trajectory(Immutable):
         `force` is not given, and ComputationError for a number that is not finite.
         """
         path = os.fspath(path)
-        header = self.header | self._paths(os.path.dirname(os.path.abspath(path)))
+        header = self.header | self._paths(Path(path).absolute().parent)
         if not self.model:
             write_trajectory(path, header, self.t, self._named, force=force)
             return
@@ -120,15 +120,15 @@ class Trajectory(Immutable):
     def _named(self) -> list[tuple[str, str, Array]]:
         return [(name, self.units.get(name, ""), x) for name, x in self.columns.items()]
 
-    def _paths(self, folder: str) -> dict[str, str]:
+    def _paths(self, folder: Path) -> dict[str, str]:
         """Return the comments that name files, with paths relative to another folder."""
         return {key: Path(os.path.relpath(self._path(key), folder)).as_posix()
                 for key in ("robot", "loops", "model") if self.header.get(key)}
 
-    def _path(self, key: str) -> str:
+    def _path(self, key: str) -> Path:
         """Return the path of the file that a comment names."""
-        folder = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
-        return os.path.join(folder, self.header[key])
+        folder = Path.cwd() if self.source is None or self.source == STDIO else Path(self.source).absolute().parent
+        return folder / self.header[key]
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
