@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -750,28 +750,30 @@ def _is_of_file(model: Model, header: dict[str, str]) -> bool:
 # Velocities and accelerations that are derived from samples have errors. The motion is derived twice more: in another way, and
 # with added noise of the same size (`SampledMotion.variants`). The results then differ by about their error.
 
+Motion = TypeVar("Motion")
 UNRELIABLE = 0.1                        # error relative to the size of a result: results with a larger one are not reliable
 _NAMED_COLUMNS = 24                     # maximum number of columns in one message
 _FEWEST = 4                             # minimum number of rows for a second way to derive
 
 
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
-def error_warnings(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
+def error_warnings(found: np.ndarray, variants: Sequence[Motion], compute: Callable[[Motion], np.ndarray], names: Sequence[str],
                    units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
     found         (N, n) results
+    variants      motions that were derived in other ways
     compute       function that returns the same results for another motion
     names, units  of the columns
     smoothing     command-line option that smooths, or None
 
     Returns an empty list if nothing was derived.
     """
-    if not motion.variants:
+    if not variants:
         return []
     if len(found) < _FEWEST:
         return [LiedynWarning("estimated-error", f"{len(found)} rows are not enough to estimate the error of what is derived")]
-    others = [compute(variant)[:, None] for variant in motion.variants]
+    others = [compute(variant)[:, None] for variant in variants]
     ends = min(POINTS // 2, len(found) // 4)
     inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
     judged = sizes_to_judge_by(size, units)

@@ -467,7 +467,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, asked)
     some = _sample(len(motion.q))
-    doubts = error_warnings(motion, table[some],
+    doubts = error_warnings(table[some], motion.variants,
                             lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1), names, units,
                             "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     warnings = [*motion.warnings, *doubts,

@@ -320,5 +320,5 @@ def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> lis
     def results(motion: SampledMotion) -> np.ndarray:
         return np.where(setting.prescribed, motion.tau, motion.a)
 
-    return error_warnings(found, results(found), lambda other: results(setting.compute(model, other)),
+    return error_warnings(results(found), found.variants, lambda other: results(setting.compute(model, other)),
                           [name for name, *_ in chosen], [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")

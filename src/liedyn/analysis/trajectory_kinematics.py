@@ -98,7 +98,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
         return np.where(undefined[:, None] & [name in MAY_BE_EMPTY for name, *_ in derived(found)], 0.0, x)
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
-    doubts = error_warnings(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
+    doubts = error_warnings(values(columns), motion.variants, lambda other: values(_columns(model, asked, other)), names, units,
                             None if model.nc else "liedyn inverse --smooth auto first")
     loops = LiedynWarning("no-manipulability",
                           f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of "
