@@ -1,212 +1,120 @@
-"""Recorded motions that a command must not take as they are: angles that wrap, in degrees, beyond limits."""
+"""Trajectories of arrays, saved and read back, and a Trajectory as people handle it."""
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.recorded_motion import recorded_limit_warnings
-from liedyn.analysis.trajectory_dynamics import dynamics_along
-from zoo import random_robot
+from zoo import model_of, state
 
-ARM = """
-name: two
-links:
-  a: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
-  b: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
-joints:
-  turn: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}
-  bend: {type: revolute, parent: a, child: b, axis: [0, 1, 0], origin: {xyz: [0.4, 0, 0]},
-         limits: {lower: -3.5, upper: 3.5, velocity: 3, effort: 20}}
-"""
+ROOT = Path(__file__).parents[2]
+EVERY = "every kind, floating"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("two") / "two.yaml"
-    path.write_text(ARM)
-    return ld.load(path)
+def moving(name=EVERY, rows=9):
+    """t, q, v, a, tau of a motion with a constant twist."""
+    model = model_of(name)
+    q, v, _, tau = state(model, 1)
+    t = 0.01 * np.arange(rows)
+    return model, t, ld.integrate(model, q, t[:, None] * v), np.tile(v, (rows, 1)), np.tile(tau, (rows, 1))
 
 
-T = np.arange(301) * 0.01
+def test_arrays_go_to_a_file_and_back(tmp_path):
+    """Bit for bit, over every kind of joint, with the wrenches of links on which they act."""
+    model, t, q, v, tau = moving()
+    f_ext = {model.link_names[2]: np.outer(t, [1.0, 2, 3, 4, 5, 6])}
+    made = ld.trajectory_of(model, t, q, v, 0 * v, tau, f_ext=f_ext, passive=False)
+    made.save(tmp_path / "motion.csv")
+    read = ld.read_trajectory(tmp_path / "motion.csv")
+    back = ld.motion_of(model, read)
+    for name, expected in zip(("t", "q", "v", "a", "tau"), (t, q, v, 0 * v, tau), strict=True):
+        np.testing.assert_array_equal(getattr(back, name), expected)
+    np.testing.assert_array_equal(back.f_ext[:, 2], f_ext[model.link_names[2]])
+    assert np.count_nonzero(back.f_ext.any(axis=(0, 2))) == 1
+    assert read.header["passive"] == "false" and read.units == made.units
+    assert sum(name.startswith("fext.") for name in read.columns) == 6
 
 
-def column(along, name):
-    return next(x for key, _, x in along.columns if key == name)
+def test_what_is_missing_is_derived_or_none():
+    """The twist of each joint is constant: polynomials through seven rows find it to their rounding, 1e-16 / 0.01."""
+    model, t, q, v, _ = moving("revolute")
+    made = ld.trajectory_of(model, t, q)
+    derived = ld.motion_of(model, made)
+    np.testing.assert_allclose(derived.v, v, atol=1e-11)
+    np.testing.assert_allclose(derived.a, 0, atol=1e-8)
+    assert derived.tau is None and derived.f_ext is None
+    half = ld.motion_of(model, ld.trajectory_of(model, t, q, 2 * v))
+    np.testing.assert_array_equal(half.v, 2 * v)                                # what the file has is kept
+    np.testing.assert_allclose(half.a, 0, atol=1e-11)
 
 
-@pytest.mark.parametrize("smooth", [None, "auto"])
-def test_an_angle_that_wraps_gives_the_torques_of_the_continuous_one(model, smooth):
-    q = np.stack([3.0 * T, 0.3 * np.sin(T)], axis=1)
-    wrapped = q.copy()
-    wrapped[:, 0] = (q[:, 0] + np.pi) % (2 * np.pi) - np.pi
-    one, other = (dynamics_along(model, ld.trajectory_of(model, T, x), "inverse", smooth=smooth) for x in (q, wrapped))
-    assert any("unwrapped: turn (1 times)" in note
-               for note in map(str, other.warnings)) and not any("unwrapped" in note for note in map(str, one.warnings))
-    for name in ("tau.turn", "tau.bend"):
-        np.testing.assert_allclose(column(other, name), column(one, name), rtol=0, atol=1e-6)
-    fits = [ld.identify(model, T, x, np.zeros((len(T), 2))) for x in (q, wrapped)]
-    np.testing.assert_allclose(fits[1].residual, fits[0].residual, rtol=1e-3, atol=1e-6)
+def test_a_motion_is_not_derived_across_an_event():
+    """Two rows at one time: q jumps in its rate there."""
+    model, t, q, *_ = moving("revolute")
+    columns = ld.trajectory_of(model, t, q).columns
+    twice = np.repeat(np.arange(9), [1, 1, 1, 1, 2, 1, 1, 1, 1])
+    jumped = ld.Trajectory({"events": "1"}, t[twice], {name: x[twice] for name, x in columns.items()}, {})
+    with pytest.raises(ld.TrajectoryError, match="cannot be derived across it"):
+        ld.motion_of(model, jumped)
 
 
-def test_an_angle_that_wraps_although_limits_exclude_it_is_an_error(model):
-    q = np.stack([0.0 * T, (3.0 * T + np.pi) % (2 * np.pi) - np.pi], axis=1)
-    with pytest.raises(ld.TrajectoryError, match="bend jumps by a full turn at row 106, and its limits exclude further turns"):
-        dynamics_along(model, ld.trajectory_of(model, T, q), "inverse")
+def test_paths_in_comments_follow_the_file(tmp_path):
+    """A trajectory that is read in one folder and saved in another still names its robot."""
+    model = ld.load(ROOT / "robots/double_pendulum.yaml")
+    made = ld.trajectory_of(model, [0.0, 0.1], np.zeros((2, 2)))
+    (tmp_path / "a/b").mkdir(parents=True)
+    made.save(tmp_path / "a/b/one.csv")
+    ld.read_trajectory(tmp_path / "a/b/one.csv").save(tmp_path / "two.csv")
+    for path in (tmp_path / "a/b/one.csv", tmp_path / "two.csv"):
+        named = ld.read_trajectory(path).header["robot"]
+        assert not os.path.isabs(named) and (path.parent / named).samefile(ROOT / "robots/double_pendulum.yaml")
 
 
-def test_limits_that_a_recording_exceeds_are_reported_and_degrees_suspected(model):
-    q = np.stack([0.5 * T, 0.8 * np.sin(T)], axis=1)
-    fine = dynamics_along(model, ld.trajectory_of(model, T, q), "inverse")
-    assert not any("limits" in note or "degrees" in note for note in map(str, fine.warnings))
-    warnings = list(map(str, dynamics_along(model, ld.trajectory_of(model, T, np.degrees(q)), "inverse").warnings))
-    for kind in ("position", "velocity", "effort"):
-        assert any(note.startswith(f"{kind} limits are exceeded: bend from t = ") for note in warnings), warnings
-    assert any("are the angles in degrees? bend reaches 45.84" in note for note in warnings), warnings
+def test_an_existing_file_is_kept(tmp_path):
+    model, t, q, *_ = moving("revolute")
+    made = ld.trajectory_of(model, t, q)
+    made.save(tmp_path / "motion.csv")
+    with pytest.raises(ld.UsageError, match="exists"):
+        made.save(tmp_path / "motion.csv")
+    made.save(tmp_path / "motion.csv", force=True)
+    with pytest.raises(ld.ComputationError, match=r"q.* is nan at t = 0.0 s: nothing is written"):
+        ld.Trajectory({}, t, {"q.x": np.nan * t}, {}).save(tmp_path / "nan.csv")
+    assert not (tmp_path / "nan.csv").exists()
 
 
-PENDULUM = ARM.split("         limits")[0].rstrip(", \n") + "}\n"
-SWING = np.stack([0.8 * np.sin(3 * T), 0.5 * np.sin(4 * T)], axis=1)
-IN_DEGREES = {
-    "wrap at 360": (np.degrees(np.stack([3 * T, np.sin(T)], axis=1)) % 360, "turn jumps by 358"),
-    "wrap at 180": ((np.degrees(np.stack([3 * T, 0.1 * T], axis=1)) + 180) % 360 - 180, "turn jumps by 358"),
-    "swing": (np.degrees(SWING), "turn turns to and fro by 91.67"),
-}
-IN_RADIANS = {
-    "swing": SWING, "wheels": np.stack([50 * T, -120 * T], axis=1),
-    "wheels that slow down": np.stack([50 * T, 60 * np.sin(T / 2)], axis=1),
-    "wrap": np.stack([(3 * T) % (2 * np.pi), (20 * T) % (2 * np.pi)], axis=1), "to and fro, slowly": 10 * SWING / 3,
-    "a flywheel on a pendulum": np.stack([0.3 * np.sin(3 * T), 60 * np.sin(4 * T)], axis=1),
-    "fast rotors": np.stack([2000 * np.sin(T), 900 * np.sin(2 * T)], axis=1),
-    "a wheel of few rows": np.stack([360 * T / 0.01, 0 * T], axis=1),
-}
+def test_a_trajectory_as_a_data_frame_and_in_a_line():
+    import pandas
+    model, t, q, v, _ = moving("revolute")
+    made = ld.trajectory_of(model, t, q, v)
+    frame = made.to_pandas()
+    assert frame.index.name == "t[s]" and frame.columns[0] == f"q.{model.q_names[0]}[rad]" and len(made) == 9
+    pandas.testing.assert_series_equal(frame.iloc[:, 0], pandas.Series(q[:, 0], index=frame.index), check_names=False)
+    assert repr(made) == "<Trajectory of arrays: 9 rows, t = 0 to 0.08 s; columns q 3, v 3>"
 
 
-@pytest.fixture(scope="module")
-def pendulum(tmp_path_factory):
-    path = tmp_path_factory.mktemp("free") / "two.yaml"
-    path.write_text(PENDULUM.replace("type: revolute", "type: continuous"))
-    return ld.load(path)
+@pytest.mark.parametrize("change, error, message", [
+    ({"q": np.zeros((9, 2))}, ld.ShapeError, r"q has the wrong shape; found \(9, 2\)"),
+    ({"t": np.zeros(9)}, ld.ConfigurationError, r"the times do not increase: t\[1\] is 0.0"),
+    ({"t": np.zeros((9, 1))}, ld.ShapeError, "t has the wrong shape"),
+    ({"v": np.full((9, 3), np.inf)}, ld.ConfigurationError, r"v\[0\] \(.*\) of row 0 is not finite; found inf"),
+    ({"f_ext": {"nothing": np.zeros((9, 6))}}, ld.NameLookupError, "no link 'nothing'"),
+])
+def test_wrong_arrays_are_refused(change, error, message):
+    model, t, q, *_ = moving("revolute")
+    given = {"t": t, "q": q} | change
+    with pytest.raises(error, match=message):
+        ld.trajectory_of(model, given.pop("t"), given.pop("q"), **given)
 
 
-@pytest.mark.parametrize("case", IN_DEGREES)
-@pytest.mark.parametrize("columns", ["q", "q v a"])
-def test_degrees_of_joints_without_limits_are_suspected(pendulum, case, columns):
-    q, text = IN_DEGREES[case]
-    v = np.degrees(np.gradient(q, 0.01, axis=0)) if columns != "q" else None
-    warnings = list(map(str, dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q, v, v), "inverse").warnings))
-    assert any(f"are the angles in degrees? {text}" in note for note in warnings), warnings
-    assert not any("unwrapped" in note for note in warnings)
-
-
-@pytest.mark.parametrize("case", IN_RADIANS)
-def test_radians_of_joints_without_limits_are_not_suspected(pendulum, case):
-    warnings = list(map(str, dynamics_along(pendulum, ld.trajectory_of(pendulum, T, IN_RADIANS[case]), "inverse").warnings))
-    assert not any("degrees" in note for note in warnings), warnings
-
-
-def test_wheels_of_a_vehicle_are_not_suspected(tmp_path):
-    """It drives straight on, to and fro."""
-    body = """  body: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
-joints:
-  x: {type: prismatic, parent: world, child: body, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}"""
-    text = PENDULUM.replace("revolute", "continuous").replace("joints:", body, 1)
-    (tmp_path / "car.yaml").write_text(text.replace("parent: world, child: a", "parent: body, child: a"))
-    car = ld.load(tmp_path / "car.yaml")
-    swing = np.degrees(SWING[:, 0])
-    motion = ld.trajectory_of(car, T, np.stack([0.05 * swing, swing, swing], axis=1))
-    warnings = list(map(str, dynamics_along(car, motion, "inverse").warnings))
-    assert not any("degrees" in note for note in warnings), warnings
-
-
-@pytest.mark.parametrize("exact", [0.7 + 0.0 * T, 0.3 * np.sin(1.3 * T)], ids=["at rest", "a logged command"])
-def test_a_coordinate_without_noise_does_not_prevent_smoothing(model, exact):
-    rng = np.random.default_rng(0)
-    q = np.stack([np.sin(2 * T) + 1e-4 * rng.standard_normal(len(T)), exact], axis=1)
-    along = dynamics_along(model, ld.trajectory_of(model, T, q), "inverse", smooth="auto")
-    assert "with a knot every" in str(along.warnings[0]) and not any("NOT RELIABLE" in note for note in map(str, along.warnings))
-
-
-def test_measured_columns_that_contradict_each_other_are_reported(model):
-    """Velocities in degrees, of the wrong sign or of another joint gave wrong torques without a word; noise, an angle that wraps
-    and an offset do not matter."""
-    def warnings(q, v, a):
-        found = dynamics_along(model, ld.trajectory_of(model, T, q, v, a), "inverse").warnings
-        return [one.message for one in found if one.code == "contradicting-rates"]
-    q, v, a = (np.stack(x, axis=1) for x in ((np.sin(2 * T), np.cos(3 * T)), (2 * np.cos(2 * T), -3 * np.sin(3 * T)),
-                                             (-4 * np.sin(2 * T), -9 * np.cos(3 * T))))
-    noise = np.random.default_rng(0).standard_normal((3, *q.shape))
-    assert not warnings(q, v, a)
-    assert not warnings(q + 2e-3 * noise[0], v + 0.1 * noise[1] + 0.02, a + 0.3 * noise[2])
-    assert not warnings(np.stack([(q[:, 0] + 4.0) % (2 * np.pi), q[:, 1]], axis=1), v, a)
-    still = q * [1, 0]
-    assert not warnings(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that stands still
-    assert warnings(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
-                                                         for name in ("turn", "bend")]
-    assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]
-    assert warnings(q, np.degrees(v), a)[0] == "v.turn is 57.3 times the rate of q.turn (degrees?)"      # and not that of a
-    assert warnings(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
-    assert warnings(q, v[:, ::-1], a[:, ::-1]) == ["v.turn is not the rate of q.turn", "v.bend is not the rate of q.bend"]
-
-
-def rate_warnings(model, t, q, v=None, a=None):
-    found = dynamics_along(model, ld.trajectory_of(model, t, q, v, a), "inverse").warnings
-    return [one.message for one in found if one.code == "contradicting-rates"]
-
-
-@pytest.mark.parametrize("rows", [5, 8, 19, 21, 401])
-def test_contradicting_rates_of_few_rows(model, rows):
-    t = np.linspace(0.0, 0.1 * rows, rows) if rows < 100 else T[:rows]
-    q, v = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1), np.stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)], axis=1)
-    a = -q * [4, 9]
-    assert not rate_warnings(model, t, q, v, a)
-    for wrong in (np.degrees(v), -v):
-        assert [note.partition(" is ")[0] for note in rate_warnings(model, t, q, wrong, a)] == ["v.turn", "v.bend"]
-
-
-@pytest.mark.parametrize("amplitude, noise", [(0.01, 5e-4), (0.01, 1e-3), (1.0, 1e-2)])
-def test_noise_of_positions_contradicts_no_velocity(model, amplitude, noise):
-    rng = np.random.default_rng(0)
-    exact = amplitude * np.stack([np.sin(T), np.cos(1.3 * T)], axis=1)
-    v, a = amplitude * np.stack([np.cos(T), -1.3 * np.sin(1.3 * T)], axis=1), -exact * [1.0, 1.69]
-    for q in (exact + noise * rng.standard_normal(exact.shape), np.round(exact / noise) * noise):          # an encoder
-        assert not rate_warnings(model, T, q, v, a)
-        assert len(rate_warnings(model, T, q, np.degrees(v), a)) == 2
-
-
-def test_columns_of_zeros(model):
-    q, v = np.stack([np.sin(2 * T), np.cos(3 * T)], axis=1), np.stack([2 * np.cos(2 * T), -3 * np.sin(3 * T)], axis=1)
-    zero, names = 0 * v, ("turn", "bend")
-    assert rate_warnings(model, T, q, zero, zero) == [f"v.{name} is zero, although q.{name} changes" for name in names]
-    assert rate_warnings(model, T, q, v, zero) == [f"a.{name} is zero, although v.{name} changes" for name in names]
-    assert not rate_warnings(model, T, 0 * q, 0 * v, 0 * v)
-
-
-def test_rows_of_an_event(model):
-    """A velocity jumps there; the rest is compared. `dynamics_along` gets such rows from files of runs only."""
-    def found(q, v, a):
-        return [one.message for one in recorded_limit_warnings(model, t, q, v, 0 * v, a) if "the rate of" in one.message]
-    t, k = np.insert(T, 100, T[100]), np.arange(len(T) + 1) > 100
-    speed = np.where(k, 0.5, -1.0)
-    q, v = np.stack([(t - t[100]) * speed, np.sin(t)], axis=1), np.stack([speed, np.cos(t)], axis=1)
-    a = np.stack([0 * t, -np.sin(t)], axis=1)
-    assert not found(q, v, a)
-    assert len(found(q, np.degrees(v), a)) == 2
-    assert found(q, v, 2 * a) == ["a.bend is 2 times the rate of v.bend"]
-
-
-def test_velocities_of_ball_and_free_joints(model):
-    """They have no column of positions of their own."""
-    robot = random_robot(5, 4, types=("ball", "revolute"), base="floating")
-    model = ld.build(robot)
-    t = np.linspace(0.0, 2.0, 201)
-    rng = np.random.default_rng(5)
-    rate = rng.uniform(-1.0, 1.0, model.nv)
-    q = ld.integrate(model, ld.random_configuration(model, rng), np.outer(np.sin(t), rate))
-    v = ld.difference(model, q[:-2], q[2:]) / (t[2] - t[0])
-    t, q = t[1:-1], q[1:-1]
-    assert not rate_warnings(model, t, q, v)
-    ball = next(joint for joint in model.joints if joint.type == "ball")
-    for joint in (model.joints[0], ball):
-        wrong = v.copy()
-        wrong[:, joint.v] *= -1.0
-        found = rate_warnings(model, t, q, wrong)
-        assert found == [f"v.{name} is -1 times the rate of q.{joint.name} (its sign?)" for name in model.v_names[joint.v]]
+def test_wrong_quaternions_and_files_are_refused(tmp_path):
+    model, t, q, *_ = moving("ball")
+    with pytest.raises(ld.ConfigurationError, match=r"not of unit norm in row 0: \|q\| = 2"):
+        ld.trajectory_of(model, t, 2 * q)
+    made = ld.trajectory_of(model, t, q)
+    with pytest.raises(ld.TrajectoryError, match="no column belongs to a joint of the robot"):
+        ld.motion_of(model, ld.Trajectory({}, t, {"q.other": t}, {}))
+    with pytest.raises(ld.TrajectoryError, match=f"q.{model.q_names[0]}: wrong unit; found 'deg'"):
+        ld.motion_of(model, ld.Trajectory({}, t, made.columns, {f"q.{model.q_names[0]}": "deg"}))
+    with pytest.raises(ld.TrajectoryError, match=r"nothing.csv"):
+        ld.motion_of(model, tmp_path / "nothing.csv")

@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.analysis.numerical_differentiation import derivatives
-from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory, write_trajectory

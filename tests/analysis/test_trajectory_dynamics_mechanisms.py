@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.dynamics.constraints.constraints import constraint_velocity
 from liedyn.errors import ComputationError, TrajectoryError, UsageError

@@ -9,7 +9,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.errors import LiedynWarning
 from liedyn.model.model import build
 

@@ -285,7 +285,7 @@ def test_columns_and_self_check(write, tmp_path):
 
 def test_loops_of_a_file_of_their_own(write, tmp_path):
     """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
-    from liedyn.analysis.recorded_motion import robot_of
+    from liedyn.analysis.recorded_robot import robot_of
     from liedyn.io.trajectory_csv import read_trajectory
     from liedyn.report.run_folder import write_run
     tree, _, loops = FOUR_BAR.partition("loops:")

@@ -9,27 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.analysis.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analysis.numerical_differentiation import noise as noise_of
-from liedyn.analysis.recorded_motion import (
-    RecordedArrays,
-    as_recorded,
-    attached_warnings,
-    motion_of_arrays,
-    naming,
-    recorded_arrays,
-    require,
-    robot_of,
-    unknown_warnings,
-    unwrapped,
-)
-from liedyn.analysis.residual_tests import ESTIMABLE, JointFit, joint_fits
+from liedyn.analysis.recorded_motion import RecordedArrays, motion_of_arrays, naming, recorded_arrays, require
+from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
+from liedyn.analysis.recording_checks import unwrapped
+from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
+    ESTIMABLE,
+    JointFit,
     LeastSquaresSolution,
     StateNoiseEffect,
     compressed,
     effect_of_noise,
     fit,
+    joint_fits,
     solve,
     variance_by_force,
 )

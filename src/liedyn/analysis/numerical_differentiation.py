@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from liedyn.dynamics.kinematics import difference
-from liedyn.errors import TrajectoryError
+from liedyn.errors import LiedynWarning, TrajectoryError
 from liedyn.model.description import FREE, ONE_DOF
 
 HIGHEST = 20                            # order of a derivative; splines of degree 27 and more have no correct digits in doubles
@@ -347,3 +348,75 @@ def _stencils(t, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     right[:, 1, 0], right[:, 2, 1] = 1.0, 2.0
     weights = np.linalg.solve(powers, right)
     return near, weights[..., 0] / scale[:, None], weights[..., 1] / scale[:, None] ** 2
+
+
+# Reported errors ---------------------------------------------------------------------------------------------------------
+
+# Velocities and accelerations that are derived from samples have errors. The motion is derived twice more: in another way, and
+# with added noise of the same size (`SampledMotion.variants`). The results then differ by about their error.
+
+Motion = TypeVar("Motion")
+UNRELIABLE = 0.1                        # error relative to the size of a result: results with a larger one are not reliable
+_NAMED_COLUMNS = 24                     # maximum number of columns in one message
+_FEWEST = 4                             # minimum number of rows for a second way to derive
+
+
+@np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
+def error_warnings(found: np.ndarray, variants: Sequence[Motion], compute: Callable[[Motion], np.ndarray], names: Sequence[str],
+                   units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
+    """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
+
+    found         (N, n) results
+    variants      motions that were derived in other ways
+    compute       function that returns the same results for another motion
+    names, units  of the columns
+    smoothing     command-line option that smooths, or None
+
+    Returns an empty list if nothing was derived.
+    """
+    if not variants:
+        return []
+    if len(found) < _FEWEST:
+        return [LiedynWarning("estimated-error", f"{len(found)} rows are not enough to estimate the error of what is derived")]
+    others = [compute(variant)[:, None] for variant in variants]
+    ends = min(POINTS // 2, len(found) // 4)
+    inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
+    judged = sizes_to_judge_by(size, units)
+    worst = int((inner / judged).argmax())
+    told = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
+    alike = np.array([unit == units[worst] for unit in units])
+    most = int(np.where(alike, inner, -1.0).argmax())
+    largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
+    at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
+    warnings = [LiedynWarning("estimated-error",
+                              f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}")]
+    by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
+    causes = {}
+    for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
+        causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
+    return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}")
+                       for noisy, columns in causes.items()]
+
+
+def named_first(columns: Sequence[str]) -> str:
+    """Return the texts of the worst columns, joined, with the number of those left out."""
+    more = len(columns) - _NAMED_COLUMNS
+    return "; ".join([*columns[:_NAMED_COLUMNS], *([f"and {more} more"] if more > 0 else [])])
+
+
+def mend(noisy: bool, between: str, smoothing: str | None) -> str:
+    """Return the probable cause of an error and its remedy.
+
+    noisy    whether noise is the cause
+    between  "rows" or "knots", which may be too far apart
+    """
+    if noisy:
+        smooths = f"use {smoothing}, or " if smoothing else ""
+        return (f"the noise of the rows is amplified, or they are too far apart; {smooths}give measured "
+                "derivatives as columns")
+    return f"no spline fits the motion: it hardly moves, has kinks, or the {between} are too far apart"
+
+
+def percent(x: float) -> str:
+    """Return a relative error as text, without a number from 50% on: then the size of the true value is unknown."""
+    return f"{100 * x:.2g}%" if x < 0.5 else "50% or more"

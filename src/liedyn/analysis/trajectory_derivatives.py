@@ -6,16 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.analysis.numerical_differentiation import POINTS
-from liedyn.analysis.recorded_motion import (
-    CompletedTrajectory,
-    SampledMotion,
-    error_warnings,
-    header_along,
-    motion_for,
-    prescribed_of,
-    recorded_limit_warnings,
-)
+from liedyn.analysis.numerical_differentiation import POINTS, error_warnings
+from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_for, prescribed_of
+from liedyn.analysis.recording_checks import recorded_limit_warnings
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
 from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics

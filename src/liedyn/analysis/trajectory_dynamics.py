@@ -1,4 +1,8 @@
-"""Inverse, forward and hybrid dynamics at the rows of a trajectory file."""
+"""Inverse, forward and hybrid dynamics at the rows of a trajectory file, and their time derivatives.
+
+For time derivatives, quantities that the file lacks are derived by splines (`analysis.smoothing`). The dynamics are computed
+twice more, with splines of another degree and with added noise. The differences are reported as the estimated error.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,17 +10,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.analysis.numerical_differentiation import (
+    UNRELIABLE,
+    SmoothingFit,
+    error_warnings,
+    errors,
+    mend,
+    one_sided,
+    percent,
+    sizes_to_judge_by,
+)
 from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
     SampledMotion,
     columns_of_motion,
-    error_warnings,
     header_along,
     motion_for,
+    naming,
+    positions_of,
     prescribed_of,
-    recorded_limit_warnings,
+    require_forces,
 )
-from liedyn.analysis.trajectory_time_derivatives import higher_order_along
+from liedyn.analysis.recording_checks import recorded_limit_warnings, unwrapped
+from liedyn.analysis.smoothing import Chain, derivations, knot_spacings
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constrained_inverse import constrained_inverse_dynamics
@@ -31,12 +47,30 @@ from liedyn.dynamics.constraints.constraints import (
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
 from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ConfigurationError, LiedynWarning, Place, TrajectoryError, UsageError
+from liedyn.dynamics.time_derivatives import (
+    higher_order_forward_dynamics,
+    higher_order_hybrid_dynamics,
+    higher_order_inverse_dynamics,
+)
+from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, Place, TrajectoryError, UsageError, WarningLog
+from liedyn.io.trajectory_csv import check_no_events
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
+from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.simulation.name_binding import joint_coordinates
 from liedyn.simulation.run_checks import slow_friction_warnings
-from liedyn.simulation.trajectory_columns import constraint_columns, joint_wrench_columns, motion_columns, reaction_comment
+from liedyn.simulation.trajectory_columns import (
+    WRENCH,
+    bind_columns,
+    bind_wrench_rate,
+    constraint_columns,
+    derivative_kind,
+    joint_wrench_columns,
+    motion_columns,
+    reaction_comment,
+    wrench_columns,
+    wrench_components,
+)
 
 # Robots with constraints: closed configurations and actuated joints -----------------------------------------------------
 
@@ -322,3 +356,224 @@ def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> lis
 
     return error_warnings(results(found), found.variants, lambda other: results(setting.compute(model, other)),
                           [name for name, *_ in chosen], [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")
+
+
+# dynamics with time derivatives along a trajectory ------------------------------------------------------------------------
+
+_ROWS = 4096                            # number of rows that are computed at a time
+_NOTHING = 1e-6                         # of a result: minimum scale of its derivatives, integrated over the whole motion
+
+
+@dataclass(frozen=True, eq=False)
+class HigherOrderRequest:
+    """The dynamics and time derivatives to compute.
+
+    of                 "inverse", "forward" or "hybrid"
+    order              highest time derivative of the results
+    prescribed         (nv,) bool: coordinates whose motion is given
+    wrench_components  components of external wrenches that act, such as "hand.fx"
+    passive            whether springs, damping and friction of the joints act
+    """
+
+    of: str
+    order: int
+    prescribed: np.ndarray
+    wrench_components: list[str]
+    passive: bool
+
+    def name(self, k: int, j: int) -> str:
+        """Return the kind of the columns of the k-th derivative of the result at coordinate j."""
+        return derivative_kind("tau" if self.prescribed[j] else "a", k)
+
+    def answer(self, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """Return the results among a and tau and their derivatives (N, order + 1, nv)."""
+        return np.where(self.prescribed, tau, a)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Inputs of the dynamics: q (N, nq), and v (N, K, nv), tau (N, K, nv), wrench (N, K, components) with their derivatives."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray | None
+    wrench: np.ndarray | None
+
+
+def higher_order_along(model: Model, trajectory, order: int, *, of: str, patterns=(), smooth: float | str | None = None,
+                       progress=None) -> CompletedTrajectory:
+    """Return forces ("inverse"), accelerations ("forward") or both ("hybrid") with their first `order` time derivatives.
+
+    Derivatives are taken from columns d1a, d2a, …, d1tau, …, d1fext, …. Missing ones are derived from the highest given
+    derivative below them, or from q. Warnings report which are derived, and the estimated errors of the results.
+
+    Parameters
+    ----------
+    patterns : of joint names, for "hybrid": the joints whose motion is given
+    smooth : float or "auto", optional
+        Distance between the knots of least-squares splines [s]; default: splines interpolate all rows. "auto" takes, for each
+        coordinate, the distance that minimizes the estimated error of its highest derivative.
+    progress : optional
+        An object with `stage(text)`, a context, and `update(fraction)`.
+
+    Raises
+    ------
+    TrajectoryError, ComputationError
+    UsageError
+        For a robot with constraints, and for a pattern that matches nothing.
+    """
+    if model.nc:
+        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
+                         "not available; omit --order and --smooth")
+    if progress is None:
+        from liedyn.simulation.run import SilentProgress
+        progress = SilentProgress()
+    check_no_events(trajectory, "time derivatives")
+    t, q, unwrapping = trajectory.t, positions_of(model, trajectory), []
+    if bind_columns(model, trajectory, "v") is None:
+        with naming(trajectory):
+            q, unwrapping = unwrapped(model, q)
+    passive = trajectory.passive
+    asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
+    chains = _chains(model, trajectory, asked, q)
+    with progress.stage("deriving what the file lacks"), naming(trajectory):
+        rows, warnings = knot_spacings(t, chains, smooth)
+    header = header_along(model, trajectory, passive)
+    fits = [SmoothingFit(rows)]
+    derived = derivations(t, chains, rows)
+    if derived:
+        header["derived"] = "; ".join(derived)
+        fits += SmoothingFit(rows).checks()
+
+    def result_of(fit: SmoothingFit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
+        with progress.stage("deriving what the file lacks"):
+            state = _state(chains, t, fit)
+        with progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
+            return state, _compute(model, asked, state, progress)
+
+    (state, found), *others = map(result_of, fits)
+    columns = _columns(model, asked, state, *found)
+    limits = recorded_limit_warnings(model, t, state.q, state.v[:, 0], found[1][:, 0])
+    if derived:
+        answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
+        warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
+                    *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
+    else:
+        warnings = [*warnings, *unwrapping, *limits]
+    return CompletedTrajectory(header, t, columns, tuple(warnings))
+
+
+def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
+    """Return the chains of the motion, of joint forces if they are inputs, and of external wrenches."""
+    kinds = ["v", *(derivative_kind("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
+    chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
+    if not asked.prescribed.all():
+        kinds = [derivative_kind("tau", k) for k in range(asked.order + 1)]
+        arrays = [bind_columns(model, trajectory, kind) for kind in kinds]
+        require_forces(trajectory, arrays[0], asked.of)
+        chains.append(Chain(model, kinds, arrays, model.v_units))
+    arrays = [bind_wrench_rate(model, trajectory, asked.wrench_components, k) for k in range(asked.order + 1)]
+    if asked.wrench_components:
+        units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in asked.wrench_components)
+        chains.append(Chain(model, [derivative_kind("fext", k) for k in range(asked.order + 1)], arrays, units,
+                            tuple(asked.wrench_components)))
+    return chains
+
+
+def _state(chains: list[Chain], t: np.ndarray, fit: SmoothingFit) -> State:
+    filled = {chain.names[0]: chain.filled(t, fit) for chain in chains}
+    q, *v = filled.pop("q")
+    stacked = {kind: np.stack(arrays, axis=1) for kind, arrays in filled.items()}
+    return State(q, np.stack(v, axis=1), stacked.get("tau"), stacked.get("fext"))
+
+
+def _compute(model: Model, asked: HigherOrderRequest, state: State, progress) -> tuple[np.ndarray, np.ndarray]:
+    """Return a and tau with their derivatives, (N, order + 1, nv) each."""
+    count = len(state.q)
+    a, tau = (np.zeros((count, asked.order + 1, model.nv)) for _ in range(2))
+    if asked.prescribed.any():
+        a[:] = state.v[:, 1:]
+    if state.tau is not None:
+        tau[:] = state.tau
+    for start in range(0, count, _ROWS):
+        rows = slice(start, start + _ROWS)
+        q, v = state.q[rows], state.v[rows]
+        given = {"passive": asked.passive, "f_ext_derivatives": _wrenches(asked, state, rows)}
+        if asked.of == "inverse":
+            tau[rows] = higher_order_inverse_dynamics(model, q, v, **given)
+        elif asked.of == "forward":
+            a[rows] = higher_order_forward_dynamics(model, q, v[:, 0], tau[rows], **given)
+        else:
+            a[rows], tau[rows] = higher_order_hybrid_dynamics(model, q, v[:, 0], a[rows], tau[rows], asked.prescribed, **given)
+        progress.update(min(1.0, rows.stop / count))
+    for x, what in ((a, "accelerations"), (tau, "joint forces")):
+        if not np.isfinite(x).all():
+            raise ComputationError(f"the {what} or their derivatives are not finite: nothing is written")
+    return a, tau
+
+
+def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.ndarray] | None:
+    """Return external wrenches {link: (rows, K, 6)}; components that the file does not have are zero."""
+    if state.wrench is None:
+        return None
+    wrench = state.wrench[rows]
+    out: dict[str, np.ndarray] = {}
+    for j, name in enumerate(asked.wrench_components):
+        link, _, part = name.rpartition(".")
+        out.setdefault(link, np.zeros((*wrench.shape[:2], 6)))[:, :, WRENCH.index(part)] = wrench[:, :, j]
+    return out
+
+
+def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> list[tuple[str, str, np.ndarray]]:
+    orders = range(asked.order + 1)
+    rates = {derivative_kind(kind, k): x[:, k] for kind, x in (("a", a), ("tau", tau)) for k in orders}
+    wrenches = wrench_columns(asked.wrench_components, state.wrench.swapaxes(0, 1)) if asked.wrench_components else []
+    return motion_columns(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
+
+
+def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
+            answer_of: Callable[[SmoothingFit], np.ndarray]) -> WarningLog:
+    """Return warnings with the estimated errors of the results of each order, and about results that are not reliable.
+
+    answers    results of the fit, then of its checks
+    answer_of  function that returns the results of another fit
+    """
+    found, *others = answers
+    units = [f"{unit} {given}" for unit, given in zip(model.v_units, asked.prescribed, strict=True)]
+    most = {kind: int(x.max(initial=1)) for kind, x in rows.items()}
+    ends = max(one_sided(len(found), last - given, most[chain.names[given]]) for chain in chains for given, last in chain.gaps())
+    inner, outer, size = errors(found, others, ends)
+    span = t[-1] - t[0]
+    size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / span ** np.arange(len(size))[:, None]), units)
+    inner, outer = inner / size, outer / size
+    worst = [int(k) for k in inner.argmax(axis=1)]
+    worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
+    warnings = WarningLog()
+    warnings.add("estimated-error",
+                 f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), "
+                 f"{percent(outer[-1].max())} within {ends} rows of the ends")
+    bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
+    if len(bad):
+        k, j = bad[0], worst[bad[0]]
+        by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
+        noisy = by_noise > 2.0 * by_spline
+        if smooth == "auto":            # it balances both errors: noise is the cause if results without smoothing are noisy
+            exact, disturbed = answer_of(SmoothingFit()), answer_of(SmoothingFit(noisy=True))
+            noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
+        named: dict[str, list[str]] = {}
+        first = (inner > UNRELIABLE).argmax(axis=0)                           # lowest order with a large error
+        off = np.flatnonzero((inner > UNRELIABLE).any(axis=0))
+        for i in sorted(off, key=lambda i: (first[i], -inner[first[i], i])):
+            what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
+            named.setdefault(what, []).append(f"{percent(inner[first[i], i])} ({model.v_names[i]})")
+        columns = [f"{what}, off by {', '.join(figures)}" for what, figures in named.items()]
+        warnings.add("not-reliable", f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
+    return warnings
+
+
+def _mend(noisy: bool, rows: int, smooth) -> str:
+    if smooth == "auto":
+        return mend(False, "rows", None) if not noisy else (
+            "the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
+            "measured derivatives as columns")
+    return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, error_warnings, header_along, motion_of_trajectory
+from liedyn.analysis.numerical_differentiation import error_warnings
+from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
 from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in_frame
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual

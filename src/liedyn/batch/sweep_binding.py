@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.analysis.trajectory_derivatives import value, with_parameters
 from liedyn.arrays import Array, Integers
 from liedyn.dynamics.model_parameters import parameter_names

@@ -166,7 +166,7 @@ def _rerun_simulation(binding: ScenarioBinding, number: int, folder: Path, force
 def _rerun_trajectory_job(binding: TrajectoryBinding, number: int, path: Path, force: bool, as_json: bool,
                           console: Console) -> None:
     """Run a job along a trajectory again and write its CSV."""
-    from liedyn.analysis.recorded_motion import comments_for
+    from liedyn.analysis.recorded_robot import comments_for
     from liedyn.batch.trajectory_jobs import run_trajectory_job
     from liedyn.io.atomic_output import check_output
     from liedyn.io.trajectory_csv import write_trajectory

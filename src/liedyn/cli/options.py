@@ -131,7 +131,7 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
             motion = read_trajectory(trajectory, events=True)
 
             # imported here: Numba takes half a second to import
-            from liedyn.analysis.recorded_motion import comments_for, robot_of
+            from liedyn.analysis.recorded_robot import comments_for, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
             model, robot_warnings = robot_of(motion, robot, base=base, strict=strict)

@@ -235,7 +235,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
     errors are also drawn.
     """
-    from liedyn.analysis.recorded_motion import robot_of
+    from liedyn.analysis.recorded_robot import robot_of
     from liedyn.io.trajectory_csv import read_trajectory
     from liedyn.report.plots.plot_data import record
     from liedyn.report.plots.save_plots import save_figures

@@ -85,7 +85,8 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
 
     Raises TrajectoryError, ModelError, UsageError.
     """
-    from liedyn.analysis.recorded_motion import positions_of, robot_of
+    from liedyn.analysis.recorded_motion import positions_of
+    from liedyn.analysis.recorded_robot import robot_of
     from liedyn.io.trajectory_csv import read_trajectory
 
     trajectory = trajectory_file(trajectory)

@@ -3,7 +3,7 @@ import hashlib
 
 import pytest
 
-from liedyn.analysis.recorded_motion import comments_for, robot_of
+from liedyn.analysis.recorded_robot import comments_for, robot_of
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.recorded_motion import named_first
+from liedyn.analysis.numerical_differentiation import named_first
 from liedyn.analysis.trajectory_derivatives import derivatives_along
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.io.trajectory_csv import read_trajectory

@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.analysis.numerical_differentiation import SmoothingFit, has_rows, one_sided, spline_derivatives
+from liedyn.analysis.smoothing import Chain, derivations, knot_spacings, rows_per_knot
 from liedyn.analysis.trajectory_dynamics import dynamics_along
-from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, knot_spacings, rows_per_knot
 from liedyn.errors import LiedynWarning, TrajectoryError
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,214 @@
+"""The robot that a trajectory file was recorded with, from its comments, and the comments of files that are computed from it."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from liedyn.errors import (
+    LiedynError,
+    LiedynWarning,
+    Place,
+    TrajectoryError,
+    UsageError,
+    WarningLog,
+)
+from liedyn.io.atomic_output import STDIO
+from liedyn.io.robots.robot_formats import format_of_file
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.model.description import Robot
+from liedyn.model.model import Model, build
+from liedyn.robot_files import load_description, read_model
+from liedyn.simulation.control.joint_control import with_armatures
+from liedyn.simulation.trajectory_columns import trajectory_header, unused_columns
+
+_NAMED = 8          # maximum number of columns named in a warning
+
+
+def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
+             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
+    """Return the model of the recorded robot with the base, gravity and rotor inertias of the recording, and warnings.
+
+    Parameters
+    ----------
+    robot : path, optional
+        Robot file; default: the comment `# model:`, the model that a run was computed with, else the comment `# robot:`. Both are
+        relative to the folder of the trajectory.
+    base : "fixed" or "floating", optional
+        Default: the comment `# base:`, else as the robot file says.
+    strict : bool
+        As in `robot_files.load`.
+    edits : ("key.path=value", …), optional
+        Changes of a robot YAML.
+
+    Raises
+    ------
+    UsageError
+        If neither an argument nor a comment names a robot.
+    TrajectoryError
+        For a comment that cannot be used.
+    ModelError, CheckFailed
+        As `robot_files.load`.
+    """
+    header, warnings = trajectory.header, WarningLog()
+    recorded = _recorded_model(trajectory) if robot is None and header.get("model") else None
+    path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
+    if robot is None and recorded is None and header.get("model"):
+        warnings.add("model-missing",
+                     f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
+    if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
+        raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
+                              expected="fixed or floating")
+    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
+    base = base or header.get("base")
+    if edits:
+        model = build(load_description(path, base, loops, edits))
+    else:
+        model = read_model(path, base=base, loops=loops, strict=strict)
+    model, _ = as_recorded(model, trajectory)
+    source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
+    if source != path and source.is_file():                # shapes and meshes are in the robot file
+        model = build(_described_in(model.description, os.fspath(source)))
+    if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
+        warnings.add("robot-changed",
+                     f"{source} differs from the robot file that {trajectory.source} was recorded with"
+                     + ("; the model of the run is used" if recorded else ""))
+    return model, (*warnings, *attached_warnings(trajectory), *unknown_warnings(model, trajectory))
+
+
+def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:
+    """Return the model with the gravity and the rotor inertias of the recording, and warnings where those of the model differ.
+
+    Raises TrajectoryError for a comment that cannot be used.
+    """
+    name, warnings = trajectory.source or "the trajectory", WarningLog()
+    gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
+    if gravity is not None and gravity != tuple(model.gravity):
+        there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
+        warnings.add("gravity-differs",
+                     f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+        model = model.with_changes(gravity=gravity)
+    own = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints if joint.name in armatures}
+    other = {joint: x for joint, x in armatures.items() if x != own[joint]}
+    if other:
+        listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
+        warnings.add("armature-differs", f"the armatures of {name} are used instead of those of the model: {listing}")
+        model = with_armatures(model, other)
+    return model, tuple(warnings)
+
+
+def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
+    """Return a warning about columns that belong to no joint, link or constraint of the robot, if there are any."""
+    unknown = unused_columns(model, trajectory)
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    warning = LiedynWarning("unknown-columns",
+                            f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: "
+                            f"{', '.join(unknown[:_NAMED])}{more}")
+    return [warning] if unknown else []
+
+
+def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
+    """Return a warning if bodies were attached to the robot during the run, since the model does not have them."""
+    attached = trajectory.header.get("attached")
+    warning = LiedynWarning("attached-bodies",
+                            f"the run of this file had bodies attached to {attached}: results are those of the robot without "
+                            "them")
+    return [warning] if attached else []
+
+
+def _described_in(robot: Robot, source: str) -> Robot:
+    """Return the robot with the source file `source` and the visual shapes of that file."""
+    visuals = {}
+    with suppress(LiedynError):                                # it may have changed since it was recorded
+        visuals = format_of_file(Path(source)).read(Path(source)).visuals
+    loops, couplings = (tuple(replace(one, place=Place(source)) for one in part) for part in (robot.loops, robot.couplings))
+    return replace(robot, loops=loops, couplings=couplings, source=source, visuals=visuals)
+
+
+def comments_for(header: dict[str, str], model: Model, output: str,
+                 recorded: Trajectory | None = None) -> dict[str, str]:
+    """Return comments with the paths of the robot, its file of loops and the model of the run relative to the folder of `output`.
+
+    output    file that gets the comments
+    recorded  trajectory that names the robot; None: the results are those of another robot, and the model of the run is not named
+    """
+    folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
+    if recorded is not None and recorded.header.get("model"):
+        paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
+                 for key in ("robot", "loops", "model") if recorded.header.get(key)}
+        kept = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
+        return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | kept
+    named = {key: value for key, value in trajectory_header(model, folder=folder).items() if key in ("robot", "loops")}
+    return named | {key: value for key, value in header.items() if key not in ("robot", "loops", "model", "model_sha256")}
+
+
+def _recorded_model(trajectory: Trajectory) -> Path | None:
+    """Return the file of the model that a run was computed with, None if missing. Raise TrajectoryError if it was changed."""
+    path = _path_of(trajectory, "model")
+    if not path.is_file():
+        return None
+    if _sha256(path) != trajectory.header.get("model_sha256"):
+        raise TrajectoryError(f"{path} is not the model that the run was computed with",
+                              place=Place(trajectory.source, key="# model"), expected="the file that the run has written",
+                              hint="or use --robot")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _path_of(trajectory: Trajectory, key: str) -> Path:
+    folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
+    return Path(os.path.normpath(folder / trajectory.header[key]))
+
+
+def _named_robot(trajectory: Trajectory) -> Path:
+    named = trajectory.header.get("robot")
+    if not named:
+        raise UsageError(f"{trajectory.source} does not name a robot; use --robot")
+    return _named_file(trajectory, "robot", "robot file", "or use --robot")
+
+
+def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
+    named = trajectory.header[key]
+    path = _path_of(trajectory, key)
+    if not path.is_file():
+        raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
+                              expected="a file relative to the folder of the trajectory", hint=hint)
+    return path
+
+
+def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
+    """Return the rotor inertias {joint: armature} of the comment `# armatures: {"elbow": 0.1}`, added by a scenario."""
+    text = trajectory.header.get("armatures")
+    if text is None:
+        return {}
+    try:
+        given = {str(name): float(x) for name, x in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        given = {"": math.nan}
+    single = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1]
+    if not all(name in single and 0.0 <= x < math.inf for name, x in given.items()):
+        raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
+                              expected="numbers of at least 0 by joints of the robot with one coordinate")
+    return given
+
+
+def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
+    """Return the gravity of the comment `# gravity: 0 0 -9.81` (brackets and commas are allowed); None without it."""
+    text = trajectory.header.get("gravity")
+    if text is None:
+        return None
+    try:
+        gravity = tuple(float(x) for x in text.strip("[]()").replace(",", " ").split())
+    except ValueError:
+        gravity = ()
+    if len(gravity) != 3 or not all(map(math.isfinite, gravity)):
+        raise TrajectoryError("invalid gravity", place=Place(trajectory.source, key="# gravity"), found=text,
+                              expected="three numbers")
+    return gravity

@@ -1,0 +1,179 @@
+"""Checks of a recorded motion: angles that wrap by 2 pi, exceeded limits, wrong rates, angles that seem to be in degrees."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from liedyn.dynamics.kinematics import difference
+from liedyn.errors import (
+    LiedynWarning,
+)
+from liedyn.model.model import Model
+from liedyn.simulation.limits import limit_warnings, limits_exceeded
+from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
+
+_DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
+_TURN = 360.0            # jump of an angle in degrees that wraps
+_JUMP = 60.0             # degrees: maximum change between rows without a jump, and maximum deviation of a jump from _TURN
+_FEW = 0.1               # of the jump: maximum of the median change between rows
+# Angles without limits may be in degrees if one of them
+_SWING = 4 * np.pi       # rad: turns by more than this in both directions,
+_FAST = 20.0             # rad/s: faster than this,
+_MOVING = 2 * np.pi      # rad: while every angle that moves has at least this range (not so for wheels of vehicles),
+_MIN_ROWS = 5            # minimum number of rows for a comparison of a rate with the changes of its quantity
+_COMPARED = 20           # number of parts of the time over which these are compared
+_NOISE_FACTOR = 9.0      # of the variance of the differences that noise causes: larger differences are significant
+_FINE = 0.5              # second differences relative to the values: if larger, rows are too far apart for the trapezoidal rule
+_CONTRADICTS = 0.3       # of the change: the integral of a wrong rate differs by more
+_PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate is wrong by a factor
+# of the largest change of a coordinate with the same unit: a coordinate that changes less is not compared
+_STANDS = 0.01
+_MOST = 2 * _TURN        # and no value exceeds two turns in degrees: motors and propellers turn farther
+
+
+def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarning]]:
+    """Return configurations (N, nq) without jumps by full turns, and a warning if there were any.
+
+    Raises TrajectoryError where limits exclude the unwrapped angles.
+    """
+    out, names = q, []
+    for k, i in enumerate(v_to_q_indices(model)):
+        if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
+            continue
+        x, jumps = unwrap_angle(q[:, i], model.v_names[k], model.lower[k], model.upper[k])
+        if jumps:
+            out = out.copy() if out is q else out
+            out[:, i] = x
+            names.append(f"{model.v_names[k]} ({jumps} times)")
+    return out, [LiedynWarning("angles-unwrapped",
+                               f"angles that jump by 2 pi were unwrapped: {', '.join(names)}")] if names else []
+
+
+def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
+                            a: np.ndarray | None = None) -> list[LiedynWarning]:
+    """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
+
+    q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.
+    """
+    warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
+    degrees = _in_degrees(model, q, v)
+    return warnings + ([LiedynWarning("degrees",
+                                      f"are the angles in degrees? {degrees}; the columns must be in rad")] if degrees else [])
+
+
+def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[LiedynWarning]:
+    """Return warnings about columns of v that are not the rates of q, and columns of a that are not the rates of correct v."""
+    if len(t) < _MIN_ROWS:
+        return []
+    steps = difference(model, q[:-1], q[1:])
+    angles = (np.array(v_to_q_indices(model)) >= 0) & (np.array(model.v_units) == "rad")
+    steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # angles may wrap
+    positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
+                 for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
+    found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
+    if a is not None:
+        found = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | found
+    return [LiedynWarning("contradicting-rates", found[name]) for name in model.v_names if name in found]
+
+
+def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, kind: str,
+                 sources: Sequence[str]) -> dict[str, str]:
+    """Return {coordinate: message} for columns of `rate` (N, nv) that are not the time derivatives of x (N, nv).
+
+    Changes of x are compared with integrals of the rate over parts of the time. Differences within noise are accepted. Intervals
+    that contain an event and coordinates whose rows are too far apart are not compared.
+
+    kind     "v" or "a", for the message
+    sources  names of the columns of x, for the message
+    """
+    dt, m = np.diff(t), max(len(t) // _COMPARED, 1)
+    area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * dt[:, None], axis=0)])
+    whole = _without_events(dt, m)
+    moved, integral = ((y[m:] - y[:-m])[whole] for y in (x, area))
+    if not len(moved):
+        return {}
+    size, bend = np.sqrt(np.mean(rate**2, axis=0)), np.diff(rate, 2, axis=0)[_without_events(dt, 2)]
+    fine = np.sqrt(np.sum(bend**2, axis=0) / max(len(bend), 1)) <= _FINE * size
+    both = np.maximum(np.mean(moved**2, axis=0), np.mean(integral**2, axis=0))
+    off = np.mean((moved - integral)**2, axis=0)
+    noise = 2.0 * _noise_variance(x, dt) + m * np.median(dt)**2 * _noise_variance(rate, dt)
+    units = np.array(model.v_units)
+    largest = np.array([both[units == unit].max() for unit in units])
+    differs = fine & (off > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
+    found = {}
+    for k in np.flatnonzero(differs):
+        name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])
+        if size[k] == 0.0:
+            found[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
+        elif ratio * _ratio(moved[:, k], integral[:, k]) > _PROPORTIONAL:
+            guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
+            found[name] = f"{kind}.{name} is {ratio:.3g} times the rate of {sources[k]}{guess}"
+        else:
+            found[name] = f"{kind}.{name} is not the rate of {sources[k]}"
+    return found
+
+
+def _without_events(dt: np.ndarray, rows: int) -> np.ndarray:
+    """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time)."""
+    events = np.concatenate([[0], np.cumsum(dt <= 0.0)])
+    return events[rows:] == events[:-rows]
+
+
+def _noise_variance(x: np.ndarray, dt: np.ndarray) -> np.ndarray:
+    """Return the variance (n,) of independent noise in columns x (N, n), from third differences (small if x is smooth)."""
+    bends = np.diff(x, 3, axis=0)[_without_events(dt, 3)]
+    return np.sum(bends**2, axis=0) / (20.0 * max(len(bends), 1))
+
+
+def _ratio(y: np.ndarray, x: np.ndarray) -> float:
+    """Return the least-squares solution of y = ratio x for columns (N,)."""
+    squares = float(x @ x)
+    return float(x @ y) / squares if squares else 0.0
+
+
+def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
+    """Return the reason why angles seem to be in degrees; empty if they do not.
+
+    They do if all angles with limits are within these after conversion from degrees, and an angle is far beyond its limits. They
+    also do if an angle without limits jumps by 360 or turns in both directions by many turns.
+    """
+    worst, text, unlimited = 0.0, "", []
+    for k, i in enumerate(v_to_q_indices(model)):
+        if i < 0 or model.v_units[k] != "rad":
+            continue
+        if not (model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).all()):
+            unlimited.append((k, i))
+            continue
+        reach = max(abs(model.lower[k]), abs(model.upper[k]))
+        largest = float(np.abs(q[:, i]).max())
+        if np.radians(largest) > reach:
+            return ""
+        if largest > max(_DEGREES * reach, worst * reach):
+            worst = largest / reach
+            text = f"{model.v_names[k]} reaches {largest:.4g} rad, its limit is {reach:.4g} rad"
+    return text or _without_limits(model, q, v, unlimited)
+
+
+def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tuple[int, int]]) -> str:
+    """Return the reason as `_in_degrees` for angles without limits, at places (k, i) in v and q."""
+    for k, i in places:
+        if _degrees_wrap(q[:, i]):
+            return f"{model.v_names[k]} jumps by {np.abs(np.diff(q[:, i])).max():.4g} rad between two rows"
+    if set(model.v_units) != {"rad"} or min(v_to_q_indices(model)) < 0:           # wheels of vehicles turn in both directions
+        return ""
+    moved = np.ptp(q, axis=0)
+    if (moved[moved > 0] < _MOVING).any() or np.abs(q).max() > _MOST:
+        return ""
+    for k, i in places:
+        steps = np.diff(q[:, i])
+        if min(steps[steps > 0].sum(), -steps[steps < 0].sum()) > _SWING and np.abs(v[:, k]).max() > _FAST:
+            return f"{model.v_names[k]} turns to and fro by {np.ptp(q[:, i]):.4g} rad"
+    return ""
+
+
+def _degrees_wrap(x: np.ndarray) -> bool:
+    """Return whether samples x (N,) jump by about 360 and are continuous elsewhere."""
+    steps = np.abs(np.diff(x))
+    jumps = np.abs(steps - _TURN) < _JUMP
+    return bool(jumps.any() and np.median(steps) < _FEW * _TURN and steps[~jumps].max(initial=0.0) < _JUMP)

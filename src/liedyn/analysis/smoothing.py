@@ -1,0 +1,353 @@
+"""Recorded quantities with their time derivatives, completed and smoothed by splines, and the noise in them."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.analysis.numerical_differentiation import (
+    SmoothingFit,
+    body_velocities,
+    check_rows,
+    continued,
+    degree_for,
+    errors,
+    has_rows,
+    low_pass,
+    misses,
+    noise,
+    of_unit_norm,
+    one_sided,
+    quiet_size,
+    sizes_to_judge_by,
+    spline_derivatives,
+    with_noise,
+)
+from liedyn.analysis.recorded_motion import RecordedArrays
+from liedyn.errors import LiedynWarning
+from liedyn.model.description import ONE_DOF
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import format_names
+
+# Quantities and their time derivatives, from a file or from splines -----------------------------------------------------
+
+_DRAWS = 16                             # number of samples of noise whose effects are averaged
+_COARSE, _FINE = Fraction(3, 2), Fraction(6, 5)     # ratio of consecutive numbers of rows per knot that are tried
+_NAMED = 8                              # maximum number of columns whose knot spacings a message lists
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A quantity and its successive time derivatives, such as tau, d1tau, d2tau.
+
+    names   kinds of columns; "q" is followed by "v", on the manifold of `model`
+    arrays  (N, n) each, or None if the file has none; the first is not None
+    units   (n,) units of the first, which decide what is comparable
+    labels  (n,) names of the columns; default: those of the coordinates
+    """
+
+    model: Model
+    names: list[str]
+    arrays: list[np.ndarray | None]
+    units: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Return pairs (given, last): the entries given + 1 … last are missing."""
+        known = [k for k, x in enumerate(self.arrays) if x is not None]
+        return [(k, stop - 1) for k, stop in zip(known, [*known[1:], len(self.arrays)], strict=True) if stop > k + 1]
+
+    def samples(self, k: int) -> np.ndarray:
+        """Return the samples of entry k to which a spline is fitted."""
+        return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
+
+    def filled(self, t: np.ndarray, fit: SmoothingFit) -> list[np.ndarray]:
+        """Return all entries, (N, n) each, with missing ones derived by splines.
+
+        An entry from which others are derived is replaced by its spline if that smooths. If fit.noisy, noise is added to all
+        entries of the file.
+        """
+        out = [x if x is None or not fit.noisy else self._with_noise(t, k) for k, x in enumerate(self.arrays)]
+        for given, last in self.gaps():
+            own, of_motion = fit.of(self.names[given]), self.names[given] == "q"
+            found = spline_derivatives(t, self.samples(given), last - given, own)
+            out[given + 1:last + 1] = (body_velocities(self.model, found) if of_motion else found[:, 1:]).swapaxes(0, 1)
+            along = of_unit_norm(self.model, found[:, 0]) if of_motion else found[:, 0]
+            out[given] = along if own.noisy else np.where(np.equal(own.samples, 1), self.arrays[given], along)
+        return out
+
+    def _with_noise(self, t: np.ndarray, k: int) -> np.ndarray:
+        x = with_noise(t, self.samples(k), seed=k)
+        return of_unit_norm(self.model, x) if self.names[k] == "q" else x
+
+    def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the estimated error and the size (n,) of the last entry of each gap."""
+        entries = [self.filled(t, fit) for fit in (SmoothingFit(rows), *SmoothingFit(rows).checks())]
+        found = []
+        for given, last in self.gaps():
+            x, *others = (entry[last][:, None] for entry in entries)
+            error, _, size = errors(x, others, one_sided(len(t), last - given, rows))
+            found.append((error[0], size[0]))
+        return found
+
+    def columns(self, k: int) -> tuple[str, ...]:
+        """Return the names of the columns of entry k."""
+        return self.labels or (self.model.q_names if self.names[k] == "q" else self.model.v_names)
+
+    def blocks(self, k: int) -> list[slice]:
+        """Return the groups of columns of entry k with a common spline: the four of a quaternion, otherwise single ones."""
+        turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
+                                                 if joint.kind != ONE_DOF]
+        single = set(range(self.arrays[k].shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
+        return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
+
+
+def knot_spacings(t: np.ndarray, chains: list[Chain],
+                  smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[LiedynWarning]]:
+    """Return the rows per knot {kind: (n,)} of the columns to which splines are fitted, and warnings.
+
+    With "auto", each column gets the spacing that minimizes the estimated error of its highest derivative. Otherwise the spacing
+    is that of `rows_per_knot`.
+    """
+    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
+    if smooth == "auto" and gaps:
+        for _, given, last in gaps:
+            check_rows(t, last - given, 1)
+        return {chain.names[given]: _quietest_of_each(t, chain, given, last) for chain, given, last in gaps}, []
+    rows, warnings = rows_per_knot(t, chains, smooth)
+    return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, warnings
+
+
+def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
+    """Return the rows per knot of least-squares splines, and warnings; 1 means that splines interpolate all rows.
+
+    smooth  distance of knots [s]; "auto": the distance with the least estimated error; None: 1
+
+    Raises TrajectoryError for too few rows.
+    """
+    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
+    for _, given, last in gaps:
+        check_rows(t, last - given, 1)
+    if smooth is None or not gaps:
+        return 1, [LiedynWarning("smoothing-unused",
+                                 "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []
+    if smooth == "auto":
+        return _quietest(t, chains, gaps), []
+    step = float(np.median(np.diff(t)))
+    rows = min(max(1, round(smooth / step)), len(t))
+    if rows == 1:
+        return 1, [LiedynWarning("smoothing-unused",
+                                 f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is "
+                                 "smoothed")]
+    missed = [chain.names[given] for chain, given, last in gaps if _missed(t, chain, given, last, rows)]
+    if not missed:
+        return rows, []
+    return rows, [LiedynWarning("smoothing-too-strong",
+                                f"splines with knots {smooth:g} s apart leave out more of {missed[0]} than its noise, and may be "
+                                "further off than estimated; take a shorter --smooth, or --smooth auto")]
+
+
+def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.ndarray:
+    """Return the rows per knot (n,) with the least error of each column of the entry from which `last` is derived.
+
+    All columns of a quaternion have the same number.
+    """
+    x, highest, blocks = chain.samples(given), last - given, chain.blocks(given)
+    variance, draws = noise(t, x) ** 2, np.random.default_rng(0).standard_normal((len(t), _DRAWS))
+    best, least, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
+    for rows in _numbers(len(t), _FINE):
+        if rows > 1:
+            missed = misses(t, x, highest, rows)
+            follows &= [not missed[block].any() for block in blocks]
+        if not follows.any():
+            break
+        ends = one_sided(len(t), highest, rows)
+        found, other, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
+                               for samples, fit in ((x, SmoothingFit(rows)), (x, SmoothingFit(rows, raised=2)),
+                                                    (draws, SmoothingFit(rows))))
+        square = np.mean((other - found) ** 2, axis=0) + variance * np.mean(drawn**2)
+        for k, block in enumerate(blocks):
+            error = float(square[block].sum())
+            if follows[k] and error < least[k]:
+                least[k], best[block] = error, rows
+    return best
+
+
+def _numbers(most: int, factor: Fraction) -> Iterator[int]:
+    """Yield the numbers of rows per knot that are tried, below `most`."""
+    rows = 1
+    while rows < most:
+        yield rows
+        rows = max(rows + 1, int(rows * factor))
+
+
+def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
+    """Return the rows per knot with the least error of the worst coordinate.
+
+    The error of a coordinate is relative to its size where its error is least.
+    """
+    tried, error, size = [], [], []
+    for rows in _numbers(len(t), _COARSE):
+        if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
+            break
+        doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
+        tried.append(rows)
+        error.append(np.concatenate([x for x, _ in doubts]))
+        size.append(np.concatenate([x for _, x in doubts]))
+    units = [f"{k} {unit}" for k, (chain, _, _) in enumerate(gaps) for unit in chain.units]
+    error, size = np.array(error), np.array(size)
+    size = np.take_along_axis(size, error.argmin(axis=0)[None], axis=0)
+    return tried[int((error / sizes_to_judge_by(size, units)).max(axis=1).argmin())]
+
+
+def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
+    """Return whether splines with so many rows per knot leave out more than the noise of a coordinate.
+
+    alike  True: coordinates with the same unit are assumed to have the noise of the noisiest one
+    """
+    check_rows(t, last - given, rows)
+    units = (chain.model.q_units if chain.names[given] == "q" else chain.units) if alike else None
+    return bool(misses(t, chain.samples(given), last - given, rows, units).any())
+
+
+def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarray]) -> list[str]:
+    """Return texts about which quantities are derived, and how. rows: from `knot_spacings`."""
+    out = []
+    for chain in chains:
+        for given, last in chain.gaps():
+            *others, name = chain.names[given + 1:last + 1]
+            what = f"{', '.join(others)} and {name} are" if others else f"{name} is"
+            way = _way(rows[chain.names[given]], chain.columns(given), float(np.median(np.diff(t))))
+            out.append(f"{what} derived from {chain.names[given]} by splines of degree {degree_for(last - given)} {way}")
+    return out
+
+
+def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
+    """Return the knot spacing as text."""
+    least, most = int(rows.min()), int(rows.max())
+    if most == 1:
+        return "through every row"
+    if least == most:
+        return f"with a knot every {most} rows ({most * step:.3g} s)"
+    each = format_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
+    return f"with a knot every {least} to {most} rows ({least * step:.3g} to {most * step:.3g} s): {each}"
+
+
+# Recorded states freed of noise, and the same states with more of the noise of the recording ----------------------------
+
+_KINDS = ("q", "v", "a")
+_SECOND = 2                     # derivative: the highest that is derived
+_SLIGHT = 0.01                  # of the largest rate: smaller contradictions of recorded rates do no harm
+_OFF = 3.0                      # derivatives may be so many times as far off as is estimated
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySamples:
+    """Recorded q, v, a, and the noise in them. Splines through the positions give what was not recorded.
+
+    t      (N,) times
+    given  recorded arrays of q, v, a; None for those that are derived
+    rows   samples for each knot of the splines; 1: no smoothing
+    """
+
+    model: Model
+    t: np.ndarray
+    given: tuple[np.ndarray | None, ...]
+    rows: int
+
+    @property
+    def chain(self) -> Chain:
+        return Chain(self.model, list(_KINDS), list(self.given), self.model.v_units)
+
+    @property
+    def derives(self) -> bool:
+        return bool(self.chain.gaps())
+
+    @cached_property
+    def inner(self) -> slice:
+        """Rows that are used: near the ends, derivatives have samples on one side only, which magnifies the noise."""
+        gaps = self.chain.gaps()
+        ends = max((one_sided(len(self.t), last - given, self.rows) for given, last in gaps), default=0)
+        return slice(ends, len(self.t) - ends)
+
+    @cached_property
+    def filter(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Low-pass filter with the bandwidth of the splines, for (n inner rows, n) arrays that are compared with the states."""
+        return low_pass(self.t[self.inner], _SECOND, self.rows) if self.rows > 1 else lambda x: x
+
+    @cached_property
+    def noise(self) -> tuple[np.ndarray | None, ...]:
+        """(n,) standard deviations of the noise of each recorded array."""
+        return tuple(None if x is None else np.maximum(noise(self.t, x), self._unlike_positions(k) if k else 0.0)
+                     for k, x in enumerate(self._samples()))
+
+    def states(self, raised: int = 0, more=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return q, v, a of the inner rows.
+
+        raised  degrees of the splines above the usual ones
+        more    noise that is added to the samples
+        """
+        samples = self._samples()
+        if more is not None:
+            samples = [x if x is None else x + e for x, e in zip(samples, more, strict=True)]
+        samples[0] = of_unit_norm(self.model, samples[0])
+        chain = Chain(self.model, list(_KINDS), samples, self.model.v_units)
+        return tuple(x[self.inner] for x in chain.filled(self.t, SmoothingFit(self.rows, raised)))
+
+    def draw(self, rng) -> list[np.ndarray | None]:
+        """Return random noise for each recorded array, of the size that it has in the recording."""
+        return [None if x is None else s * rng.standard_normal(x.shape) for x, s in zip(self._samples(), self.noise, strict=True)]
+
+    def _samples(self) -> list[np.ndarray | None]:
+        q, *others = self.given
+        return [continued(self.model, q), *others]
+
+    def _unlike_positions(self, k: int) -> np.ndarray | float:
+        """Return by how much (nv,) the recorded velocities (k = 1) or accelerations (k = 2) contradict the positions.
+
+        Zero where the difference is within the error of the derivatives. This noise does not appear in high differences of the
+        recorded array: it is smooth where an array was derived from noisy positions."""
+        if not has_rows(len(self.t), k, 1):
+            return 0.0
+        chain = Chain(self.model, list(_KINDS[:k + 1]), [self.given[0], *[None] * k], self.model.v_units)
+        rows, _ = rows_per_knot(self.t, [chain], "auto")
+        (error, _), = chain.doubt(self.t, rows)
+        ends = one_sided(len(self.t), k, rows)
+        inner = slice(ends, len(self.t) - ends)
+        apart = quiet_size((chain.filled(self.t, SmoothingFit(rows))[k] - self.given[k])[inner])
+        size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
+        return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
+
+    def warnings(self) -> list[LiedynWarning]:
+        """Return how q, v and a were obtained."""
+        out = [LiedynWarning("derived-motion", text)
+               for text in derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})]
+        if out:
+            x = self.noise[0]
+            most = int(np.argmax(x))
+            out.append(LiedynWarning("position-noise",
+                                     f"noise found in the positions: {x[most]:.2g} {self.model.q_units[most] or '(quaternion)'} "
+                                     f"at most ({self.model.q_names[most]})"))
+        if self.rows > 1:
+            left_out = len(self.t) - (self.inner.stop - self.inner.start)
+            out.append(LiedynWarning("forces-filtered",
+                                     f"forces are filtered like the positions; the first and last {left_out // 2} rows are left "
+                                     "out"))
+        return out
+
+
+def noisy_samples(model: Model, t: np.ndarray, motion: RecordedArrays,
+                  smooth: float | str | None) -> tuple[NoisySamples, list[LiedynWarning]]:
+    """Return the samples of a motion, and warnings.
+
+    smooth  [s] distance of the knots of the splines; "auto": where the estimated error is least; None: no smoothing
+
+    Raises TrajectoryError for too few rows.
+    """
+    raw = NoisySamples(model, t, (motion.q, motion.v, motion.a), 1)
+    rows, warnings = rows_per_knot(t, [raw.chain], None if smooth == "auto" and not raw.derives else smooth)
+    samples = NoisySamples(model, t, raw.given, rows)
+    return samples, [*samples.warnings(), *warnings]
