@@ -5,7 +5,7 @@ from scipy.linalg import block_diag, expm
 from scipy.stats import ortho_group
 
 import liedyn as ld
-from liedyn.analysis.linear_system import modes, verdict
+from liedyn.analysis.linear_system import modes, stability_text
 
 BODY = "{mass: 2, com: [0, 0, 0], inertia: [0.1, 0.2, 0.3]}"
 POINT = "{mass: 2, com: [0, 0, -0.5], inertia: [0.01, 0.01, 0.01]}"
@@ -85,13 +85,13 @@ def growth_of_exponential(A):
 def test_an_upright_pendulum_is_unstable_exponentially(system):
     s = system(PENDULUMS, {}, overrides=["initial.q.one=3.141592653589793"])
     assert (s.stability, s.growth) == ("unstable", None) and s.modes[0].chains == ()
-    assert s.modes[0].time_constant == pytest.approx(-1 / W) and verdict(s) == "unstable"
+    assert s.modes[0].time_constant == pytest.approx(-1 / W) and stability_text(s) == "unstable"
 
 
 @pytest.mark.parametrize("name, words", [("a free mass", "drifting (grows like t)"), ("equal pendulums", "neutral (bounded)"),
                                          ("six integrators", "unstable (grows like t^5)"), ("damped pendulums", "stable")])
 def test_the_verdict_says_how_deviations_grow(system, name, words):
-    assert verdict(system(*CASES[name][:2])) == words
+    assert stability_text(system(*CASES[name][:2])) == words
 
 
 def jordan(length, value=0j):

@@ -8,7 +8,7 @@ import liedyn as ld
 import loop_zoo
 from liedyn.analysis.configurations import find_equilibrium
 from liedyn.analysis.linearize import linearize, linearize_scenario
-from liedyn.analysis.operating_point import chart, prepare
+from liedyn.analysis.operating_point import partition_coordinates, prepare
 from liedyn.errors import ComputationError, UsageError
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -164,7 +164,7 @@ def test_charts():
     model, constraint_motion = case.model, case.constraint_motion
     q, v, _, _ = loop_zoo.motion(case)
     none = np.zeros(model.nv, dtype=bool)
-    found = chart(model, q, v, none, constraint_motion)
+    found = partition_coordinates(model, q, v, none, constraint_motion)
     A = ld.constraint_jacobian(model, q, constraint_motion=constraint_motion)
     assert len(found.index) == model.nv - np.linalg.matrix_rank(A, tol=1e-8)
     np.testing.assert_allclose(A @ found.Z, 0.0, atol=1e-10 * np.abs(found.Z).max())

@@ -5,7 +5,7 @@ import pytest
 
 import liedyn as ld
 from degenerate_mechanisms import CASES, PLACES, dense, least_multipliers, motion, placed, projected
-from liedyn.analysis.operating_point import chart
+from liedyn.analysis.operating_point import partition_coordinates
 from liedyn.dynamics.constraints.rank import clear_rounding, equation_rank, null_space
 from liedyn.simulation.impacts import velocity_jump
 
@@ -134,7 +134,7 @@ def test_all_analyses_agree_about_the_rank(name, place, code, monkeypatch):
     assert null_space(model, A).shape[1] == freedom
     found = ld.constrained_forward_dynamics(model, case.q, v, case.tau)
     assert found.independent.sum() == case.rank
-    chosen = chart(model, case.q, v, np.zeros(model.nv, dtype=bool)).index
+    chosen = partition_coordinates(model, case.q, v, np.zeros(model.nv, dtype=bool)).index
     assert len(chosen) == freedom
     cases = [ld.constrained_inverse_dynamics(model, case.q, v, found.a, actuated=list(joints), criterion="least_torque",
                                              weights=np.full(len(joints), 1.0)).case

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,16 +13,16 @@ from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.operating_point import (
     LinearizationSetup,
     OperatingPoint,
-    chart,
-    completed,
     instant,
+    partition_coordinates,
     prepare,
     state_at,
     static_setup,
     with_fixed_inputs,
+    with_hybrid_dynamics,
 )
 from liedyn.analysis.tangent_system import linear_system
-from liedyn.arrays import Array, ArrayLike, short
+from liedyn.arrays import Array, ArrayLike, Mask, Patterns, short
 from liedyn.codegen.rhs import depends_on_time
 from liedyn.dynamics.constraints.assembly import Assembly, assemble
 from liedyn.dynamics.constraints.constraints import constraint_velocity, project_configuration, project_velocity_unchecked
@@ -122,20 +122,20 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
         if override_texts(overrides, ScenarioError) or at or strict:
             raise UsageError("at, overrides and strict are for a file or scenario; use Model.with_changes")
         setup = static_setup(robot, q, tau, passive)
-        t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
+        t, start, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
         raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
-        setup, t, q, v = state_at(setup, float(at))
-    found = solve_equilibrium(setup, t, q, v, hold)
-    rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
-    here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
-    warn((*([] if isinstance(robot, Model) else robot_file_warnings(setup.model)), *found.warnings))
-    return replace(found, system=linear_system(setup, rest, here))
+        setup, t, start, v = state_at(setup, float(at))
+    equilibrium = solve_equilibrium(setup, t, start, v, hold)
+    problem = with_fixed_inputs(setup.problem, instant(setup.problem, t, start, v, None, equilibrium.integral), rest=True)
+    point = instant(problem, t, equilibrium.q, np.zeros_like(v), equilibrium.u, equilibrium.integral)
+    warn((*([] if isinstance(robot, Model) else robot_file_warnings(setup.model)), *equilibrium.warnings))
+    return replace(equilibrium, system=linear_system(setup, problem, point))
 
 
-def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equilibrium:
+def solve_equilibrium(setup: LinearizationSetup, t: float, q: Array, v: Array, hold: Patterns = ()) -> Equilibrium:
     """Return the equilibrium near the state (q, v) at time t, as `find_equilibrium`.
 
     Signals have their values at t. Without convergence, Newton's method is repeated from random configurations around q.
@@ -154,15 +154,15 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equ
             start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
         except ComputationError:                                   # the constraints cannot be closed
             continue
-        other = search.newton(start)
-        if other.size < 0.9 * best.size:                               # otherwise the first result is kept
-            best, warnings = other, [search.far(other, q)]
+        candidate = search.newton(start)
+        if candidate.size < 0.9 * best.size:                           # otherwise the first result is kept
+            best, warnings = candidate, [search.far_warning(candidate, q)]
     if not best.worst <= _TOLERANCE:
-        raise search.refusal(best)
-    return search.result(best, q, v, warnings)
+        raise search.not_found(best)
+    return search.result(best, v, warnings)
 
 
-def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarray:
+def _closed(setup: LinearizationSetup, t: float, q: Array, prescribed: Mask | None = None) -> Array:
     """Return q projected onto the constraints, if the model has any."""
     if not setup.model.nc:
         return q
@@ -179,7 +179,7 @@ def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> Non
                                    "(choose another time, or a constant motion)")
 
 
-def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:
+def fixed_coordinates(setup: LinearizationSetup, hold: Patterns) -> tuple[Mask, Mask]:
     """Return masks of the joints' coordinates (nv,) and of the actuators that match the patterns `hold`.
 
     Prescribed coordinates are left out. Raises UsageError for a pattern that matches nothing.
@@ -198,151 +198,154 @@ def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.n
 class _EquilibriumPoint:
     """A point of the search: configuration, additional inputs, integrals of pid laws, and the forces and accelerations there."""
 
-    q: np.ndarray
-    u: np.ndarray
-    z: np.ndarray
-    here: OperatingPoint
-    off: np.ndarray          # accelerations of free coordinates, then errors of pid laws, in characteristic units
-    residual: float          # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
+    q: Array
+    u: Array
+    z: Array
+    motion: OperatingPoint
+    residuals: Array    # accelerations of free coordinates, then errors of pid laws, in characteristic units
+    residual: float     # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
 
     @property
     def size(self) -> float:
-        return float(np.linalg.norm(self.off))
+        """Norm of the residuals."""
+        return float(np.linalg.norm(self.residuals))
 
     @property
     def worst(self) -> float:
-        return float(np.abs(self.off).max(initial=0.0))
+        """Largest residual."""
+        return float(np.abs(self.residuals).max(initial=0.0))
 
 
 class _EquilibriumSearch:
     """Newton's method for a(q, thrusts, z) = 0 at v = 0.
 
-    The equations are those of free coordinates, which are neither prescribed nor held. Unknowns are the free coordinates, the
-    held thrusts and the integrals z of pid laws of free coordinates, whose errors must be zero.
+    The equations are those of free coordinates, which are neither prescribed nor fixed. Unknowns are the free coordinates, the
+    selected thrusts and the integrals z of pid laws of free coordinates, whose errors must be zero.
     """
 
-    def __init__(self, setup: LinearizationSetup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
+    def __init__(self, setup: LinearizationSetup, t: float, q: Array, v: Array, joints: Mask, thrusts: Mask):
         self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
         self.z = np.zeros(setup.model.nv) if setup.integral is None else setup.integral
         self.start = instant(setup.problem, t, q, v, None, self.z)
         self.laws = with_fixed_inputs(setup.problem, self.start, rest=True)
-        self.problem = with_fixed_inputs(setup.problem, self.start, rest=True, held=joints)
+        self.problem = with_fixed_inputs(setup.problem, self.start, rest=True, fixed=joints)
         self.free = np.asarray(self.problem.schedule.level == TORQUE)
         schedule = setup.problem.schedule
         self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]
         units = model_scales(self.model)
         self.reach = units.unit_scales(self.model.v_units)                       # of each coordinate
-        self.quickness = self.reach / units.time**2                         # of its acceleration
-        self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
+        self.acceleration_units = self.reach / units.time**2                # of its acceleration
+        self.residual_units = np.concatenate([self.acceleration_units[self.free], self.reach[self.sums[self.summed]]])
         self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.unit_scale("N")),
                                        units.force_scales(self.model.v_units[k] for k in self.sums)])
         slack = _AT_LIMIT * self.reach
         low, high = self.model.lower - slack, self.model.upper + slack
-        own = setup.problem.schedule.q_of_v
-        x = np.where(own >= 0, q[own], 0.0)
-        inside = (own >= 0) & self.free & (x >= low) & (x <= high)
-        self.own, self.limited = own, np.flatnonzero(inside)
+        q_of_v = setup.problem.schedule.q_of_v
+        x = np.where(q_of_v >= 0, q[q_of_v], 0.0)
+        inside = (q_of_v >= 0) & self.free & (x >= low) & (x <= high)
+        self.q_of_v, self.limited = q_of_v, np.flatnonzero(inside)
 
-    def within(self, q) -> np.ndarray:
+    def within(self, q: Array) -> Array:
         """Return q projected onto the constraints, with coordinates that were initially within their limits clipped to these."""
         q, k = q.copy(), self.limited
-        q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
+        q[self.q_of_v[k]] = np.clip(q[self.q_of_v[k]], self.model.lower[k], self.model.upper[k])
         return _closed(self.setup, self.t, q, ~self.free)
 
-    def point(self, q, u, z) -> _EquilibriumPoint:
+    def point(self, q: Array, u: Array, z: Array) -> _EquilibriumPoint:
         """Return the point at configuration q, additional inputs u and integrals z."""
-        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
-        off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
-        return _EquilibriumPoint(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
+        motion = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
+        residuals = np.concatenate([motion.a[self.free], self._errors(motion)[self.summed]])
+        return _EquilibriumPoint(q, u, z, motion, residuals / self.residual_units, float(np.abs(residuals).max(initial=0.0)))
 
-    def _errors(self, here: OperatingPoint) -> np.ndarray:
+    def _errors(self, motion: OperatingPoint) -> Array:
         """Return the errors (m,) of pid laws [rad | m]."""
-        return here.integral_rate[self.sums] / self.ki
+        errors: Array = motion.integral_rate[self.sums] / self.ki
+        return errors
 
-    def newton(self, q) -> _EquilibriumPoint:
+    def newton(self, q: Array) -> _EquilibriumPoint:
         """Return the point that damped least-norm Newton steps from q reach; they end when accelerations no longer decrease."""
-        now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
+        current = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
-            if now.worst <= _FINE * _TOLERANCE:
+            if current.worst <= _FINE * _TOLERANCE:
                 break
-            step = self._step(now)
-            after = self._shorter(now, step)
-            if after is None:
+            following = self._line_search(current, self._step(current))
+            if following is None:
                 break
-            now = after
-        return now
+            current = following
+        return current
 
-    def _step(self, now: _EquilibriumPoint) -> np.ndarray:
+    def _step(self, current: _EquilibriumPoint) -> Array:
         """Return the Newton step of coordinates (nv,), thrusts and integrals of pid laws, limited in length."""
-        nv = self.model.nv
-        moves = chart(self.model, now.here.q, now.here.v, ~self.free, constraint_motions_at(self.problem, self.t))
-        index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
-        system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
-        slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
+        nv, motion = self.model.nv, current.motion
+        partition = partition_coordinates(self.model, motion.q, motion.v, ~self.free, constraint_motions_at(self.problem, self.t))
+        index, Z = (partition.index, partition.Z) if partition else (np.arange(nv), np.eye(nv))
+        system, f, free = linear_system(self.setup, self.problem, motion, prescribed=~self.free), len(index), self.free[index]
+        da_dq, a, A = system.A[f:2 * f, :f], motion.a[index], system.A
         downhill = np.zeros(nv)
-        downhill[index] = -slope.T @ np.where(free, a / self.quickness[index]**2, 0.0)
-        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts, self.summed])
-        J = np.hstack([slope, system.B[f:2 * f, nv:], A[f:2 * f, 2 * f:]])[free]
+        downhill[index] = -da_dq.T @ np.where(free, a / self.acceleration_units[index]**2, 0.0)
+        unknown = np.concatenate([free & ~self._blocked(current, downhill)[index], self.thrusts, self.summed])
+        J = np.hstack([da_dq, system.B[f:2 * f, nv:], A[f:2 * f, 2 * f:]])[free]
         errors = np.hstack([A[2 * f:, :f], system.B[2 * f:, nv:], A[2 * f:, 2 * f:]]) / self.ki[:, None]
         x_units = np.concatenate([self.reach[index], self.x_units[nv:]])[unknown]
-        off_units = np.concatenate([self.quickness[index][free], self.off_units[self.free.sum():]])
-        J = np.vstack([J, errors[self.summed]])[:, unknown] * x_units / off_units[:, None]
-        x, off = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(now.here)[self.summed]]) / off_units
-        x[unknown] = x_units * np.linalg.lstsq(J, -off, rcond=_UNSEEN)[0]
+        units = np.concatenate([self.acceleration_units[index][free], self.residual_units[self.free.sum():]])
+        J = np.vstack([J, errors[self.summed]])[:, unknown] * x_units / units[:, None]
+        x, residuals = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(motion)[self.summed]]) / units
+        x[unknown] = x_units * np.linalg.lstsq(J, -residuals, rcond=_UNSEEN)[0]
         step = np.concatenate([Z @ x[:f], x[f:]])
         longest = np.abs(step[:nv] / self.reach).max(initial=0.0)
         return step * min(1.0, _LONGEST / longest) if longest else step
 
-    def _blocked(self, now: _EquilibriumPoint, downhill) -> np.ndarray:
+    def _blocked(self, current: _EquilibriumPoint, downhill: Array) -> Mask:
         """Return the mask (nv,) of coordinates at a limit beyond which the accelerations would decrease."""
         blocked = np.zeros(self.model.nv, dtype=bool)
         k = self.limited
-        x = now.q[self.own[k]]
+        x = current.q[self.q_of_v[k]]
         blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
         return blocked
 
-    def _shorter(self, now: _EquilibriumPoint, step) -> _EquilibriumPoint | None:
+    def _line_search(self, current: _EquilibriumPoint, step: Array) -> _EquilibriumPoint | None:
         """Return the point after the first of successively halved steps that decreases the accelerations; None if none does."""
         nv = self.model.nv
         dq, thrust, dz = step[:nv], step[nv:nv + len(self.thrusts)], step[nv + len(self.thrusts):]
         for k in range(12):
             part = 0.5**k
-            u, z = now.u.copy(), now.z.copy()
+            u, z = current.u.copy(), current.z.copy()
             u[nv:] += part * thrust
             z[self.sums] += part * dz
             try:
-                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u, z)
+                trial = self.point(self.within(integrate(self.model, current.q, part * dq)), u, z)
             except ComputationError:                               # a singular configuration, or a law outside its domain
                 continue
-            if after.size < now.size * (1 - _DESCENT * part):
-                return after
+            if trial.size < current.size * (1 - _DESCENT * part):
+                return trial
         return None
 
-    def far(self, found: _EquilibriumPoint, q) -> LiedynWarning:
+    def far_warning(self, best: _EquilibriumPoint, q: Array) -> LiedynWarning:
         """Return the warning that the equilibrium was found from another configuration than q."""
-        moved = difference(self.model, q, found.q)
-        k = int(np.argmax(np.abs(moved) / self.reach))
+        dq = difference(self.model, q, best.q)
+        k = int(np.argmax(np.abs(dq) / self.reach))
         return LiedynWarning("equilibrium-far",
                              "the search did not converge from the given configuration: the equilibrium found from others is "
-                             f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may "
+                             f"{dq[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may "
                              "exist")
 
-    def result(self, best: _EquilibriumPoint, q, v, warnings) -> Equilibrium:
-        """Return the equilibrium, with the additional forces of held joints: the required ones minus those of their laws."""
+    def result(self, best: _EquilibriumPoint, v: Array, warnings: Iterable[LiedynWarning]) -> Equilibrium:
+        """Return the equilibrium, with the additional forces of fixed joints: the required ones minus those of their laws."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
-        given = instant(self.laws, self.t, best.q, rest, None, best.z)
-        _, tau = completed(self.model, best.q, rest, rest, given.tau, ~self.free, best.here.f_ext, self.setup.scenario.passive,
-                           constraint_motions_at(self.setup.problem, self.t))
-        u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
+        law_tau = instant(self.laws, self.t, best.q, rest, None, best.z).tau
+        tau = with_hybrid_dynamics(self.model, replace(best.motion, q=best.q, v=rest, a=rest, tau=law_tau), ~self.free,
+                                   self.setup.scenario.passive, constraint_motions_at(self.setup.problem, self.t)).tau
+        u[:self.model.nv][self.joints] = (tau - law_tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 
-    def _warnings(self, v) -> WarningLog:
+    def _warnings(self, v: Array) -> WarningLog:
         """Return warnings about prescribed joints that move at t, and about forces that depend on time."""
         warnings, prescribed = WarningLog(), self.setup.prescribed
-        time = np.sqrt(self.reach / self.quickness)
-        moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
+        time = np.sqrt(self.reach / self.acceleration_units)
+        moves: Mask = prescribed & ((np.abs(v) * time > _MOVING * self.reach)
+                                    | (np.abs(self.start.a) > _MOVING * self.acceleration_units))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
             warnings.add("equilibrium-moving",
@@ -364,26 +367,26 @@ class _EquilibriumSearch:
         windows = (s.force_from > 0.0).any() or np.isfinite(s.force_until).any()
         return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
 
-    def refusal(self, best: _EquilibriumPoint) -> ComputationError:
+    def not_found(self, best: _EquilibriumPoint) -> ComputationError:
         """Return the error that names the coordinate with the largest residual, and options that may balance it."""
-        off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
-        if off.max(initial=0.0) and (off / self.reach[self.sums]).max() >= best.worst:
-            k = int(self.sums[np.argmax(off)])
+        errors = np.where(self.summed, np.abs(self._errors(best.motion)), 0.0)
+        if errors.max(initial=0.0) and (errors / self.reach[self.sums]).max() >= best.worst:
+            k = int(self.sums[np.argmax(errors)])
             return ComputationError(f"no equilibrium was found near the configuration at t = {self.t:g} s: "
-                                    f"{self.model.v_names[k]} stays {off.max():.3g} {self.model.v_units[k]} off the target of "
+                                    f"{self.model.v_names[k]} stays {errors.max():.3g} {self.model.v_units[k]} off the target of "
                                     "its pid law")
-        k = int(np.argmax(np.where(self.free, np.abs(best.here.a) / self.quickness, -1.0)))
+        k = int(np.argmax(np.where(self.free, np.abs(best.motion.a) / self.acceleration_units, -1.0)))
         name, unit = self.model.v_names[k], self.model.v_units[k]
         text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
-               f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"
+               f"acceleration of {best.motion.a[k]:.3g} {unit}/s^2"
         at_limit = [self.model.v_names[i] for i in self.limited
-                    if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
+                    if best.q[self.q_of_v[i]] in (self.model.lower[i], self.model.upper[i])]
         joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
         actuators = [x.name for x in self.model.description.actuators]
-        more = [name for name, used in zip(actuators, self.thrusts, strict=True) if not used]
-        if joint.kind == FREE and more:
+        unused = [name for name, used in zip(actuators, self.thrusts, strict=True) if not used]
+        if joint.kind == FREE and unused:
             return ComputationError(f"{text} (the held thrusts cannot hold {joint.name}: find all thrusts with "
-                                    f"{_options(actuators)}, or prescribe its motion)" if len(more) < len(actuators) else
+                                    f"{_options(actuators)}, or prescribe its motion)" if len(unused) < len(actuators) else
                                     f"{text} (nothing holds {joint.name}: find thrusts with {_options(actuators)}, or prescribe "
                                     "its motion)")
         if joint.kind == FREE and actuators:
@@ -417,7 +420,7 @@ class AssembledState:
 
     model: Model
     assembly: Assembly
-    v: np.ndarray | None
+    v: Array | None
     still: tuple[str, ...] = ()         # driven loops without a given motion: their frames are at the poses in the file
 
 
@@ -445,49 +448,50 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     ModelError, ComputationError, ConfigurationError
     """
     guess = model.neutral()
-    for name, values in _given(model, q, model.q_index, "--q"):
-        guess[model.q_index(name)] = _unit(model, name, values)
-    moved = dict(_driven(model, text) for text in constraint_motion)
-    kept = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to keep")]
-    found = assemble(model, guess, fixed=kept, constraint_motion=moved, seed=seed)
-    still = tuple(one.name for one in model.constraints if one.driven and one.name not in moved)
-    return AssembledState(model, found, _velocity(model, found.q, v, moved) if v else None, still)
+    for name, values in _joint_values(model, q, model.q_index, "--q"):
+        guess[model.q_index(name)] = _normalized(model, name, values)
+    poses = dict(_driven_pose(model, text) for text in constraint_motion)
+    fixed = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to keep")]
+    assembly = assemble(model, guess, fixed=fixed, constraint_motion=poses, seed=seed)
+    still = tuple(constraint.name for constraint in model.constraints if constraint.driven and constraint.name not in poses)
+    return AssembledState(model, assembly, _velocity(model, assembly.q, v, poses) if v else None, still)
 
 
-def _velocity(model: Model, q, texts: Sequence[str], constraint_motion: dict) -> np.ndarray:
+def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: Mapping[str, Array]) -> Array:
     """Return the velocity (nv,) with the given values that satisfies the constraints. Raise ComputationError if none does."""
-    wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
-    for name, values in _given(model, texts, model.v_index, "--v"):
-        wanted[model.v_index(name)], given[model.v_index(name)] = values, True
-    v = project_velocity_unchecked(model, q, wanted, prescribed=given, constraint_motion=constraint_motion)
-    left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion))
-    off = equation_weights(model) * left
-    if off.max() > _AGREE * np.abs(wanted / coordinate_scales(model)).max():
-        row = int(np.argmax(off))
+    values, is_given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
+    for name, numbers in _joint_values(model, texts, model.v_index, "--v"):
+        values[model.v_index(name)], is_given[model.v_index(name)] = numbers, True
+    v = project_velocity_unchecked(model, q, values, prescribed=is_given, constraint_motion=constraint_motion)
+    residual = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion))
+    error = equation_weights(model) * residual
+    if error.max() > _AGREE * np.abs(values / coordinate_scales(model)).max():
+        row = int(np.argmax(error))
         raise ComputationError(f"the given velocities contradict the constraints: the residual of "
                                f"{model.constraint_equation_names[row]} is "
-                               f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
+                               f"{residual[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
     return v
 
 
 def _unit_of(model: Model, row: int) -> str:
-    return [unit for one in model.constraints for unit in one.units][row]
+    return [unit for constraint in model.constraints for unit in constraint.units][row]
 
 
-def _given(model: Model, texts: Sequence[str], index, option: str):
-    """Yield joint and values of each text."""
+def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], slice],
+                  option: str) -> Iterator[tuple[str, list[float]]]:
+    """Yield joint and values of each text. index: function that returns the coordinates of a joint."""
     for text in texts:
         name, values = _named_values(text, option, "moving joint", model.joint_names)
-        part = index(name)
-        if len(values) != part.stop - part.start:
-            raise UsageError(f"{option} {text}: joint {name} takes {part.stop - part.start} number(s)")
+        coordinates = index(name)
+        if len(values) != coordinates.stop - coordinates.start:
+            raise UsageError(f"{option} {text}: joint {name} takes {coordinates.stop - coordinates.start} number(s)")
         yield name, values
 
 
-def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
+def _driven_pose(model: Model, text: str) -> tuple[str, Array]:
     """Return name and pose (4, 4) of frame A of a driven closure from a text."""
     name, values = _named_values(text, "--constraint-motion", "driven loop",
-                                 [one.name for one in model.constraints if one.driven])
+                                 [constraint.name for constraint in model.constraints if constraint.driven])
     if len(values) not in (3, 6):
         raise UsageError(f"--constraint-motion {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
     return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
@@ -510,7 +514,7 @@ def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tu
     return name, values
 
 
-def _unit(model: Model, name: str, values: list[float]) -> list[float]:
+def _normalized(model: Model, name: str, values: list[float]) -> list[float]:
     """Return the values of a joint, with the quaternion normalized."""
     if model.joint(name).kind == ONE_DOF:
         return values

@@ -4,14 +4,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from liedyn.arrays import Array, ComplexArray, Mask
+from liedyn.arrays import Array, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
 from liedyn.errors import ComputationError, UsageError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.simulation.name_binding import format_names, select
+
+Matrix: TypeAlias = NDArray[np.inexact[Any]]                  # real or complex
+Levels: TypeAlias = list[tuple[Matrix, Matrix]]                # (A, P) of `_split_zeros`
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
@@ -124,15 +129,16 @@ class LinearSystem(Immutable):
         block = np.zeros((n + m, n + m))
         with np.errstate(over="ignore", invalid="ignore"):
             block[:n, :n], block[:n, n:] = self.A * h, self.B * h
-            held = expm(block) if np.isfinite(block).all() else np.full_like(block, np.nan)
-        if not np.isfinite(held).all():
+            transition = expm(block) if np.isfinite(block).all() else np.full_like(block, np.nan)
+        if not np.isfinite(transition).all():
             raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
-        return held[:n, :n], held[:n, n:]
+        return transition[:n, :n], transition[:n, n:]
 
     @read_only_property
     def eigenvalues(self) -> ComplexArray:
         """Eigenvalues (n,) of A, complex, sorted by decreasing real part, including those of prescribed coordinates."""
-        return np.sort_complex(np.linalg.eigvals(self.A))[::-1]
+        eigenvalues: ComplexArray = np.sort_complex(np.asarray(np.linalg.eigvals(self.A), dtype=complex))
+        return eigenvalues[::-1]
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
@@ -183,23 +189,22 @@ class LinearSystem(Immutable):
         Raises UsageError for a pattern that matches nothing.
         """
         i, o = choose(self.inputs, inputs, "input"), choose(self.outputs, outputs, "output")
-        pick = lambda names, which: tuple(names[k] for k in which)      # noqa: E731
-        return replace(self, B=self.B[:, i], C=self.C[o], D=self.D[np.ix_(o, i)], inputs=pick(self.inputs, i),
-                       outputs=pick(self.outputs, o), input_units=pick(self.input_units, i),
-                       output_units=pick(self.output_units, o))
+        return replace(self, B=self.B[:, i], C=self.C[o], D=self.D[np.ix_(o, i)], inputs=tuple(self.inputs[k] for k in i),
+                       outputs=tuple(self.outputs[k] for k in o), input_units=tuple(self.input_units[k] for k in i),
+                       output_units=tuple(self.output_units[k] for k in o))
 
 
 def _few(names: Sequence[str]) -> str:
     return format_names(names, 8) or "none"
 
 
-def choose(names, patterns, what: str) -> list[int]:
+def choose(names: Sequence[str], patterns: Patterns, kind: str) -> list[int]:
     """Return the indices of the names that match one of the patterns, in order. Raise UsageError if a pattern matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
-    return sorted(select([pattern for pattern in patterns if names or pattern != "*"], names, what))
+    return sorted(select([pattern for pattern in patterns if names or pattern != "*"], names, kind))
 
 
-def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
+def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]:
     """Return the modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic rate [1/s].
 
     Zero eigenvalues form chains (a drifting body has two for each coordinate). A general solver perturbs them to a circle whose
@@ -212,20 +217,28 @@ def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
         return ()
     balanced, _ = _balance(A, rate)
     norm = float(np.linalg.norm(balanced, 2))
-    rest, levels, drift = _split_zeros(balanced, _ZERO * norm)
-    found = [_chain_mode(0j, balanced, drift, names)] if drift else []
-    if len(rest):
-        values, left, right = eig(rest, left=True)
+    nonzero, levels, bases = _split_zeros(balanced, _ZERO * norm)
+    modes = [_chain_mode(0j, balanced, bases, names)] if bases else []
+    if len(nonzero):
+        values, left, right = eig(nonzero, left=True)
         above = values.imag >= 0.0
         values, left, right = values[above], left[:, above], right[:, above]
         repeated, single = _repeated(balanced, values, _ZERO * norm)
-        found += [_chain_mode(value, balanced, drift, names) for value, drift in repeated]
-        for value, w, x in zip(values[single], left[:, single].T, right[:, single].T, strict=True):
-            for level, down in reversed(levels):                   # solve A x = value x, where P x is known
-                x, w = level @ (down.T @ x) / value, down.T @ w
+        modes += [_chain_mode(value, balanced, chain, names) for value, chain in repeated]
+        for k in single:
+            value = values[k]
+            x, w = _lift(levels, value, right[:, k], left[:, k])
             on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
-            found.append(Mode(complex(value), 2 if value.imag else 1, _shares(np.abs(w * x), names), (1,) if on_axis else (), {}))
-    return tuple(sorted(found, key=lambda mode: _least_stable(mode, norm)))
+            modes.append(Mode(complex(value), 2 if value.imag else 1, _fractions(np.abs(w * x), names), (1,) if on_axis else (),
+                              {}))
+    return tuple(sorted(modes, key=lambda mode: _least_stable(mode, norm)))
+
+
+def _lift(levels: Levels, value: complex, x: ComplexArray, w: ComplexArray) -> tuple[ComplexArray, ComplexArray]:
+    """Return the right and left eigenvectors of A from those of the A' at the end of its levels."""
+    for A, P in reversed(levels):                              # solve A x = value x, where P x is known
+        x, w = A @ (P.T @ x) / value, P.T @ w
+    return x, w
 
 
 def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
@@ -234,7 +247,7 @@ def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
     return -real, -(mode.growth or 0), abs(mode.eigenvalue)
 
 
-def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
+def _balance(A: Array, rate: float) -> tuple[Array, Array]:
     """Return A in units that balance its row and column norms, and these units (n,) of the states.
 
     Entries that are rounding are set to zero. Balancing would scale them to the size of the others, and couple independent
@@ -249,86 +262,93 @@ def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
     return A / scale[:, None] * scale, scale
 
 
-def _split_zeros(A, least: float):
+def _split_zeros(A: Matrix, zero: float) -> tuple[Matrix, Levels, list[Matrix]]:
     """Return A without its zero eigenvalues, the levels (A, P) with P A = A' P that lead to it, and orthonormal bases (n, k).
+
+    Singular values of at most `zero` are rounding.
 
     A' acts on the orthogonal complement of the null space of A, where each chain is shorter by one. The numbers k of vectors of
     the bases are therefore the numbers of chains with at least 1, 2, … eigenvalues.
     """
-    levels, drift, onward = [], [], np.eye(len(A))
+    levels: Levels = []
+    bases: list[Matrix] = []
+    projection: Matrix = np.eye(len(A))
     while len(A):
         _, s, rows = np.linalg.svd(A)
-        kept = int((s > least).sum())
-        if kept == len(A):
+        rank = int((s > zero).sum())
+        if rank == len(A):
             break
-        drift.append((rows[kept:] @ onward).conj().T)
-        levels.append((A, rows[:kept]))
-        A, onward = rows[:kept] @ A @ rows[:kept].conj().T, rows[:kept] @ onward
-    return A, levels, drift
+        bases.append((rows[rank:] @ projection).conj().T)
+        levels.append((A, rows[:rank]))
+        A, projection = rows[:rank] @ A @ rows[:rank].conj().T, rows[:rank] @ projection
+    return A, levels, bases
 
 
-def _chain_mode(value: complex, A, drift, names) -> Mode:
+def _chain_mode(value: complex, A: Array, bases: list[Matrix], names: Sequence[str]) -> Mode:
     """Return the mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
-    numbers = [basis.shape[1] for basis in drift]
-    chains = tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
-    basis, fastest = np.hstack(drift), {}
-    if len(drift) > 1:                                  # (A - value)^(longest - 1) leaves the ends of the longest chains
-        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(drift) - 1) @ basis
-        fastest = _shares(_weights(np.linalg.svd(ends)[0][:, :numbers[-1]]), names)
-    return Mode(value, sum(chains) * (2 if value.imag else 1), _shares(_weights(basis), names), chains, fastest)
+    lengths = [basis.shape[1] for basis in bases]
+    chains = tuple(sum(length > k for length in lengths) for k in range(lengths[0]))
+    basis: Matrix = np.concatenate(bases, axis=1)
+    fastest: dict[str, float] = {}
+    if len(bases) > 1:                                  # (A - value)^(longest - 1) leaves the ends of the longest chains
+        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(bases) - 1) @ basis
+        fastest = _fractions(_weights(np.linalg.svd(ends)[0][:, :lengths[-1]]), names)
+    return Mode(value, sum(chains) * (2 if value.imag else 1), _fractions(_weights(basis), names), chains, fastest)
 
 
-def _weights(basis) -> np.ndarray:
+def _weights(basis: Matrix) -> Array:
     """Return the weight of each state in the span of orthonormal columns."""
-    return (np.abs(basis)**2).sum(axis=1)
+    weights: Array = (np.abs(basis)**2).sum(axis=1)
+    return weights
 
 
-def _repeated(A, values, least: float):
+def _repeated(A: Array, values: ComplexArray, zero: float) -> tuple[list[tuple[complex, list[Matrix]]], list[int]]:
     """Return [(eigenvalue, bases of `_split_zeros`), …] of chains on the imaginary axis, and the indices of the other values.
 
     values must have imaginary parts of at least 0. Values that are close together are equal if A minus their mean has as many
     zero eigenvalues. This does not depend on the perturbation by rounding. Equal values without a chain remain single: their
     eigenvectors are accurate.
     """
-    found, single = [], list(range(len(values)))
-    for apart in _APART:
-        for group in _groups(values, single, apart):
+    repeated: list[tuple[complex, list[Matrix]]] = []
+    single = list(range(len(values)))
+    for distance in _APART:
+        for group in _groups(values, single, distance):
             value = 1j * values[group].imag.mean()
-            drift = _split_zeros(A - value * np.eye(len(A)), least)[2]
-            if sum(basis.shape[1] for basis in drift) == len(group) and len(drift) > 1:
-                found.append((value, drift))
+            bases = _split_zeros(A - value * np.eye(len(A)), zero)[2]
+            if sum(basis.shape[1] for basis in bases) == len(group) and len(bases) > 1:
+                repeated.append((value, bases))
                 single = [k for k in single if k not in group]
-    return found, single
+    return repeated, single
 
 
-def _groups(values, single, apart: float) -> list[list[int]]:
-    """Return groups of values close to the imaginary axis whose neighbours differ by at most `apart`, relative to their size."""
-    near = [k for k in single if values[k].imag and abs(values[k].real) <= apart * abs(values[k])]
+def _groups(values: ComplexArray, single: Sequence[int], distance: float) -> list[list[int]]:
+    """Return groups of values close to the imaginary axis whose neighbours differ by at most `distance` of their size."""
+    near = [k for k in single if values[k].imag and abs(values[k].real) <= distance * abs(values[k])]
     near.sort(key=lambda k: values[k].imag)
     groups: list[list[int]] = []
     for k in near:
-        if groups and values[k].imag - values[groups[-1][-1]].imag <= apart * abs(values[k]):
+        if groups and values[k].imag - values[groups[-1][-1]].imag <= distance * abs(values[k]):
             groups[-1].append(k)
         else:
             groups.append([k])
     return [group for group in groups if len(group) > 1]
 
 
-def _shares(weights, names) -> dict[str, float]:
-    """Return {coordinate: share} of the weights of states, largest first; equal ones are in the order of the states."""
-    shares: dict[str, float] = {}
+def _fractions(weights: Array, names: Sequence[str]) -> dict[str, float]:
+    """Return {coordinate: fraction} of the weights of states, largest first; equal ones are in the order of the states."""
+    fractions: dict[str, float] = {}
     for name, weight in zip(names, weights / weights.sum(), strict=True):
-        shares[name] = shares.get(name, 0.0) + float(weight)
-    return dict(sorted(shares.items(), key=lambda item: -round(item[1], 9)))
+        fractions[name] = fractions.get(name, 0.0) + float(weight)
+    return dict(sorted(fractions.items(), key=lambda item: -round(item[1], 9)))
 
 
-def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
+def reachable(A: Array, B: Array, rate: float = 1.0) -> int:
     """Return the dimension of the smallest space that contains the columns of B and is mapped into itself by A.
 
     Uses the block Arnoldi method, whose columns remain orthogonal, unlike powers of A.
     """
     balanced, scale = _balance(A, rate)
-    least, basis = _RANK * np.linalg.norm(balanced, 2), np.zeros((len(A), 0))
+    zero, basis = _RANK * float(np.linalg.norm(balanced, 2)), np.zeros((len(A), 0))
     B = B / scale[:, None]
     size = np.linalg.norm(B, axis=0)
     new = B[:, size > 0.0] / size[size > 0.0]
@@ -339,24 +359,26 @@ def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
         u, s, _ = np.linalg.svd(new, full_matrices=False)
         u = u[:, s > floor]
         basis = np.hstack([basis, u])
-        new, floor = balanced @ u, least
+        new, floor = balanced @ u, zero
     return basis.shape[1]
 
 
-# text -----------------------------------------------------------------------------------------------------------
-def verdict(system: LinearSystem) -> str:
+# text -------------------------------------------------------------------------------------------------------------------
+
+def stability_text(system: LinearSystem) -> str:
     """Return the stability as text, such as "stable", "neutral (bounded)", "drifting (grows like t)" or "no modes"."""
     if system.stability is None:
         return "no modes"
     if system.stability == "neutral":
         return "neutral (bounded)"
-    return f"{system.stability} ({growth_in_words(system.growth)})" if system.growth else system.stability
+    return f"{system.stability} ({growth_text(system.growth)})" if system.growth else system.stability
 
 
-def growth_in_words(power: int) -> str:
+def growth_text(power: int) -> str:
+    """Return the growth with a power of t as text: "grows like t^3"."""
     return "grows like t" + (f"^{power}" if power > 1 else "")
 
 
-def chains_in_words(mode: Mode) -> str:
+def chains_text(mode: Mode) -> str:
     """Return the lengths of Jordan chains as text: "Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
     return f"Jordan chain{'s' * (len(mode.chains) > 1)} of {', '.join(map(str, mode.chains))}"

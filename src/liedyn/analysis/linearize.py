@@ -3,26 +3,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from liedyn.analysis.configurations import fixed_coordinates, solve_equilibrium
 from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.operating_point import (
     LinearizationSetup,
     OperatingPoint,
-    chart,
-    completed,
     instant,
+    partition_coordinates,
     prepare,
     state_at,
     with_fixed_inputs,
+    with_hybrid_dynamics,
 )
-from liedyn.analysis.tangent_system import check_all_matched, linear_system, tangent_system
-from liedyn.arrays import Array, ArrayLike, Wrenches
+from liedyn.analysis.tangent_system import LawDerivatives, check_all_matched, linear_system, motion_derivatives, tangent_system
+from liedyn.arrays import Array, ArrayLike, Progress, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.constraints.constraints import (
     constraint_residual,
@@ -44,6 +46,7 @@ from liedyn.dynamics.kinematics import difference, integrate, link_poses
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.immutable import Immutable
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import TORQUE
@@ -83,10 +86,11 @@ class Linearization(Immutable):
         return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"
 
 
-def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
-              prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
-              inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
-              constraint_motion: Mapping[str, Any] | None = None) -> LinearSystem:
+def linearize(  # noqa: PLR0913 (the state and independent options of a public function)
+        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
+        prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+        inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
+        constraint_motion: Mapping[str, Any] | None = None) -> LinearSystem:
     """Return the linear system of small deviations from a motion.
 
     Forces, external wrenches in local frames, and accelerations of prescribed coordinates are constant except for the inputs.
@@ -134,42 +138,45 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     <LinearSystem, neutral: 4 states q.shoulder, q.elbow, v.shoulder, v.elbow; 2 inputs tau.shoulder, ...
     """
     nv = model.nv
-    prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
-    if a is None and prescribed.any():
+    mask = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
+    if a is None and mask.any():
         raise ShapeError("a is missing: prescribed coordinates need their acceleration")
-    q, v, tau = as_array(q, "q", (model.nq,)), as_array(v, "v", (nv,)), as_array(tau, "tau", (nv,))
-    for name, x in (("q", q), ("v", v), ("tau", tau)):
+    state = [as_array(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv))]
+    for name, x in zip(("q", "v", "tau"), state, strict=True):
         if x.ndim != 1:
             raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
-    _check_closed(model, q, v, constraint_motion)
-    a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, constraint_motion)
-    chosen = chart(model, q, v, prescribed, constraint_motion, independent)
-    here = OperatingPoint(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
-    none = np.zeros((nv, 2 * nv))
-    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, constraint_motion)
+    q0, v0, tau0 = state
+    _check_closed(model, q0, v0, constraint_motion)
+    a0 = np.zeros(nv) if a is None else as_array(a, "a", (nv,))
+    point = OperatingPoint(0.0, q0, v0, a0, tau0, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))
+    point = with_hybrid_dynamics(model, point, mask, passive, constraint_motion)
+    partition = partition_coordinates(model, q0, v0, mask, constraint_motion, independent)
+    dynamics = motion_derivatives(model, point, mask, passive, constraint_motion)
+    return tangent_system(model, point, dynamics, LawDerivatives.zero(nv), mask, inputs, outputs, partition)
 
 
-def _check_closed(model, q, v, constraint_motion) -> None:
+def _check_closed(model: Model, q: Array, v: Array, constraint_motion: Mapping[str, Any] | None) -> None:
     """Raise ComputationError if q or v violates the constraints."""
     if not model.nc:
         return
-    for what, x, size, mend in (("q", constraint_residual(model, q, constraint_motion=constraint_motion), 1.0,
-                                 "project_configuration or assemble"),
-                                ("v", constraint_velocity(model, q, v, constraint_motion=constraint_motion),
-                                 rate_magnitude(model, v, 1), "project_velocity")):
-        off = equation_weights(model) * np.abs(x)
-        r = int(np.argmax(off))
-        if not off[r] <= _CLOSED * size:
-            raise ComputationError(f"{what} violates the constraints: the residual of {model.constraint_equation_names[r]} is "
-                                   f"{abs(x[r]):.3g} "
-                                   f"({mend} corrects it)")
+    residuals = (("q", constraint_residual(model, q, constraint_motion=constraint_motion), 1.0,
+                  "project_configuration or assemble"),
+                 ("v", constraint_velocity(model, q, v, constraint_motion=constraint_motion), float(rate_magnitude(model, v, 1)),
+                  "project_velocity"))
+    for name, x, size, functions in residuals:
+        error = equation_weights(model) * np.abs(x)
+        row = int(np.argmax(error))
+        if not error[row] <= _CLOSED * size:
+            raise ComputationError(f"{name} violates the constraints: the residual of {model.constraint_equation_names[row]} is "
+                                   f"{abs(x[row]):.3g} ({functions} corrects it)")
 
 
-def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,
-                       hold: str | Sequence[str] = (), open_loop: bool = False, step: float | None = None,
-                       inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
-                       independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
-                       strict: bool = False, progress: Any | None = None) -> Linearization:
+def linearize_scenario(  # noqa: PLR0913 (independent options of a public function)
+        path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,
+        hold: str | Sequence[str] = (), open_loop: bool = False, step: float | None = None,
+        inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
+        independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
+        strict: bool = False, progress: Progress | None = None) -> Linearization:
     """Linearize a scenario file, or a robot file with defaults, at a time of its motion or about an equilibrium.
 
     Parameters
@@ -215,38 +222,39 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     """
     from liedyn.simulation.run import SilentProgress
 
-    progress, began = progress or SilentProgress(), time.perf_counter()
+    show, start = progress or SilentProgress(), time.perf_counter()
     setup = prepare(path, overrides, strict)
     offset, u = None, None
     if not setup.scenario.events:                            # events can change which coordinates are prescribed
         check_all_matched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
         if equilibrium:
             fixed_coordinates(setup, hold)
-    with progress.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
-        setup, t, q, v = state_at(setup, float(at), progress.update)
-    warnings, outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
+    with show.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
+        setup, t, q, v = state_at(setup, float(at), show.update)
+    warnings, selected_outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
-        with progress.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
-            found = solve_equilibrium(setup, t, q, v, hold)
-        q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
-        warnings, setup = [*warnings, *found.warnings], replace(setup, integral=found.integral)
-    with progress.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
-        z = setup.integral
-        rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
-        here = instant(rest, t, q, v, u, z)
+        with show.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
+            rest = solve_equilibrium(setup, t, q, v, hold)
+        q, v, u, offset = rest.q, np.zeros(setup.model.nv), rest.u, rest.offset
+        warnings, setup = [*warnings, *rest.warnings], replace(setup, integral=rest.integral)
+    with show.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
+        integral = setup.integral
+        problem = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, integral), rest=equilibrium)
+        point = instant(problem, t, q, v, u, integral)
         if open_loop:
-            rest = with_fixed_inputs(rest, instant(rest, t, q, v, None, z), laws=False)
-        system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
+            problem = with_fixed_inputs(problem, instant(problem, t, q, v, None, integral), laws=False)
+        system = linear_system(setup, problem, point, inputs=inputs, outputs=selected_outputs, independent=independent,
+                               integrals_act=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
-        warnings += friction_warnings(setup.model, here.v) if setup.scenario.passive else []
-    done, compared = time.perf_counter(), None
+        warnings += friction_warnings(setup.model, point.v) if setup.scenario.passive else []
+    done, comparison = time.perf_counter(), None
     if verify:
-        with progress.stage("comparing with differences"):
-            compared = differences(rest, here, u, system, progress.update, not open_loop)
-    timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+        with show.stage("comparing with differences"):
+            comparison = differences(problem, point, u, system, show.update, not open_loop)
+    timing = {"linearize": done - start, "verify": time.perf_counter() - done}
     warn((*robot_file_warnings(setup.model), *warnings))
-    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(warnings), timing)
+    return Linearization(setup.scenario, setup.model, point, system, step, Ad, Bd, offset, comparison, tuple(warnings), timing)
 
 
 def _default_outputs(setup: LinearizationSetup) -> list[str]:
@@ -260,78 +268,128 @@ _STEP = 0.02                 # of characteristic units: results are smooth over 
 _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, with contacts: these are about 1 mm deep, and creep at about 1 mm/s
 _WITHIN = 1e-3               # of the step, if the step leaves the domain of a law
 
+Deviate: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]      # (q, v) from deviations dq, dv
 
-def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=lambda fraction: None,
-                acting: bool = True) -> dict[str, DerivativeComparison]:
+
+def differences(problem: InitialValueProblem, point: OperatingPoint, u: Array | None, system: LinearSystem,
+                update: Callable[[float], None] = lambda _fraction: None,
+                integrals_act: bool = True) -> dict[str, DerivativeComparison]:
     """Return {"A", "B", "C", "D"} with the largest differences to extrapolated finite differences of the right-hand side.
 
     Differences are relative to the largest entry of the rows of the same kind (q, v, a, …), in characteristic units.
 
-    problem  a problem of `with_fixed_inputs`
-    u        (nv + actuators,) additions to its inputs at `here`, or None
-    acting   False: the integrals of pid laws have no effect on forces
+    problem        a problem of `with_fixed_inputs`
+    u              (nv + actuators,) additions to its inputs at the point, or None
+    integrals_act  False: the integrals of pid laws have no effect on forces
     """
     model = problem.model
     nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
-    u = np.zeros(nv + actuators) if u is None else u
-    inputs, index = _input_numbers(model, system), _coordinates(model, system)
-    f, sums = len(index), problem.schedule.integral
-    deviated = _deviated_tied(problem, here, index) if problem.constraints is not None else _deviated(model, here)
+    u0 = np.zeros(nv + actuators) if u is None else u
+    rates = _Rates(problem, point, system)
+    f = len(rates.index)
 
-    def outcome(x, w):
-        z = here.integral.copy()
-        z[sums] += acting * x[2 * f:n]
-        return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs) / rows
+    def outcome(x: Array, du: Array) -> Array:
+        integral = point.integral.copy()
+        integral[problem.schedule.integral] += integrals_act * x[2 * f:n]
+        y: Array = rates.at(x[:f], x[f:2 * f], u0 + du, integral) / rows
+        return y
 
-    condition = float(mass_matrix_condition(model, here.q[None], problem.schedule.level == TORQUE)[0])
+    def along_state(k: int, h: float) -> Array:
+        return outcome(h * x[k], 0 * u0)
+
+    def along_input(k: int, size: float, h: float) -> Array:
+        return outcome(0 * x[0], h * size * du[k])
+
+    condition = float(mass_matrix_condition(model, point.q[None], problem.schedule.level == TORQUE)[0])
     units = model_scales(model)
-    by_state, by_input, of_outputs = map(units.unit_scales, (system.state_units, system.input_units, system.output_units))
-    rows = np.concatenate([by_state / units.time, of_outputs])
-    x, w, found = np.diag(by_state), np.eye(nv + actuators), []
-    steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
+    by_state, by_input, by_output = map(units.unit_scales, (system.state_units, system.input_units, system.output_units))
+    rows = np.concatenate([by_state / units.time, by_output])
+    x, du, columns = np.diag(by_state), np.eye(nv + actuators), []
+    steps = (_STEP,) if problem.contacts is None else tuple(fraction * _STEP for fraction in _TOUCHING)
     for k, name in enumerate(system.states):
-        rate, _, coordinate = name.partition(".")
-        bends = (2 * FRICTION_SPEED / by_state[k],) if rate == "v" and problem.passive and has_friction(model, coordinate) else ()
-        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps + bends, condition))
+        kind, _, coordinate = name.partition(".")
+        bends = (2 * FRICTION_SPEED / by_state[k],) if kind == "v" and problem.passive and has_friction(model, coordinate) else ()
+        columns.append(_best_derivative(partial(along_state, k), steps + bends, condition))
         update(k / n)
-    found += [_surest(lambda h, k=k, size=size: outcome(0 * x[0], h * size * w[k]), (1.0,), condition)
-              for k, size in zip(inputs, by_input, strict=True)]
-    theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
-    doubt += rounding_error(condition, theirs)
-    ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
-    ours = ours * np.concatenate([by_state, by_input]) / rows[:, None]
+    columns += [_best_derivative(partial(along_input, k, size), (1.0,), condition)
+                for k, size in zip(_input_indices(model, system), by_input, strict=True)]
+    numerical, uncertainty = (np.column_stack(parts) for parts in zip(*columns, strict=True))
+    uncertainty += rounding_error(condition, numerical)
+    analytic = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
+    analytic = analytic * np.concatenate([by_state, by_input]) / rows[:, None]
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
-    return _compare(ours, theirs, doubt, np.array(kinds), n)
+    return _compare(analytic, numerical, uncertainty, np.array(kinds), n)
 
 
-def _coordinates(model, system) -> np.ndarray:
-    """Return the indices of the coordinates whose positions are states."""
-    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states if name.startswith("q.")])
+class _Rates:
+    """Rates of the states and outputs of a system, from the right-hand side at states near the operating point.
 
-
-def _deviated(model, here: OperatingPoint):
-    """Return the function that computes the state (q, v) from deviations dq, dv."""
-    return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
-
-
-def _deviated_tied(problem, here: OperatingPoint, index):
-    """Return the function that computes the state (q, v) from deviations dq, dv of the independent coordinates (`index`).
-
-    The other coordinates follow from the constraints.
+    index  (f,) coordinates whose deviations and velocities are states
     """
-    model, constraint_motion = problem.model, constraint_motions_at(problem, here.t)
-    given = np.isin(np.arange(model.nv), index)
-    Z = chart(model, here.q, here.v, given, constraint_motion).Z
 
-    def deviated(dq, dv):
-        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, constraint_motion=constraint_motion)
-        v = here.v.copy()
-        v[index] += dv
-        return q, project_velocity_unchecked(model, q, v, prescribed=given, constraint_motion=constraint_motion)
-    return deviated
+    def __init__(self, problem: InitialValueProblem, point: OperatingPoint, system: LinearSystem):
+        self.problem, self.model, self.point, self.outputs = problem, problem.model, point, system.outputs
+        self.index = np.array([self.model.v_names.index(name.partition(".")[2]) for name in system.states
+                               if name.startswith("q.")])
+        self._deviate: Deviate = self._unconstrained if problem.constraints is None else self._constrained()
+
+    def at(self, dq: Array, dv: Array, u: Array, integral: Array) -> Array:
+        """Return the rates of the states, then the outputs, at deviations dq, dv (f,) of the coordinates `index`."""
+        q, v = self._deviate(dq, dv)
+        motion = instant(self.problem, self.point.t, q, v, u, integral)
+        return np.concatenate([self._rate_of_deviation(q, v)[self.index], motion.a[self.index],
+                               motion.integral_rate[self.problem.schedule.integral], self._output_values(q, v, motion)])
+
+    def _unconstrained(self, dq: Array, dv: Array) -> tuple[Array, Array]:
+        return integrate(self.model, self.point.q, dq), self.point.v + dv
+
+    def _constrained(self) -> Deviate:
+        """Return the function that computes the state (q, v) from deviations of the independent coordinates `index`.
+
+        The other coordinates follow from the constraints.
+        """
+        model, point, constraint_motion = self.model, self.point, constraint_motions_at(self.problem, self.point.t)
+        independent = np.isin(np.arange(model.nv), self.index)
+        partition = partition_coordinates(model, point.q, point.v, independent, constraint_motion)
+        assert partition is not None                           # the model has constraints
+        Z = partition.Z
+
+        def deviate(dq: Array, dv: Array) -> tuple[Array, Array]:
+            q = project_configuration(model, integrate(model, point.q, Z @ dq), prescribed=independent,
+                                      constraint_motion=constraint_motion)
+            v = point.v.copy()
+            v[self.index] += dv
+            return q, project_velocity_unchecked(model, q, v, prescribed=independent, constraint_motion=constraint_motion)
+        return deviate
+
+    def _output_values(self, q: Array, v: Array, motion: OperatingPoint) -> list[float]:
+        model, outputs = self.model, [name.partition(".")[::2] for name in self.outputs]
+        values = {"q": difference(model, self.point.q, q), "v": v, "a": motion.a, "tau": motion.tau}
+        positions = link_poses(model, q)[:, :3, 3] if any(kind == "p" for kind, _ in outputs) else np.zeros((0, 3))
+        y = []
+        for kind, name in outputs:
+            if kind == "p":
+                link, _, axis = name.rpartition(".")
+                y.append(positions[model.link_index(link), "xyz".index(axis)])
+            else:
+                y.append(values[kind][model.v_names.index(name)])
+        return y
+
+    def _rate_of_deviation(self, q: Array, v: Array) -> Array:
+        """Return d(dq)/dt of the deviation from a motion through the point at constant velocity.
+
+        Uses differences along both motions.
+        """
+        model, point = self.model, self.point
+        units = model_scales(model)
+        fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
+
+        def deviation(s: float) -> Array:
+            return difference(model, integrate(model, point.q, s * point.v), integrate(model, q, s * v))
+        return extrapolated_derivative(deviation, _STEP / fast, 3)[0]
 
 
-def _surest(f, steps: tuple[float, ...], condition: float):
+def _best_derivative(f: Callable[[float], Array], steps: tuple[float, ...], condition: float) -> tuple[Array, Array]:
     """Return the best derivative of f at zero and its uncertainty; steps are shortened if they leave the domain of a law."""
     try:
         return best_derivative(f, steps, condition)
@@ -339,53 +397,26 @@ def _surest(f, steps: tuple[float, ...], condition: float):
         return best_derivative(f, tuple(_WITHIN * h for h in steps), condition)
 
 
-def _input_numbers(model, system) -> list[int]:
+def _input_indices(model: Model, system: LinearSystem) -> list[int]:
     """Return the indices of the system's inputs among the coordinates and actuators."""
     names = [*model.v_names, *(f"thrust.{actuator.name}" for actuator in model.description.actuators)]
     return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
 
 
-def _outcome(problem, here: OperatingPoint, q, v, u, z, index, sums, outputs) -> np.ndarray:
-    """Return the rates of the states, then the outputs, at a state near `here`.
-
-    index  coordinates whose deviations and velocities are states
-    sums   coordinates whose integrals are states
-    """
-    model = problem.model
-    there = instant(problem, here.t, q, v, u, z)
-    values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
-    places = link_poses(model, q)[:, :3, 3] if any(name.startswith("p.") for name in outputs) else None
-    y = []
-    for name in outputs:
-        kind, _, rest = name.partition(".")
-        if kind == "p":
-            link, _, axis = rest.rpartition(".")
-            y.append(places[model.link_index(link), "xyz".index(axis)])
-        else:
-            y.append(values[kind][model.v_names.index(rest)])
-    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
-
-
-def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
-    """Return d(dq)/dt of the deviation from a motion through `here` at constant velocity, by differences along both motions."""
-    units = model_scales(model)
-    fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
-    change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
-    return extrapolated_derivative(change, _STEP / fast, 3)[0]
-
-
-def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, DerivativeComparison]:
+def _compare(analytic: Array, numerical: Array, uncertainty: Array, kinds: NDArray[np.str_],
+             n: int) -> dict[str, DerivativeComparison]:
     """Return the comparison of A, B, C and D, which are separated at row and column n.
 
     Each entry is relative to the largest entry of the same matrix in rows of the same kind.
     """
-    scale = np.ones(ours.shape)
+    scale = np.ones(analytic.shape)
     for kind in set(kinds):
         rows = kinds == kind
         for columns in (slice(None, n), slice(n, None)):
-            block = np.abs(theirs[rows, columns])
+            block = np.abs(numerical[rows, columns])
             scale[rows, columns] = block.max(initial=0.0) or 1.0
-            doubt[rows, columns] = doubt[rows, columns].max(axis=0, initial=0.0)
+            uncertainty[rows, columns] = uncertainty[rows, columns].max(axis=0, initial=0.0)
     halves = slice(None, n), slice(n, None)
     blocks = {"A": (0, 0), "B": (0, 1), "C": (1, 0), "D": (1, 1)}
-    return {name: compare(*(x[halves[i], halves[j]] for x in (ours, theirs, doubt, scale))) for name, (i, j) in blocks.items()}
+    return {name: compare(*(x[halves[i], halves[j]] for x in (analytic, numerical, uncertainty, scale)))
+            for name, (i, j) in blocks.items()}

@@ -1,12 +1,15 @@
 """Evaluation of a scenario at one instant: forces and accelerations from the compiled right-hand side of simulations."""
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from liedyn.analysis.linear_system import LinearSystem
-from liedyn.arrays import Array
+from liedyn.arrays import Array, ArrayLike, Integers, Mask, Patterns
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite
@@ -21,12 +24,15 @@ from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStar
 from liedyn.integrators.segment import evaluate_state
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule
+from liedyn.io.yaml_values import Overrides
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule, Signals
+from liedyn.model.description import Actuator
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.joint_control import add_rotor_inertias
 from liedyn.simulation.name_binding import select, with_measured_values
+from liedyn.simulation.segment_problems import HybridState
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +74,13 @@ class LinearizationSetup:
     integral: Array | None = None
 
     @property
-    def prescribed(self) -> Array:
+    def prescribed(self) -> Mask:
         """Mask (nv,) of the coordinates with prescribed motion."""
         return np.asarray(self.problem.schedule.level != TORQUE)
 
 
-def prepare(path, overrides=(), strict: bool = False) -> LinearizationSetup:
+def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (),
+            strict: bool = False) -> LinearizationSetup:
     """Load a scenario, or a robot file with defaults, and return its setup.
 
     Raises ScenarioError, ModelError, TrajectoryError, CheckFailed.
@@ -83,24 +90,25 @@ def prepare(path, overrides=(), strict: bool = False) -> LinearizationSetup:
     return _setup(scenario, model)
 
 
-def static_setup(model: Model, q=None, tau=None, passive: bool = True) -> LinearizationSetup:
+def static_setup(model: Model, q: ArrayLike | None = None, tau: ArrayLike | None = None,
+                 passive: bool = True) -> LinearizationSetup:
     """Return the setup of a model in the configuration q under constant joint forces.
 
     q    (nq,) default: the neutral configuration, assembled if the model has constraints
     tau  (nv,) default: zero
     """
-    tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
-    if tau.ndim != 1:
-        raise ShapeError(f"tau must be a single set of forces; found tau of shape {tau.shape}")
-    check_finite("tau", tau, model.v_names)
-    forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in tau[joint.v]))) for joint in model.joints)
+    torques = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
+    if torques.ndim != 1:
+        raise ShapeError(f"tau must be a single set of forces; found tau of shape {torques.shape}")
+    check_finite("tau", torques, model.v_names)
+    forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in torques[joint.v]))) for joint in model.joints)
     setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces, assemble=q is None), model)
     if q is None:
         return setup
-    q = as_array(q, "q", (model.nq,))
-    if q.ndim != 1:
-        raise ShapeError(f"a single state is expected; found q of shape {q.shape}")
-    return replace(setup, problem=replace(setup.problem, q=integrate(model, q, np.zeros(model.nv))))
+    configuration = as_array(q, "q", (model.nq,))
+    if configuration.ndim != 1:
+        raise ShapeError(f"a single state is expected; found q of shape {configuration.shape}")
+    return replace(setup, problem=replace(setup.problem, q=integrate(model, configuration, np.zeros(model.nv))))
 
 
 def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
@@ -119,7 +127,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
 
 
 def state_at(setup: LinearizationSetup, at: float,
-             progress=lambda fraction: None) -> tuple[LinearizationSetup, float, np.ndarray, np.ndarray]:
+             progress: Callable[[float], None] = lambda _fraction: None) -> tuple[LinearizationSetup, float, Array, Array]:
     """Return the setup, t, q and v of the simulated motion at the time `at`, after the events up to that time.
 
     at  0 to the duration of the scenario [s]; at the duration, t is the largest number below it, so that the last phase applies
@@ -139,19 +147,20 @@ def state_at(setup: LinearizationSetup, at: float,
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
     check_supports_integrals(scenario, integrator.method)
     if scenario.events or hard:
-        setup, now = past_events(setup, at, integrator_options(integrator), progress)
-        return replace(setup, integral=now.integral), t, now.q, now.v
+        setup, final = past_events(setup, at, integrator_options(integrator), progress)
+        return replace(setup, integral=final.integral), t, final.q, final.v
     from liedyn.integrators.solve import solve, solve_segment
 
     times, options = np.array([0.0, at]), integrator_options(integrator)
     if len(problem.schedule.integral):
-        now = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
-        return replace(setup, integral=now.integral), t, now.q, now.v
+        final = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
+        return replace(setup, integral=final.integral), t, final.q, final.v
     record, _ = solve(problem, times, options, progress)
     return setup, t, record.q[-1], record.v[-1]
 
 
-def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None) -> OperatingPoint:
+def instant(problem: InitialValueProblem, t: float, q: Array, v: Array, u: Array | None = None,
+            integral: Array | None = None) -> OperatingPoint:
     """Return accelerations and forces of the scenario at the state q, v.
 
     u         (nv + actuators,) additions to the accelerations of prescribed coordinates, to the forces of the other coordinates,
@@ -167,52 +176,53 @@ def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None)
         f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
     sums, of_laws = np.zeros((2, nv)), problem.schedule.integral
     sums[:, of_laws] = work.z.reshape(2, -1)
-    here = OperatingPoint(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, *sums)
+    point = OperatingPoint(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, sums[0], sums[1])
     if u is None or not np.any(u):
-        return here
+        return point
     for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
         if thrust:
             f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
-            f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
-    a, tau = completed(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], np.asarray(problem.schedule.level != TORQUE), f_ext,
-                       problem.passive, constraint_motions_at(problem, t))
-    return replace(here, a=a, tau=tau, f_ext=f_ext)
+            f_ext[m.link_index(actuator.link)] += thrust * thrust_wrench(actuator)
+    return with_hybrid_dynamics(m, replace(point, a=point.a + u[:nv], tau=point.tau + u[:nv], f_ext=f_ext),
+                                np.asarray(problem.schedule.level != TORQUE), problem.passive, constraint_motions_at(problem, t))
 
 
-def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, constraint_motion) -> tuple[np.ndarray, np.ndarray]:
-    """Return a and tau (nv,) of all coordinates, by hybrid dynamics under the constraints of the model.
+def with_hybrid_dynamics(model: Model, point: OperatingPoint, prescribed: Mask, passive: bool,
+                         constraint_motion: Mapping[str, Any] | None) -> OperatingPoint:
+    """Return the point with a and tau of all coordinates, by hybrid dynamics under the constraints of the model.
 
-    a                  read where prescribed
-    tau                read where not prescribed
+    Reads the a of `prescribed` coordinates (mask (nv,)) and the tau of the others.
+
     constraint_motion  motion of driven loops
     """
+    state = model, point.q, point.v, point.a, point.tau, prescribed
     if not model.nc:
-        return hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive)
-    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive,
-                                        constraint_motion=constraint_motion)
-    return found.a, found.tau
+        a, tau = hybrid_dynamics(*state, f_ext=point.f_ext, passive=passive)
+        return replace(point, a=a, tau=tau)
+    motion = constrained_hybrid_dynamics(*state, f_ext=point.f_ext, passive=passive, constraint_motion=constraint_motion)
+    return replace(point, a=motion.a, tau=motion.tau)
 
 
-def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, laws: bool = True, rest: bool = False,
-           held=False) -> InitialValueProblem:
-    """Return the problem with constant accelerations of prescribed coordinates, equal to those of `here`.
+def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, laws: bool = True, rest: bool = False,
+                      fixed: Mask | bool = False) -> InitialValueProblem:
+    """Return the problem with constant accelerations of prescribed coordinates, equal to those at a point.
 
     The positions and velocities of prescribed coordinates become ordinary states.
 
-    laws  False: torques, wrenches and thrusts keep their values at `here` in any state. Integrals of pid laws continue summing,
-          and their values in `here` act.
-    rest  True: the accelerations of prescribed coordinates and of `held` ones are zero
-    held  mask (nv,) of further coordinates with prescribed acceleration
+    laws   False: torques, wrenches and thrusts keep their values at the point in any state. Integrals of pid laws continue
+           summing, and their values at the point act.
+    rest   True: the accelerations of prescribed coordinates and of `fixed` ones are zero
+    fixed  mask (nv,) of further coordinates with prescribed acceleration
     """
     schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
-    motion = np.asarray(schedule.level != TORQUE) | held
-    values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
+    motion = np.asarray(schedule.level != TORQUE) | fixed
+    values, first = (np.zeros(nv) if rest else point.a) * motion, len(signals.kind)
     constant = motion.copy()
     if not laws:
-        # forces of the laws at `here`: tau, which is used only where no motion is prescribed
-        values, constant = np.where(motion, values, here.tau - here.integral), np.ones(nv, dtype=bool)
+        # forces of the laws at the point: tau, which is used only where no motion is prescribed
+        values, constant = np.where(motion, values, point.tau - point.integral), np.ones(nv, dtype=bool)
         summed = np.isin(np.arange(nv), schedule.integral)
-        forces = np.array([signal_at(problem, k, here) for k in schedule.force_signal])
+        forces = np.array([signal_at(problem, k, point) for k in schedule.force_signal])
         values = np.concatenate([values, forces])
         problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
@@ -226,11 +236,13 @@ def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, law
     return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
 
 
-def signal_at(problem: InitialValueProblem, k: int, here: OperatingPoint) -> float:
-    return read_signal(with_measured_values(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
+def signal_at(problem: InitialValueProblem, k: int, point: OperatingPoint) -> float:
+    """Return the value of signal k at a point."""
+    signals = with_measured_values(problem.model, problem.signals, point.q, point.v)
+    return read_signal(signals, k, point.t, point.q, point.v)[0]
 
 
-def _with_constants(signals, values):
+def _with_constants(signals: Signals, values: Array) -> Signals:
     """Return the signals, with a constant signal appended for each value."""
     n = len(values)
     return signals._replace(kind=np.append(signals.kind, np.full(n, CONSTANT)),
@@ -239,15 +251,15 @@ def _with_constants(signals, values):
                             literals=np.append(signals.literals, values))
 
 
-def push_of(actuator) -> np.ndarray:
+def thrust_wrench(actuator: Actuator) -> Array:
     """Return the wrench (6,) [m; f] of a thrust of 1 N, in the frame of the actuator's link."""
     axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
     return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
 
 
-def thrust_columns(model: Model, q) -> np.ndarray:
+def thrust_columns(model: Model, q: Array) -> Array:
     """Return the generalized forces (nv, actuators) of thrusts of 1 N."""
-    columns = [jacobian(model, q, actuator.link).T @ push_of(actuator) for actuator in model.description.actuators]
+    columns = [jacobian(model, q, actuator.link).T @ thrust_wrench(actuator) for actuator in model.description.actuators]
     return np.column_stack(columns) if columns else np.zeros((model.nv, 0))
 
 
@@ -268,88 +280,95 @@ class CoordinatePartition:
     Z, G   (nv, f) dq = Z dq_i, dv = Z dv_i + G dq_i
     """
 
-    index: np.ndarray
-    Z: np.ndarray
-    G: np.ndarray
+    index: Integers
+    Z: Array
+    G: Array
 
     def reduced(self, full: LinearSystem) -> LinearSystem:
         """Return the system in the independent coordinates, from that in all coordinates. Integral states are kept."""
         (nv, f), n = self.Z.shape, len(full.states)
-        others = np.arange(2 * nv, n)
-        P = np.zeros((n, 2 * f + len(others)))
-        P[:nv, :f], P[nv:2 * nv, :f], P[nv:2 * nv, f:2 * f], P[2 * nv:, 2 * f:] = self.Z, self.G, self.Z, np.eye(len(others))
-        kept = np.concatenate([self.index, nv + self.index, others])
-        pick = lambda names: tuple(names[k] for k in kept)      # noqa: E731
-        return replace(full, A=(full.A @ P)[kept], B=full.B[kept], C=full.C @ P, states=pick(full.states),
-                       state_units=pick(full.state_units), moving=full.moving[kept])
+        integrals = np.arange(2 * nv, n)
+        P = np.zeros((n, 2 * f + len(integrals)))
+        P[:nv, :f], P[nv:2 * nv, :f], P[nv:2 * nv, f:2 * f], P[2 * nv:, 2 * f:] = self.Z, self.G, self.Z, np.eye(len(integrals))
+        selected = np.concatenate([self.index, nv + self.index, integrals])
+        return replace(full, A=(full.A @ P)[selected], B=full.B[selected], C=full.C @ P,
+                       states=tuple(full.states[k] for k in selected),
+                       state_units=tuple(full.state_units[k] for k in selected), moving=full.moving[selected])
 
 
-def chart(model, q, v, prescribed, constraint_motion=None, wanted=()) -> CoordinatePartition | None:
+def partition_coordinates(model: Model, q: Array, v: Array, prescribed: Mask, constraint_motion: Mapping[str, Any] | None = None,
+                          preferred: Patterns = ()) -> CoordinatePartition | None:
     """Return the independent coordinates at q, v; None for a model without constraints.
 
-    Prescribed coordinates (mask `prescribed` (nv,)) are independent. Then come those that match the patterns `wanted`, then those
-    that move most.
+    Prescribed coordinates (mask `prescribed` (nv,)) are independent. Then come those that match the patterns `preferred`, then
+    those that move most.
 
     Raises
     ------
     UsageError
-        For a pattern that matches no coordinate, for wanted coordinates that depend on others, and for patterns if the model has
-        no constraints.
+        For a pattern that matches no coordinate, for preferred coordinates that depend on others, and for patterns if the
+        model has no constraints.
     ComputationError
         If the mechanism has no degree of freedom, or prescribed coordinates depend on each other.
     """
     if not model.nc:
-        if len(wanted):
+        if len(preferred):
             raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
         return None
     nv, m = model.nv, model.nc
     rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, constraint_motion=constraint_motion, passive=False)
-    chosen = np.array(select(wanted, model.v_names, "independent coordinate"), dtype=np.int64)
-    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), chosen)
-    others = np.setdiff1d(np.arange(nv), index)
+    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed).tolist(),
+                         select(preferred, model.v_names, "independent coordinate"))
+    dependent = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
-    A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
-    Z[others] = least_norm_solution(model, A, -rates.A[:, index])[others]
-    G[others] = least_norm_solution(model, A, -rates.dAx_dq @ Z)[others]
+    A = np.where(np.isin(np.arange(nv), dependent), rates.A, 0.0)
+    Z[dependent] = least_norm_solution(model, A, -rates.A[:, index])[dependent]
+    G[dependent] = least_norm_solution(model, A, -rates.dAx_dq @ Z)[dependent]
     return CoordinatePartition(index, Z, G)
 
 
-def _independent(model, N, prescribed, wanted) -> np.ndarray:
-    """Rows of N (nv, f) that form a basis, in the order of the file."""
+def _independent(model: Model, N: Array, prescribed: Sequence[int], preferred: Sequence[int]) -> Integers:
+    """Return the rows of the null space N (nv, f) that form a basis: of the prescribed, preferred, then other coordinates.
+
+    Raises ComputationError or UsageError if prescribed or preferred coordinates depend on others.
+    """
     if not N.shape[1]:
         raise ComputationError(f"the mechanism {model.name} cannot move here, its constraints leave no degree of freedom: there "
                                "is nothing to linearize")
-    chosen, left = [], N.copy()
-    for group in (prescribed, wanted, np.arange(len(N))):
-        group = [k for k in group if k not in chosen]
-        while group:
-            size = np.linalg.norm(left[group], axis=1)
+    chosen: list[int] = []
+    remaining = N.copy()
+    for group in (prescribed, preferred, range(len(N))):
+        candidates = [k for k in group if k not in chosen]
+        while candidates:
+            size = np.linalg.norm(remaining[candidates], axis=1)
             if not size.max() > RANK:
                 break
-            k = group.pop(int(np.argmax(size >= _NEARLY * size.max())))
-            d = left[k] / np.linalg.norm(left[k])
-            left = left - np.outer(left @ d, d)
+            k = candidates.pop(int(np.argmax(size >= _NEARLY * size.max())))
+            d = remaining[k] / np.linalg.norm(remaining[k])
+            remaining = remaining - np.outer(remaining @ d, d)
             chosen.append(k)
-    _check_independent(model, [k for k in prescribed if k not in chosen], [k for k in wanted if k not in chosen], N.shape[1])
+    _check_independent(model, [k for k in prescribed if k not in chosen], [k for k in preferred if k not in chosen], N.shape[1])
     return np.sort(np.array(chosen))
 
 
-def _check_independent(model, prescribed, wanted, freedom: int) -> None:
+def _check_independent(model: Model, prescribed: Sequence[int], preferred: Sequence[int], freedom: int) -> None:
+    """Raise an error for prescribed or preferred coordinates that depend on others."""
     how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here"
     if prescribed:
         names = ", ".join(model.v_names[k] for k in prescribed)
         raise ComputationError(f"the motion of {names} follows from that of other prescribed coordinates; {how_many} "
                                "(prescribe fewer joints)")
-    if wanted:
-        names = ", ".join(model.v_names[k] for k in wanted)
+    if preferred:
+        names = ", ".join(model.v_names[k] for k in preferred)
         raise UsageError(f"{names} cannot be independent, since the others determine it; {how_many}")
 
 
 # scenarios with phases and events ---------------------------------------------------------------------------------------
 
 
-def past_events(setup, at: float, options: Options, progress):
+def past_events(setup: LinearizationSetup, at: float, options: Options,
+                progress: Callable[[float], None]) -> tuple[LinearizationSetup, SegmentStart]:
     """Return the setup in the phase at the time `at`, after all events up to that time, and the final state of the simulation.
 
     Locked joints are prescribed at rest, and bodies are attached.
@@ -362,22 +381,23 @@ def past_events(setup, at: float, options: Options, progress):
     scenario = setup.scenario
     hybrid_simulation, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
     hybrid_simulation.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
-    now, mode = hybrid_simulation.final_state, hybrid_simulation.problems.hybrid_state
+    final, mode = hybrid_simulation.final_state, hybrid_simulation.problems.hybrid_state
+    assert final is not None                                   # the simulation has run
     if hybrid_simulation.actions.stopped:
         raise UsageError(
-            f"the run ends at t = {now.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
+            f"the run ends at t = {final.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
                          "side only (limits: stop gives compliant stops; or lock the joint by an event)")
     problem = hybrid_simulation.problems.current
-    warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _told(mode, at))
-    return replace(setup, model=problem.model, problem=problem, warnings=warnings), now
+    warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _state_warning(mode, at))
+    return replace(setup, model=problem.model, problem=problem, warnings=warnings), final
 
 
-def _told(mode, at: float) -> LiedynWarning:
+def _state_warning(mode: HybridState, at: float) -> LiedynWarning:
     """Return the message that names the phase, the locked joints and the attached bodies."""
     parts = [f"phase {mode.phase}"] if mode.phase else []
     parts += [f"{', '.join(mode.locked)} locked"] if mode.locked else []
-    parts += [f"a body attached to {', '.join(one.link for one in mode.attached)}"] if mode.attached else []
+    parts += [f"a body attached to {', '.join(body.link for body in mode.attached)}"] if mode.attached else []
     return LiedynWarning("after-events", f"after the events up to t = {at:g} s" + (f": {'; '.join(parts)}" if parts else ""))

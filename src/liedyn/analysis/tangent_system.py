@@ -4,20 +4,32 @@ States are the independent coordinates, their velocities and the integrals of pi
 """
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from liedyn.analysis.linear_system import LinearSystem, choose
-from liedyn.analysis.operating_point import LinearizationSetup, OperatingPoint, chart, signal_at, thrust_columns
+from liedyn.analysis.operating_point import (
+    CoordinatePartition,
+    LinearizationSetup,
+    OperatingPoint,
+    partition_coordinates,
+    signal_at,
+    thrust_columns,
+)
+from liedyn.arrays import Array, Integers, Mask, Patterns
 from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
 from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_derivatives
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED
 from liedyn.model.description import FREE, ONE_DOF
+from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, skew
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import (
@@ -29,15 +41,23 @@ from liedyn.simulation.control.law_derivatives import (
 
 # A, B, C, D of a robot about an operating point -------------------------------------------------------------------------
 
-# Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. Since T = T0 exp(dq) for each joint,
+# Deviations x = [dq; dv; dz] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. Since T = T0 exp(dq) for each joint,
+# d(dq)/dt = dv - ad_V0 dq for a ball or free joint of body twist V0, and dv for the others. The integrals z of pid laws are
+# further states: each is a force at its joint, and the laws define d(dz)/dt.
 #
-#     d(dq)/dt = dv - ad_V0 dq            for a ball or free joint of body twist V0; dv alone for the others
-#     d(dv)/dt = da/dq dq + da/dv dv + da/du u
+#              dq       dv      dz                du
+#          [ -ad_V0     1       0    ]         [   0   ]
+#      A = [ da/dq    da/dv   da/dz  ]     B = [ da/du ]      the rates of dq, dv and dz
+#          [ dz./dq   dz./dv    0    ]         [   0   ]
 #
-# With constraints, da are the derivatives of constrained motion, and the system is written in independent coordinates
-# (`analysis.operating_point`).
+#          [   1        0       0    ]         [   0   ]
+#      C = [   0        1       0    ]     D = [   0   ]      outputs q, v, a and tau
+#          [ da/dq    da/dv   da/dz  ]         [ da/du ]
+#          [ dtau/dq  dtau/dv dtau/dz]         [dtau/du]
 #
-# The integrals z of pid laws are further states: each is a force at its joint, and the laws define d(dz)/dt.
+# da and dtau are the derivatives of dynamics at constant forces, and the responses to the forces that control laws change with
+# the state. With constraints they are the derivatives of constrained motion, and the system is then written in independent
+# coordinates (`operating_point.CoordinatePartition`).
 #
 # Inputs: u_k = a_k for a prescribed coordinate (also if its position or velocity is prescribed, which follow by integration);
 # u_k = an addition to tau_k for others; and an addition to each thrust.
@@ -45,127 +65,170 @@ from liedyn.simulation.control.law_derivatives import (
 _FORCE = {"rad": "N m", "m": "N"}
 
 
-def check_all_matched(model, prescribed, inputs, outputs) -> None:
+def check_all_matched(model: Model, prescribed: Mask, inputs: Patterns, outputs: Patterns) -> None:
     """Raise UsageError for a pattern that matches nothing, and ModelError for a robot without moving joints."""
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
-    for patterns, known, what in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
-        choose([name for name, _ in known], patterns, what)
+    for patterns, known, kind in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
+        choose([name for name, _ in known], patterns, kind)
 
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
     """Derivatives of m pid laws.
 
-    k      (m,) their coordinates
-    rate   (m, 2 nv) derivatives of the rates of the integrals with respect to the state
-    force  (nv, m) derivatives of joint forces with respect to the integrals
+    coordinates  (m,) their coordinates
+    rate         (m, 2 nv) derivatives of the rates of the integrals with respect to q, v
+    force        (nv, m) derivatives of joint forces with respect to the integrals
     """
 
-    k: np.ndarray
-    rate: np.ndarray
-    force: np.ndarray
+    coordinates: Integers
+    rate: Array
+    force: Array
 
 
-def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push, inputs, outputs, chart=None,
-                   constraint_motion=None, integrals: Integrals | None = None) -> LinearSystem:
-    """Return the linear system of a model about the operating point `here`.
+@dataclass(frozen=True, eq=False)
+class LawDerivatives:
+    """Derivatives of the forces that control laws define.
 
-    prescribed         mask (nv,) of coordinates whose acceleration is the input
-    force, push        (nv, 2 nv) derivatives of joint forces and of generalized forces of wrenches with respect to the state, as
-                       control laws define them
-    inputs, outputs    names or patterns
-    chart              `operating_point.CoordinatePartition` of a constrained model
-    constraint_motion  motion of driven loops
-    integrals          None without pid laws
+    joint_force   (nv, 2 nv) derivatives of joint forces with respect to q, v
+    wrench_force  (nv, 2 nv) derivatives of generalized forces of wrenches with respect to q, v
+    integrals     derivatives of pid laws
+    """
+
+    joint_force: Array
+    wrench_force: Array
+    integrals: Integrals
+
+    @classmethod
+    def zero(cls, nv: int) -> LawDerivatives:
+        """Return the derivatives of forces that do not depend on the state."""
+        none = np.zeros((nv, 2 * nv))
+        return cls(none, none, Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Responses:
+    """Derivatives (nv, n) with respect to the state and (nv, m) with respect to the inputs, of accelerations and joint forces."""
+
+    a_x: Array
+    a_u: Array
+    tau_x: Array
+    tau_u: Array
+
+
+def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivatives, laws: LawDerivatives, prescribed: Mask,
+                   inputs: Patterns, outputs: Patterns, partition: CoordinatePartition | None) -> LinearSystem:
+    """Return the linear system of a model about an operating point.
+
+    dynamics         derivatives of the motion at the point, from `motion_derivatives`
+    prescribed       mask (nv,) of coordinates whose acceleration is the input
+    inputs, outputs  names or patterns
+    partition        independent coordinates of a constrained model, in which the system is written
     """
     check_all_matched(model, prescribed, inputs, outputs)
-    nv = model.nv
-    integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
-    n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)
-    d, free, none = _derivatives(model, here, prescribed, passive, constraint_motion), ~prescribed, np.zeros_like(integrals.force)
+    responses, sums = _responses(model, point, dynamics, laws, prescribed), laws.integrals.coordinates
+    names, units = zip(*_choose_outputs(model, outputs), strict=True)
+    C, D = _output_matrices(model, point.q, responses, names)
+    integral_states = _named(model, ["z"] * model.nv)
+    states = _named(model, ["q"] * model.nv) + _named(model, ["v"] * model.nv) + [integral_states[k] for k in sums]
+    state_names, state_units = zip(*states, strict=True)
+    input_names, input_units = zip(*_inputs(model, prescribed), strict=True)
+    moving = np.append(moving_states(model, prescribed), np.ones(len(sums), dtype=bool))
+    system = LinearSystem(_state_matrix(model, point, responses, laws.integrals), _input_matrix(responses), C, D, state_names,
+                          input_names, names, state_units, input_units, units, moving, model_scales(model)).select(inputs=inputs)
+    return system if partition is None else partition.reduced(system)
 
-    def answers(force, push):
+
+def motion_derivatives(model: Model, point: OperatingPoint, prescribed: Mask, passive: bool,
+                       constraint_motion: Mapping[str, Any] | None) -> SplitDerivatives:
+    """Return the derivatives of accelerations and joint forces at constant forces of laws. constraint_motion: of driven loops."""
+    state = model, point.q, point.v, point.a, point.tau, prescribed
+    if model.nc:
+        return constrained_hybrid_derivatives(*state, f_ext=point.f_ext, passive=passive,
+                                              constraint_motion=constraint_motion).split()
+    return hybrid_dynamics_derivatives(*state, f_ext=point.f_ext, passive=passive).split()
+
+
+def _responses(model: Model, point: OperatingPoint, d: SplitDerivatives, laws: LawDerivatives, prescribed: Mask) -> _Responses:
+    """Return the derivatives of dynamics, with the responses to forces that change with the state and to thrusts."""
+    free, no_wrench = ~prescribed, np.zeros_like(laws.integrals.force)
+
+    def response(joint_force: Array, wrench_force: Array) -> tuple[Array, Array]:
         """Return the changes (nv, k) of accelerations and joint forces.
 
-        force  (nv, k) changes of joint forces, read where not prescribed
-        push   (nv, k) changes of generalized forces of wrenches
+        joint_force   (nv, k) changes of joint forces, read where not prescribed
+        wrench_force  (nv, k) changes of generalized forces of wrenches
         """
-        acting = (force + push)[free]
-        da, dtau = d.da_du[:, free] @ acting, d.dtau_du[:, free] @ acting
-        dtau[~free] -= push[~free]
-        dtau[free] = force[free]
+        force = (joint_force + wrench_force)[free]
+        da, dtau = d.da_du[:, free] @ force, d.dtau_du[:, free] @ force
+        dtau[~free] -= wrench_force[~free]
+        dtau[free] = joint_force[free]
         return da, dtau
 
-    motion_laws, force_laws = answers(np.hstack([force, integrals.force]), np.hstack([push, none]))
-    motion_x = np.hstack([d.da_dq, d.da_dv, none]) + motion_laws
-    force_x = np.hstack([d.dtau_dq, d.dtau_dv, none]) + force_laws
-    thrusts = thrust_columns(model, here.q)
-    motion_thrust, force_thrust = answers(np.zeros_like(thrusts), thrusts)
-    motion_u, force_u = np.hstack([d.da_du, motion_thrust]), np.hstack([d.dtau_du, force_thrust])
-    m = motion_u.shape[1]
-    A, B = np.zeros((n, n)), np.vstack([np.zeros((nv, m)), motion_u, np.zeros((n - 2 * nv, m))])
-    A[:nv, :nv], A[:nv, nv:2 * nv], A[nv:2 * nv] = -carried(model, here.v), np.eye(nv), motion_x
-    A[last, :2 * nv] = integrals.rate
-    x = np.eye(n)
-    table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:2 * nv], np.zeros((nv, m))), "a": (motion_x, motion_u),
-             "tau": (force_x, force_u)}
-    names, C, D, units = _outputs(model, here.q, table, m, outputs)
-    sums = _named(model, ["z"] * nv)
-    states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv) + [sums[k] for k in integrals.k]
-    (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
-                                                              for rows in (states, _inputs(model, prescribed)))
-    moves = np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))
-    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units, moves,
-                          model_scales(model)).select(inputs=inputs)
-    return system if chart is None else chart.reduced(system)
+    a_laws, tau_laws = response(np.hstack([laws.joint_force, laws.integrals.force]), np.hstack([laws.wrench_force, no_wrench]))
+    thrusts = thrust_columns(model, point.q)
+    a_thrust, tau_thrust = response(np.zeros_like(thrusts), thrusts)
+    return _Responses(np.hstack([d.da_dq, d.da_dv, no_wrench]) + a_laws, np.hstack([d.da_du, a_thrust]),
+                      np.hstack([d.dtau_dq, d.dtau_dv, no_wrench]) + tau_laws, np.hstack([d.dtau_du, tau_thrust]))
 
 
-def _named(model, kinds) -> list[tuple[str, str]]:
+def _state_matrix(model: Model, point: OperatingPoint, responses: _Responses, integrals: Integrals) -> Array:
+    """Return A (n, n)."""
+    nv, n = responses.a_x.shape
+    A = np.zeros((n, n))
+    A[:nv, :nv], A[:nv, nv:2 * nv] = -_twist_adjoint(model, point.v), np.eye(nv)
+    A[nv:2 * nv] = responses.a_x
+    A[2 * nv:, :2 * nv] = integrals.rate
+    return A
+
+
+def _input_matrix(responses: _Responses) -> Array:
+    """Return B (n, m)."""
+    (nv, n), m = responses.a_x.shape, responses.a_u.shape[1]
+    return np.vstack([np.zeros((nv, m)), responses.a_u, np.zeros((n - 2 * nv, m))])
+
+
+def _output_matrices(model: Model, q: Array, responses: _Responses, names: Sequence[str]) -> tuple[Array, Array]:
+    """Return C (p, n) and D (p, m) of the outputs with these names."""
+    (nv, n), m = responses.a_x.shape, responses.a_u.shape[1]
+    C, D, x = np.zeros((len(names), n)), np.zeros((len(names), m)), np.eye(n)
+    blocks = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:2 * nv], np.zeros((nv, m))),
+              "a": (responses.a_x, responses.a_u), "tau": (responses.tau_x, responses.tau_u)}
+    for row, name in enumerate(names):
+        kind, _, coordinate = name.partition(".")
+        if kind == "p":
+            link, _, axis = coordinate.rpartition(".")
+            C[row, :nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
+        else:
+            C[row], D[row] = (block[model.v_names.index(coordinate)] for block in blocks[kind])
+    return C, D
+
+
+def _named(model: Model, kinds: Sequence[str]) -> list[tuple[str, str]]:
     """Return (name, unit) of each coordinate as a q, v, a, tau or z."""
     return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
             for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
 
 
-def _inputs(model, prescribed) -> list[tuple[str, str]]:
-    kinds = ["a" if given else "tau" for given in prescribed]
+def _inputs(model: Model, prescribed: Mask) -> list[tuple[str, str]]:
+    kinds = ["a" if is_prescribed else "tau" for is_prescribed in prescribed]
     return _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in model.description.actuators]
 
 
-def _known_outputs(model) -> list[tuple[str, str]]:
+def _known_outputs(model: Model) -> list[tuple[str, str]]:
     """Return (name, unit) of all outputs: q, v, a and tau of coordinates, then positions of link origins."""
     coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
     return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
 
 
-def _outputs(model, q, table, m: int, patterns):
-    """Return names, C, D and units of the outputs that match the patterns.
-
-    table  {kind: (C, D)} of all coordinates
-    m      number of inputs
-    """
-    n, known = table["q"][0].shape[1], _known_outputs(model)
-    chosen = [known[k] for k in choose([name for name, _ in known], patterns, "output")]
-    C, D = np.zeros((len(chosen), n)), np.zeros((len(chosen), m))
-    for row, (name, _) in enumerate(chosen):
-        kind, _, rest = name.partition(".")
-        if kind == "p":
-            link, _, axis = rest.rpartition(".")
-            C[row, :model.nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
-        else:
-            C[row], D[row] = (block[model.v_names.index(rest)] for block in table[kind])
-    return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
+def _choose_outputs(model: Model, patterns: Patterns) -> list[tuple[str, str]]:
+    """Return (name, unit) of the outputs that match the patterns."""
+    known = _known_outputs(model)
+    return [known[k] for k in choose([name for name, _ in known], patterns, "output")]
 
 
-def _derivatives(model, here: OperatingPoint, prescribed, passive, constraint_motion) -> SplitDerivatives:
-    state = model, here.q, here.v, here.a, here.tau, prescribed
-    if model.nc:
-        return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive,
-                                              constraint_motion=constraint_motion).split()
-    return hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive).split()
-
-
-def carried(model, v) -> np.ndarray:
+def _twist_adjoint(model: Model, v: Array) -> Array:
     """Return ad (nv, nv) of the body twists of ball and free joints, zero for other joints: d(dq)/dt = dv - ad dq."""
     out = np.zeros((model.nv, model.nv))
     for joint in model.joints:
@@ -174,7 +237,7 @@ def carried(model, v) -> np.ndarray:
     return out
 
 
-def moving(model, prescribed) -> np.ndarray:
+def moving_states(model: Model, prescribed: Mask) -> Mask:
     """Return the mask (2 nv,) of the states that forces affect.
 
     If forces affect one coordinate of a ball or free joint, they affect all its positions, which are coupled.
@@ -186,53 +249,55 @@ def moving(model, prescribed) -> np.ndarray:
     return np.concatenate([position, ~prescribed])
 
 
-# linear system of a scenario ---------------------------------------------------------------------------------------------
+# linear system of a scenario --------------------------------------------------------------------------------------------
 
-def linear_system(setup: LinearizationSetup, problem, here: OperatingPoint, inputs="*", outputs="q.*", prescribed=None,
-                  independent=(), acting: bool = True) -> LinearSystem:
+def linear_system(setup: LinearizationSetup, problem: InitialValueProblem, point: OperatingPoint, *, inputs: Patterns = "*",
+                  outputs: Patterns = "q.*", prescribed: Mask | None = None, independent: Patterns = (),
+                  integrals_act: bool = True) -> LinearSystem:
     """Return the linear system about an operating point of a problem from `with_fixed_inputs`.
 
-    prescribed   mask (nv,); default: that of the setup
-    independent  names or patterns of independent coordinates of a constrained model
-    acting       False: the integrals of pid laws have no effect on forces
+    prescribed     mask (nv,); default: that of the setup
+    independent    names or patterns of independent coordinates of a constrained model
+    integrals_act  False: the integrals of pid laws have no effect on forces
     """
-    prescribed = setup.prescribed if prescribed is None else prescribed
-    force, push = joint_force_jacobian(problem, here.t, here.q, here.v,
-                                       here.integral), wrench_force_jacobian(problem, here.t, here.q, here.v)
-    constraint_motion = constraint_motions_at(problem, here.t)
-    independent = chart(problem.model, here.q, here.v, prescribed, constraint_motion, independent)
-    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, independent,
-                          constraint_motion, integrals_of(problem, here, acting))
+    mask = setup.prescribed if prescribed is None else prescribed
+    laws = LawDerivatives(joint_force_jacobian(problem, point.t, point.q, point.v, point.integral),
+                          wrench_force_jacobian(problem, point.t, point.q, point.v),
+                          integral_derivatives(problem, point, integrals_act))
+    constraint_motion = constraint_motions_at(problem, point.t)
+    partition = partition_coordinates(problem.model, point.q, point.v, mask, constraint_motion, independent)
+    dynamics = motion_derivatives(setup.model, point, mask, problem.passive, constraint_motion)
+    return tangent_system(setup.model, point, dynamics, laws, mask, inputs, outputs, partition)
 
 
-def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integrals:
+def integral_derivatives(problem: InitialValueProblem, point: OperatingPoint, act: bool = True) -> Integrals:
     """Return the derivatives of the integrals of pid laws, and of joint forces with respect to the integrals.
 
     An integral that rests because a force is at its limit keeps its value. A force at its limit does not depend on integrals.
     """
     schedule, nv, laws = problem.schedule, problem.model.nv, problem.joint_laws
-    k = schedule.integral
-    rate, force = np.zeros((len(k), 2 * nv)), np.zeros((nv, len(k)))
-    if not len(k):
-        return Integrals(k, rate, force)
-    for row, i, ki in zip(rate, k, schedule.ki, strict=True):
-        at_target = signal_at(problem, schedule.target[i], here) == here.q[schedule.q_of_v[i]]
-        if here.integral_rate[i] != 0.0 or at_target:          # else the integral is stopped by a limit
-            row += ki * signal_gradient(problem, schedule.target[i], here.t, here.q, here.v)
-            row[i] -= ki
-    if acting:
-        force[k, np.arange(len(k))] = 1.0
+    coordinates = schedule.integral
+    rate, force = np.zeros((len(coordinates), 2 * nv)), np.zeros((nv, len(coordinates)))
+    if not len(coordinates):
+        return Integrals(coordinates, rate, force)
+    for row, (i, ki) in enumerate(zip(coordinates, schedule.ki, strict=True)):
+        at_target = signal_at(problem, schedule.target[i], point) == point.q[schedule.q_of_v[i]]
+        if point.integral_rate[i] != 0.0 or at_target:         # else the integral is stopped by a limit
+            rate[row] += ki * signal_gradient(problem, schedule.target[i], point.t, point.q, point.v)
+            rate[row, i] -= ki
+    if act:
+        force[coordinates, np.arange(len(coordinates))] = 1.0
         if laws is not None and (laws.active_laws[COMPUTED] or laws.task is not None):
-            force[laws.driven] = _of_computed(problem, here)[laws.driven]          # computed torque depends on all forces
+            force[laws.driven] = _computed_torque_derivatives(problem, point)[laws.driven]     # depends on all forces
         if laws is not None:
-            force[saturated_forces(problem, here.t, here.q, here.v, here.integral)[1]] = 0.0
-    return Integrals(k, rate, force)
+            force[saturated_forces(problem, point.t, point.q, point.v, point.integral)[1]] = 0.0
+    return Integrals(coordinates, rate, force)
 
 
-def _of_computed(problem, here: OperatingPoint) -> np.ndarray:
+def _computed_torque_derivatives(problem: InitialValueProblem, point: OperatingPoint) -> Array:
     """Return the derivatives (nv, m) of joint forces with respect to integrals by differences: forces are affine in them."""
     p, nv = problem.without_stops, problem.model.nv
 
-    def forces(x):
-        return evaluate_state(p, here.t, here.q, here.v, integral=here.integral + x).tau.copy()
+    def forces(x: Array) -> Array:
+        return evaluate_state(p, point.t, point.q, point.v, integral=point.integral + x).tau.copy()
     return np.column_stack([0.5 * (forces(e) - forces(-e)) for e in np.eye(nv)[problem.schedule.integral]])

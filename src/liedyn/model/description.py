@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsFloat
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Base
 from liedyn.errors import LiedynWarning, Place
 from liedyn.model.spatial import rotation_by_rows, screw_frame
 
@@ -436,7 +436,7 @@ class Robot:
     name: str
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
-    base: str = "fixed"
+    base: Base = "fixed"
     gravity: Vector = STANDARD_GRAVITY
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()

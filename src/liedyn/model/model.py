@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers
+from liedyn.arrays import Array, ArrayLike, Base, Integers
 from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
@@ -114,7 +114,7 @@ class Model(Immutable):
 
     name: str
     description: Robot
-    base: str
+    base: Base
     gravity: Array
     nq: int
     nv: int

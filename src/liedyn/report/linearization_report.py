@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from liedyn import __version__
-from liedyn.analysis.linear_system import LinearSystem, Mode, chains_in_words, growth_in_words, verdict
+from liedyn.analysis.linear_system import LinearSystem, Mode, chains_text, growth_text, stability_text
 from liedyn.analysis.linearize import Linearization
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
@@ -126,14 +126,14 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     moving = rates > _MOVING * units.unit_scales(result.model.v_units)
     frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
     lines = [f"{result.model.name} {place}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
-             f"{verdict(s)}{frozen}"]
+             f"{stability_text(s)}{frozen}"]
     if s.modes:
         lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  "
                   "participation"]
         lines += [f"  {_line(mode)}" for mode in s.modes[:max_modes]]
     if len(s.modes) > max_modes:
         lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
-    lines += [f"  {_value(mode)}: {chains_in_words(mode)}; {growth_in_words(mode.growth)}: "
+    lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
@@ -292,7 +292,7 @@ def _words(mode: Mode) -> str:
     """Return frequency and damping of an oscillating mode, or the time constant of another, as text."""
     if mode.growth:
         swings = f"{mode.frequency:.3g} Hz, " if mode.eigenvalue.imag else ""
-        return f"{swings}chain of {mode.chains[0]}, {growth_in_words(mode.growth)}"
+        return f"{swings}chain of {mode.chains[0]}, {growth_text(mode.growth)}"
     if mode.eigenvalue.imag:
         damping = 0.0 if mode.chains else mode.damping
         return f"{mode.frequency:.3g} Hz, damping {damping:.2g}"
