@@ -11,13 +11,13 @@ from liedyn.analysis import trajectory_derivatives
 from liedyn.analysis import trajectory_derivatives as module
 from liedyn.analysis.recorded_motion import motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import (
+    derivative_request,
     derivatives_along,
     differences,
+    parameter_value,
     perturbed_model,
-    question,
     quotient,
     unit_of,
-    value,
     with_parameters,
 )
 from liedyn.errors import CheckFailed, UsageError
@@ -50,7 +50,7 @@ def half(model):
 def test_by_the_state_and_the_inputs(name, of, worst):
     model = model_of(name)
     motion = motion_of_trajectory(model, trajectory(model, f_ext=True), derive_a=True)
-    asked = question(model, of, half(model) if of == "hybrid" else (), (), ())
+    asked = derivative_request(model, of, half(model) if of == "hybrid" else (), (), ())
     for what, one in differences(model, asked, motion, np.arange(3)).items():
         assert worst(f"along, {of}: {what}", one.off, name) < BOUND
 
@@ -64,7 +64,7 @@ def test_by_figures_of_the_model(name, of, worst):
     step = max(1, len(names) // 14)
     by = tuple(names[("inverse", "forward", "hybrid").index(of) * step // 3::step])
     motion = motion_of_trajectory(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
-    asked = question(model, of, half(model) if of == "hybrid" else (), by, ())
+    asked = derivative_request(model, of, half(model) if of == "hybrid" else (), by, ())
     assert asked.by == by
     for what, one in differences(model, asked, motion, np.arange(1)).items():
         assert worst(f"along, {of}: {what}", one.off, name) < BOUND
@@ -76,7 +76,7 @@ def test_a_varied_robot_differs_by_its_figure_only():
         other = perturbed_model(model, name, 0.25)
         assert other.nq == model.nq and other.joint_names == model.joint_names
         if name.partition(".")[0] not in ("origin", "screw"):
-            assert value(other, name) == pytest.approx(value(model, name) + 0.25), name
+            assert parameter_value(other, name) == pytest.approx(parameter_value(model, name) + 0.25), name
         assert not np.array_equal(other.constants, model.constants), name
 
 

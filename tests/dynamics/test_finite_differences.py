@@ -6,7 +6,7 @@ import pytest
 import liedyn as ld
 from bridge import file_of
 from liedyn.analysis.recorded_motion import SampledMotion
-from liedyn.analysis.trajectory_derivatives import differences, question
+from liedyn.analysis.trajectory_derivatives import derivative_request, differences
 from liedyn.dynamics.finite_differences import (
     MAX_EXCESS,
     DerivativeComparison,
@@ -102,7 +102,7 @@ def icub():
 
 def test_a_sound_derivative_is_never_refused(icub, worst):
     model, motion = icub
-    asked = question(model, "forward", (), ("q.*", "tau.*"), ())
+    asked = derivative_request(model, "forward", (), ("q.*", "tau.*"), ())
     assert mass_matrix_condition(model, motion.q, ~asked.prescribed).max() > 1e12
     for k in range(len(motion.q)):
         for name, found in differences(model, asked, motion, [k]).items():
@@ -116,7 +116,7 @@ def test_a_wrong_derivative_is_refused(icub, monkeypatch, k, part):
     right = module.forward_dynamics_derivatives
     monkeypatch.setattr(module, "forward_dynamics_derivatives", lambda *x, **y: [(1 + part) * z for z in right(*x, **y)])
     model, motion = icub
-    found = differences(model, question(model, "forward", (), ("q.*",), ()), motion, [k])
+    found = differences(model, derivative_request(model, "forward", (), ("q.*",), ()), motion, [k])
     assert not found["da/dq"].sound, found
 
 

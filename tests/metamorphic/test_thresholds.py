@@ -10,8 +10,8 @@ import liedyn as ld
 from degenerate_mechanisms import at, body
 from liedyn.analysis.configurations import assembled_state
 from liedyn.analysis.recorded_motion import SampledMotion
-from liedyn.analysis.trajectory_derivatives import differences, question
-from liedyn.analysis.trajectory_dynamics import closed, obedient
+from liedyn.analysis.trajectory_derivatives import derivative_request, differences
+from liedyn.analysis.trajectory_dynamics import satisfy_acceleration_constraints, satisfy_constraints
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Robot
 from liedyn.report.plots.plot_data import skeleton
@@ -82,9 +82,9 @@ def test_a_velocity_off_the_constraints_in_a_recorded_motion_is_refused(units):
         motion = SampledMotion(CLOSED[None], v[None], np.zeros((1, 3)), None, None, True, ())
         if refused:
             with pytest.raises(ld.TrajectoryError, match="the velocity violates the constraints"):
-                closed(model, rows, motion)
+                satisfy_constraints(model, rows, motion)
         else:
-            closed(model, rows, motion)
+            satisfy_constraints(model, rows, motion)
 
 
 @every_unit
@@ -94,7 +94,7 @@ def test_accelerations_that_are_moved_onto_the_constraints_are_told(units):
     for share, told in ((1e-9, 0), (1e-2, 1)):
         motion = SampledMotion(CLOSED[None], np.zeros((1, 3)), (a * (1.0 + np.array([0.0, share, 0.0])))[None], None, None, True,
                                ())
-        assert len(obedient(model, motion)[1]) == told
+        assert len(satisfy_acceleration_constraints(model, motion)[1]) == told
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
@@ -265,7 +265,7 @@ def test_differences_are_as_sure_in_all_units(units):
     motion = SampledMotion(q, v / time, a / time**2, tau, None, True, ())
     for of in ("inverse", "forward"):
         parameters = () if of == "forward" else ("q.*", "v.*", "a.*", "com.*", "origin.*", "mass.*", "armature.*", "damping.*")
-        asked = question(model, of, (), parameters, ())
+        asked = derivative_request(model, of, (), parameters, ())
         for kind, one in differences(model, asked, motion, np.arange(4)).items():
             assert one.off < MAX_EXCESS and one.doubt < MAX_EXCESS, (of, kind, one)
 

@@ -2,22 +2,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import noise as noise_of
-from liedyn.analysis.recorded_motion import RecordedArrays, motion_of_arrays, naming, recorded_arrays, require
+from liedyn.analysis.recorded_motion import (
+    RecordedArrays,
+    missing_array,
+    motion_of_arrays,
+    naming,
+    recorded_arrays,
+    require_columns,
+)
 from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
 from liedyn.analysis.recording_checks import unwrapped
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
+    FilteredEquations,
+    FittedMotion,
     JointFit,
-    LeastSquaresSolution,
     StateNoiseEffect,
     compressed,
     effect_of_noise,
@@ -26,9 +36,9 @@ from liedyn.analysis.weighted_least_squares import (
     solve,
     variance_by_force,
 )
-from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
+from liedyn.arrays import Array, ArrayLike, Base, Mask, Wrenches
 from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.dynamics.inertial_parameters import BaseParameters, base_parameters, joint_parameter_kinds, regressor
+from liedyn.dynamics.inertial_parameters import TOLERANCE, BaseParameters, base_parameters, joint_parameter_kinds, regressor
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, warn
 from liedyn.immutable import Immutable
@@ -108,10 +118,12 @@ class Identification(Immutable):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the base parameters."""
         return self.base.names
 
     @property
     def units(self) -> tuple[str, ...]:
+        """Units of the base parameters."""
         return self.base.units
 
     @property
@@ -131,9 +143,9 @@ class Identification(Immutable):
     def premise(self) -> str:
         """What the values and deviations suppose of the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
-        rest = [joint.joint for joint in self.joints if not joint.scale < 1.0]
+        untested = [joint.joint for joint in self.joints if not joint.scale < 1.0]
         known = "; ".join([*([f"tested to {format_names(tested, 6)}"] if tested else []),
-                           *([f"not tested: {format_names(rest, 6)}"] if rest else [])])
+                           *([f"not tested: {format_names(untested, 6)}"] if untested else [])])
         return (f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be "
                 "tested)")
 
@@ -141,20 +153,21 @@ class Identification(Immutable):
         return len(self.values)
 
     def __repr__(self) -> str:
-        sure = self.verdicts.count(RELIABLE)
-        lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {sure} reliable, condition "
+        n_reliable = self.verdicts.count(RELIABLE)
+        lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {n_reliable} reliable, condition "
                  f"{self.condition:.3g}; {self.verdict}"]
-        wide = max(map(len, self.names), default=0)
+        width = max(map(len, self.names), default=0)
         for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts, strict=True):
             mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
-            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
+            lines.append(f"  {name.ljust(width)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join([*lines, f"  {self.premise}"])
 
 
-def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
-             tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
-             f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
-             offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
+def identify(  # noqa: PLR0913 (arrays and independent options of a public function)
+        model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
+        tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
+        f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
+        offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its joint forces.
 
         fit = ld.identify(model, t, q, tau)                  # arrays
@@ -223,27 +236,29 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     >>> ld.identify(model, t, q, tau, v=motion.v, a=motion.a).values.round(3)
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
-    smooth = _checked(smooth)
-    source = read_trajectory(t, events=True) if isinstance(t, (str, PathLike)) else t
+    options = _Options(joints, offset, _check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
+    source = read_trajectory(os.fspath(t), events=True) if isinstance(t, (str, PathLike)) else t
     if not isinstance(source, Trajectory):
-        return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, offset, smooth,
-                                 tolerance))
+        for name, x in (("q", q), ("tau", tau)):
+            if x is None:
+                raise missing_array(name)
+        return _with_warnings(_identify(model, *motion_of_arrays(model, source, q, v, a, tau, f_ext, passive), options))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
     model, differing = as_recorded(model, source)
-    source, jumps = _without_jumps(model, source, smooth)
+    source, jumps = _without_jumps(model, source, options.smooth)
     motion = recorded_arrays(model, source)
     motion = replace(motion, warnings=(*motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source),
                                        *jumps))
-    require(source, motion.tau, "tau", "the joint forces")
+    require_columns(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
     with naming(source):
-        found = _identify(model, source.t, motion, joints, offset, smooth, tolerance)
-    return _warned(found)
+        result = _identify(model, source.t, motion, options)
+    return _with_warnings(result)
 
 
-def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory, list[LiedynWarning]]:
+def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None) -> tuple[Trajectory, list[LiedynWarning]]:
     """Return the rows of a file with increasing times, and warnings: of two rows at an event, the row before it remains.
 
     Equations of single rows remain valid. Derivatives and smoothing across a jump would be wrong and raise TrajectoryError.
@@ -251,25 +266,37 @@ def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory
     first = np.r_[True, np.diff(source.t) > 0.0]
     if first.all():
         return source, []
-    given = recorded_arrays(model, source)
-    missing = [name for name, x in (("v", given.v), ("a", given.a)) if x is None]
+    arrays = recorded_arrays(model, source)
+    missing = [name for name, x in (("v", arrays.v), ("a", arrays.a)) if x is None]
     if missing:
         check_no_events(source, " and ".join(missing))
     if smooth not in (None, "auto"):
         check_no_events(source, "a smooth motion")
-    kept = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
+    selected = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
                    lines=source.lines[first])
-    return kept, [LiedynWarning("event-rows-omitted",
+    return selected, [LiedynWarning("event-rows-omitted",
                                 "the motion jumps at events: of two rows at one time, the second is left out "
-                                f"({len(first) - len(kept)} rows)")]
+                                f"({len(first) - len(selected)} rows)")]
 
 
-def _warned(found: Identification) -> Identification:
-    warn(found.warnings)
-    return found
+def _with_warnings(result: Identification) -> Identification:
+    """Return the result after its warnings were shown."""
+    warn(result.warnings)
+    return result
 
 
-def _checked(smooth) -> float | str | None:
+@dataclass(frozen=True)
+class _Options:
+    """Options of `identify`, checked."""
+
+    joints: Sequence[str] | None
+    offset: bool
+    smooth: float | str | None
+    tolerance: float
+
+
+def _check_smooth(smooth: float | str | None) -> float | str | None:
+    """Return the option, None for "none". Raise UsageError if it is not valid."""
     if smooth in (None, "none"):
         return None
     if smooth == "auto" or (isinstance(smooth, (int, float)) and 0.0 < smooth < math.inf):
@@ -277,55 +304,63 @@ def _checked(smooth) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t, motion: RecordedArrays, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
-    kinds = joint_parameter_kinds(model, motion.passive, joints)
-    idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
-    if idle:
+def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options) -> Identification:
+    """Estimate the base parameters from a motion at times t (N,) with joint forces."""
+    kinds = joint_parameter_kinds(model, motion.passive, options.joints)
+    inactive = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
+    if inactive:
         raise UsageError(
-            f"{format_names(idle, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
-                         "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
-    chosen = {"passive": motion.passive, "joints": (*kinds, "offset") if offset and "offset" not in kinds else kinds}
-    base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
+            f"{format_names(inactive, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
+            "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
+    columns = (*kinds, "offset") if options.offset and "offset" not in kinds else kinds
+    base = base_parameters(model, passive=motion.passive, joints=columns, tolerance=options.tolerance)
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
-    samples, warnings = noisy_samples(model, t, motion, smooth)
-    rows = _RegressorRows(model, base, motion, samples, chosen)
+    tau = motion.tau
+    assert tau is not None                                     # checked by `identify`
+    samples, warnings = noisy_samples(model, t, motion, options.smooth)
+    rows = _RegressorRows(model, base, motion, tau, samples, columns)
     raw = rows.equations()
     W = rows.filtered(raw)
     if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
     forces = model_scales(model).force_scales(model.v_units)
-    least = np.where(motion.tau.any(axis=0), _LEAST_NOISE,
-                     _UNACTUATED_NOISE) * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
-    found = fit(W, least, base.sizes[base.columns])
-    values = base.values + found.x
-    left = raw @ np.r_[found.x, -1.0]
-    effect = effect_of_noise(found, rows.noisier())
-    tested, shifts, rescaled = rows.tested(W, found, left, least, effect.force)
-    sizes = _sizes(raw, values, motion.tau[samples.inner])
-    deviations, trusted, misfits = _doubts(rows, W, found, effect, tested, shifts, sizes)
+    min_noise = np.where(tau.any(axis=0), _LEAST_NOISE,
+                         _UNACTUATED_NOISE) * forces * (np.abs(tau / forces).max(initial=0.0) or 1.0)
+    solution = fit(W, min_noise, base.sizes[base.columns])
+    values = base.values + solution.x
+    misfit = raw @ np.r_[solution.x, -1.0]
+    effect = effect_of_noise(solution, rows.noisier())
+    equations = FilteredEquations(W, solution, min_noise)
+    tested, shifts, rescaled = rows.tested(equations, misfit, effect.force)
+    sizes = _sizes(raw, values, tau[samples.inner])
+    deviations, trusted, misfits = _deviations(rows, equations, effect, tested, shifts, sizes)
     untested = np.minimum([joint.scale for joint in tested], 1.0)
-    scale_errors = np.where(found.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
+    scale_errors = np.where(solution.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE
-                     else RELIABLE for mixed, blind, good, ratio in zip(found.mixed, found.blind, trusted, relative, strict=True))
+                     else RELIABLE for mixed, blind, good, ratio in zip(solution.mixed, solution.blind, trusted, relative,
+                                                                        strict=True))
     verdicts = _physical(base, values, deviations, sizes, verdicts)
-    explained = all(joint.explained for joint in tested)
-    if motion.v is not None or motion.a is not None:
-        mend = "omit the given v and a, so that they are derived from smoothed positions"
-    elif smooth != "auto":
-        mend = "smooth the positions with auto"
-    elif explained:
-        mend = "use data with less noise, or a longer or faster motion"
-    else:
-        mend = "add what the model lacks first"
-    residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
+    remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
+    residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (misfit, tau))
     warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-                *_warnings(base, verdicts, misfits, mend), *_unlike_warnings(base, values, sizes, verdicts)]
-    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
+                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts)]
+    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, solution.condition, tested,
                           residual, force, len(raw), tuple(warnings))
+
+
+def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
+    """Return what makes values reliable. explained: whether the model explains the forces of all joints."""
+    if motion.v is not None or motion.a is not None:
+        return "omit the given v and a, so that they are derived from smoothed positions"
+    if smooth != "auto":
+        return "smooth the positions with auto"
+    if explained:
+        return "use data with less noise, or a longer or faster motion"
+    return "add what the model lacks first"
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,84 +370,89 @@ class _RegressorRows:
     model: Model
     base: BaseParameters
     motion: RecordedArrays
+    tau: Array
     samples: NoisySamples
-    chosen: dict
+    columns: tuple[str, ...]
 
-    def equations(self, **how) -> np.ndarray:
+    def equations(self, raised: int = 0, added: Mapping[str, Array] | None = None) -> Array:
         """Return (n inner rows, nv, b + 1) equations; the last column is the force that the model does not explain.
 
-        how  arguments of `NoisySamples.states`
+        raised, added  as in `NoisySamples.states`
         """
-        inner = self.samples.inner
-        states = self.samples.states(**how)
+        inner, passive = self.samples.inner, self.motion.passive
+        q, v, a = self.samples.states(raised, added)
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
-        Y = regressor(self.model, *states, **self.chosen)[:, :, self.base.columns]
-        modelled = inverse_dynamics(self.model, *states, f_ext=f_ext, passive=self.motion.passive)
-        return np.concatenate([Y, (self.motion.tau[inner] - modelled)[:, :, None]], axis=2)
+        Y = regressor(self.model, q, v, a, passive=passive, joints=self.columns)[:, :, self.base.columns]
+        modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
+        return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2)
 
-    def filtered(self, W: np.ndarray) -> np.ndarray:
+    def filtered(self, W: Array) -> Array:
         """Return equations (n, nv, b + 1) after the low-pass filter."""
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
-    def tested(self, W: np.ndarray, found: LeastSquaresSolution, left: np.ndarray,
-               least: np.ndarray, by_states: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
+    def tested(self, equations: FilteredEquations, misfit: Array, by_states: Array) -> tuple[tuple[JointFit, ...], Array, Array]:
         """Return the results of `joint_fits`.
 
-        left       (n inner rows, nv) modelled minus measured torques
+        misfit     (n inner rows, nv) modelled minus measured torques
         by_states  (nv,) noise of the filtered torques that the noise of the states causes
         """
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
-        tau = self.motion.tau
         # a force that is exactly zero has no noise that could be measured: that of its equation counts, from the noise of the
         # states
-        measured, passed = tau.any(axis=0), np.sqrt(len(W) / len(left))
-        noise = np.where(measured, noise_of(t, tau), np.maximum(noise_of(t[inner], left), by_states / passed))
-        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise, least, measured)
+        measured: Mask = np.abs(self.tau).max(axis=0) > 0.0
+        passed = np.sqrt(len(equations.W) / len(misfit))
+        noise = np.where(measured, noise_of(t, self.tau), np.maximum(noise_of(t[inner], misfit), by_states / passed))
+        motion = FittedMotion(t[inner], q, v, self.tau[inner] + misfit)
+        return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured)
 
-    def noisier(self):
+    def noisier(self) -> Iterator[tuple[Array, Array]]:
         """Yield pairs of equations of states with noise added and subtracted."""
         rng = np.random.default_rng(0)
         for _ in range(_DRAWS):
             draw = self.samples.draw(rng)
-            yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
+            plus, minus = (self.filtered(self.equations(added={kind: sign * x for kind, x in draw.items()})) for sign in (1, -1))
+            yield plus, minus
 
 
-def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, effect: StateNoiseEffect,
-            tested: Sequence[JointFit], shifts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: StateNoiseEffect, tested: Sequence[JointFit],
+                shifts: Array, sizes: Array) -> tuple[Array, Mask, tuple[str, ...]]:
     """Return the standard deviations, whether they and the values are reliable, and joints with a misfit that values depend on.
 
     A deviation contains the noise of the forces and of the states and the systematic errors: the bias by noise, the change by a
     spline of another degree beyond chance, and the possible effect of a torque that the model lacks.
     """
-    of_force = np.maximum(np.sqrt(np.maximum(found.noise**2 - effect.force**2, 0.0)), 0.3 * found.noise)
+    W, solution = equations.W, equations.solution
+    force_noise = np.maximum(np.sqrt(np.maximum(solution.noise**2 - effect.force**2, 0.0)), 0.3 * solution.noise)
     inflation, misfit = (np.array([getattr(joint, name) for joint in tested])[:, None] for name in ("inflation", "deviations"))
-    own = variance_by_force(W, found, found.noise) * inflation             # as if all that is left over were noise of the forces
-    deviation = np.sqrt(np.maximum(own.sum(axis=0), (variance_by_force(W, found, of_force) * inflation).sum(axis=0)
+    variance = variance_by_force(W, solution, solution.noise) * inflation   # as if the whole residual were noise of the forces
+    deviation = np.sqrt(np.maximum(variance.sum(axis=0), (variance_by_force(W, solution, force_noise) * inflation).sum(axis=0)
                                    + effect.variance))
-    unknown = np.sqrt((own * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
+    unknown = np.sqrt((variance * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
     systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
-        other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise, found.sizes).x
-        systematic = np.hypot(systematic, np.maximum(np.abs(other - found.x) - deviation, 0.0))
+        raised = solve(compressed(rows.filtered(rows.equations(raised=2))), solution.noise, solution.sizes).x
+        systematic = np.hypot(systematic, np.maximum(np.abs(raised - solution.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
-    tells = W.shape[0] * W.shape[1] > len(found.x)                         # otherwise nothing is left over to judge noise by
-    trusted = tells & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
-    share = np.divide(own, own.sum(axis=0), out=np.zeros_like(own), where=own > 0.0)
-    spoilt = np.array([not joint.explained for joint in tested])[:, None] & (share > _SHARE)
-    misfits = tuple(format_names([joint.joint for joint, off in zip(tested, column, strict=True) if off], 6)
-                    for column in spoilt.T)
-    return np.where(found.blind, np.inf, total), trusted & ~spoilt.any(axis=0), misfits
+    has_residual = W.shape[0] * W.shape[1] > len(solution.x)                # otherwise the noise is not known
+    trusted: Mask = has_residual & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
+    fraction = np.divide(variance, variance.sum(axis=0), out=np.zeros_like(variance), where=variance > 0.0)
+    affected = np.array([not joint.explained for joint in tested])[:, None] & (fraction > _SHARE)
+    misfits = tuple(format_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
+                    for column in affected.T)
+    return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), misfits
 
 
-def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
+def _sizes(raw: Array, values: Array, tau: Array) -> Array:
     """Return the sizes (b,) of the values, each at least that which causes 1% of the torque of a joint."""
     effect, force = np.sqrt(np.mean(raw[:, :, :-1] ** 2, axis=0)), np.sqrt(np.mean(tau**2, axis=0))
     strongest = np.divide(effect, force[:, None], out=np.zeros_like(effect), where=force[:, None] > 0.0).max(axis=0)
-    return np.maximum(np.abs(values), np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0))
+    material = np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0)
+    sizes: Array = np.maximum(np.abs(values), material)
+    return sizes
 
 
-def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, sizes: np.ndarray,
+def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Array,
               verdicts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the verdicts, with "not physical" for values that are certainly negative but a sum of nonnegative parameters.
 
@@ -425,7 +465,7 @@ def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, 
                  for bad, verdict in zip(negative, verdicts, strict=True))
 
 
-def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[LiedynWarning]:
+def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str]) -> list[LiedynWarning]:
     """Return warnings of impossible values, and of values that all differ from the robot file by their sign or by one factor."""
     known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
@@ -449,7 +489,7 @@ def _unlike_warnings(base: BaseParameters, values: np.ndarray, sizes: np.ndarray
                       f"negative, but no mass, moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}")]
 
 
-def _resembles(joint: JointFit) -> str:
+def _describe_residual(joint: JointFit) -> str:
     if joint.candidate:
         return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
     if not joint.noise > 0.0:
@@ -457,22 +497,23 @@ def _resembles(joint: JointFit) -> str:
     return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
+def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, force: Array,
                   estimated: Sequence[str], passive: bool) -> WarningLog:
-    misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
-              for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
+    misfit = [(joint, f"{rms:.3g} of {total:.3g} {'N' if unit == 'm' else 'N m'}")
+              for joint, rms, total, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     warnings = WarningLog()
     if misfit:
-        what = "; ".join(f"{joint.joint}: residual force {figures}, {_resembles(joint)}" for joint, figures in misfit[:6])
-        found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
-        more = [kind for kind in found if kind not in estimated]
-        kinds = [kind for kind in estimated if kind != "offset"] + more
-        how = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
-               if more else "")
+        listing = "; ".join(f"{joint.joint}: residual force {figures}, {_describe_residual(joint)}"
+                            for joint, figures in misfit[:6])
+        resembling = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
+        additional = [kind for kind in resembling if kind not in estimated]
+        kinds = [kind for kind in estimated if kind != "offset"] + additional
+        options = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
+                   if additional else "")
         warnings.add("unexplained-torques",
-                     f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
-                     f"estimated parameters{how}, or check the recording")
+                     f"the model does not explain the measured torques ({listing}): add what is missing to the robot file or to "
+                     f"the estimated parameters{options}, or check the recording")
     if coloured:
         warnings.add("coloured-residuals",
                      f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent "
@@ -480,12 +521,13 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: np.ndarray
     return warnings
 
 
-def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> WarningLog:
-    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
-                             for which in (UNSEEN, MIXED, UNRELIABLE))
-    spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
+def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], remedy: str) -> WarningLog:
+    """Return warnings about values that are not reliable. misfits: joints with a misfit that each value depends on."""
+    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == kind]
+                             for kind in (UNSEEN, MIXED, UNRELIABLE))
+    misfitted = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
               if verdict == UNRELIABLE and misfit]
-    biased = [name for name in biased if name not in spoilt]
+    biased = [name for name in biased if name not in misfitted]
     warnings = WarningLog()
     if unseen:
         warnings.add("not-excited",
@@ -496,15 +538,15 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
                      f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
                      "determines combinations of them only. Their values fit the torques together; one of them alone has no "
                      "meaning")
-    if spoilt:
+    if misfitted:
         warnings.add("not-reliable",
-                     f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({format_names(spoilt, 6)}): they depend on "
-                     "joints whose torque the model does not explain, because it lacks a torque, or by noise of the motion or "
-                     f"its smoothing; {mend}")
+                     f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({format_names(misfitted, 6)}): they depend "
+                     "on joints whose torque the model does not explain, because it lacks a torque, or by noise of the motion or "
+                     f"its smoothing; {remedy}")
     if biased:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the "
-                     f"motion or its smoothing may bias them by more than their deviation; {mend}")
+                     f"motion or its smoothing may bias them by more than their deviation; {remedy}")
     return warnings
 
 
@@ -517,21 +559,24 @@ class ParametersResult(NamedTuple):
     warnings: tuple[LiedynWarning, ...]
 
 
-def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
-                  offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
+def parameters_of(robot: str | Path | None, trajectory: str | Path | None = None, *, base: Base | None = None,
+                  strict: bool = False, joints: Sequence[str] = (), offset: bool = True, smooth: float | str | None = "auto",
+                  tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
     offset, smooth  as in `identify`
     """
-    kinds = None if not joints else tuple(what for what in joints if what != "none")
+    kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
     if trajectory is None:
+        if robot is None:
+            raise UsageError("a robot file or a trajectory file is needed")
         model = read_model(robot, base=base, strict=strict)
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
-        given = {} if tolerance is None else {"tolerance": tolerance}
-        return ParametersResult(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
+        parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
+        return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot, base=base, strict=strict)
-    found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return ParametersResult(model, found.base, found, tuple(WarningLog((*warnings, *found.warnings))))
+    fit = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
+    return ParametersResult(model, fit.base, fit, tuple(WarningLog((*warnings, *fit.warnings))))

@@ -16,13 +16,19 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import LiedynWarning, TrajectoryError
 from liedyn.model.description import FREE, ONE_DOF
+from liedyn.model.model import Model
+
+if TYPE_CHECKING:                       # importing them takes 0.4 s
+    from scipy.interpolate import BSpline
+    from scipy.sparse import csr_array
 
 HIGHEST = 20                            # order of a derivative; splines of degree 27 and more have no correct digits in doubles
 UNEVEN = 1e10                           # maximum of the ratio of the longest to the shortest time step
@@ -43,13 +49,18 @@ class SmoothingFit:
     noisy    whether noise is added to the samples, of the size of their own noise
     """
 
-    samples: int | np.ndarray | Mapping[str, np.ndarray] = 1
+    samples: int | Integers | Mapping[str, Integers] = 1
     raised: int = 0
     noisy: bool = False
 
     def checks(self) -> tuple[SmoothingFit, SmoothingFit]:
         """Return two fits whose results differ from those of this fit by about its error: another degree, and added noise."""
         return SmoothingFit(self.samples, raised=2), SmoothingFit(self.samples, noisy=True)
+
+    def number(self) -> int | Integers:
+        """Return the samples per knot of a fit of one kind of quantity."""
+        assert not isinstance(self.samples, Mapping)           # `of` selects the kind
+        return self.samples
 
     def of(self, kind: str) -> SmoothingFit:
         """Return the fit of a kind of quantity."""
@@ -76,7 +87,7 @@ def has_rows(count: int, highest: int, samples: int) -> bool:
     return count >= degree + 1 + len(knots)
 
 
-def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
+def check_rows(t: Array, highest: int, samples: int) -> None:
     """Raise TrajectoryError for too few samples, times that are too uneven for a spline, or an order above HIGHEST."""
     if highest > HIGHEST:
         raise TrajectoryError(f"derivative {highest} cannot be computed from samples (at most {HIGHEST} can)",
@@ -92,12 +103,12 @@ def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
                               found=f"{steps.min():.3g} s", expected=f"more than {steps.max() / UNEVEN:.3g} s")
 
 
-def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: SmoothingFit) -> np.ndarray:
+def spline_derivatives(t: Array, x: Array, highest: int, fit: SmoothingFit) -> Array:
     """Return x and its derivatives with respect to t (N, highest + 1, n), from a spline fitted to the samples x (N, n).
 
     Raises TrajectoryError as `check_rows`, and if a derivative overflows.
     """
-    samples = np.broadcast_to(fit.samples, x.shape[1:])
+    samples = np.broadcast_to(fit.number(), x.shape[1:])
     if fit.noisy:
         x = with_noise(t, x)
     out = np.empty((len(t), highest + 1, x.shape[1]))
@@ -111,7 +122,7 @@ def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Smoothin
     return out
 
 
-def _spline(t, x, degree: int, samples: int):
+def _spline(t: Array, x: Array, degree: int, samples: int) -> BSpline:
     from scipy.interpolate import BSpline, make_interp_spline  # importing it takes 0.4 s
     from scipy.linalg import cho_solve_banded
 
@@ -122,7 +133,7 @@ def _spline(t, x, degree: int, samples: int):
     return BSpline(knots, c + cho_solve_banded((lower, True), B.T @ (x - B @ c)), degree)
 
 
-def _basis(t, degree: int, samples: int):
+def _basis(t: Array, degree: int, samples: int) -> tuple[Array, csr_array, Array]:
     """Return knots of least-squares splines, values of B-splines at the samples, and the Cholesky factor of the normal equations.
 
     The time of SciPy's make_lsq_spline is quadratic in the number of rows; that of banded normal equations is linear. The digits
@@ -145,7 +156,7 @@ def _basis(t, degree: int, samples: int):
                               hint="a smaller order, or no smoothing") from error
 
 
-def low_pass(t: np.ndarray, highest: int, samples: int):
+def low_pass(t: Array, highest: int, samples: int) -> Callable[[Array], Array]:
     """Return a function from samples x (N, n) to coefficients (m, n), m < N, in an orthonormal basis of least-squares splines.
 
     White noise remains white noise of the same size.
@@ -167,7 +178,7 @@ def _knots(count: int, degree: int, samples: int) -> range:
     return range(end, count - end, samples)
 
 
-def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int, units=None) -> np.ndarray:
+def misses(t: Array, x: Array, highest: int, samples: int, units: Sequence[str] | None = None) -> Mask:
     """Return (n,) bool: whether the knots are too far apart for the motion.
 
     That is so if a least-squares fit leaves a residual larger than the noise of x, and a higher degree does not reduce it.
@@ -181,12 +192,13 @@ def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int, units=None)
     size = noise(t, x)
     if units is not None:
         size = np.array([max(s for s, other in zip(size, units, strict=True) if other == unit) for unit in units])
-    return (higher > np.maximum(3.0 * size, rounding)) & (higher > 0.8 * lower)
+    missed: Mask = (higher > np.maximum(3.0 * size, rounding)) & (higher > 0.8 * lower)
+    return missed
 
 
-def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
+def noise(t: Array, x: Array) -> Array:
     """Return the standard deviation (n,) of the noise in samples x (N, n), from divided differences with weights of unit norm."""
-    out = np.full(x.shape[1], np.inf)
+    out: Array = np.full(x.shape[1], np.inf)
     for order in _DIFFERENCES:
         windows = len(t) - order
         if windows < 8 and order > _DIFFERENCES[0]:
@@ -201,19 +213,20 @@ def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def quiet_size(x: np.ndarray) -> np.ndarray:
+def quiet_size(x: Array) -> Array:
     """Return the standard deviations (n,) of normally distributed numbers x (N, n) with outliers."""
     sizes = np.sort(np.abs(x), axis=0)[:max(1, int(_QUIET * len(x)))]
-    return np.sqrt(np.mean(sizes**2, axis=0)) / _QUIET_SIZE
+    rms: Array = np.sqrt(np.mean(sizes**2, axis=0))
+    return rms / _QUIET_SIZE
 
 
-def with_noise(t: np.ndarray, x: np.ndarray, seed: int = 0) -> np.ndarray:
+def with_noise(t: Array, x: Array, seed: int = 0) -> Array:
     """Return samples x (N, n) with added noise, of the size of their own noise."""
     return x + noise(t, x) * np.random.default_rng(seed).standard_normal(x.shape)
 
 
 # the manifold ------------------------------------------------------------------------------------------------------
-def continued(model, q: np.ndarray) -> np.ndarray:
+def continued(model: Model, q: Array) -> Array:
     """Return samples q (N, nq) with signs of quaternions such that each is closest to the previous one."""
     q = q.copy()
     for joint in model.joints:
@@ -224,7 +237,7 @@ def continued(model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
+def of_unit_norm(model: Model, q: Array) -> Array:
     """Return samples q (N, nq) with quaternions scaled to unit norm."""
     q = q.copy()
     for joint in model.joints:
@@ -234,7 +247,7 @@ def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def body_velocities(model, q: np.ndarray) -> np.ndarray:
+def body_velocities(model: Model, q: Array) -> Array:
     """Return v and its derivatives (N, K, nv) from q and its derivatives (N, K + 1, nq).
 
     Quaternions need not have unit norm.
@@ -258,7 +271,7 @@ def body_velocities(model, q: np.ndarray) -> np.ndarray:
     return out
 
 
-def _times(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _times(x: Array, y: Array) -> Array:
     """Return the Taylor coefficients (N, K, 4) of the product of quaternions x y z w with Taylor coefficients x and y."""
     out = np.zeros_like(x)
     for k in range(x.shape[1]):
@@ -269,7 +282,7 @@ def _times(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _over(x: Array, size: Array) -> Array:
     """Return the Taylor coefficients of x / size."""
     out = np.empty_like(x)
     for k in range(x.shape[1]):
@@ -279,25 +292,27 @@ def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 # errors ------------------------------------------------------------------------------------------------------------
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
-def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def errors(x: Array, others: Sequence[Array], ends: int) -> tuple[Array, Array, Array]:
     """Return root mean squares of the errors of x (N, K, n), estimated from the differences to `others`, of the same shape.
 
     Returns three arrays (K, n): the error without the first and last `ends` rows, the error in these rows, and the size of x
     without these rows and without its largest tenth. The largest tenth is left out because reversals of friction cause pulses in
     derivatives of forces, and any error would be small compared with them.
     """
-    square = sum((other - x) ** 2 for other in others)
+    square = np.zeros_like(x)
+    for other in others:
+        square = square + (other - x) ** 2
     inner = slice(ends, len(x) - ends)
     outer = np.concatenate([square[:ends], square[-ends:]])
     common = np.sort(x[inner] ** 2, axis=0)[:max(1, int(_QUIET * (len(x) - 2 * ends)))]
     return np.sqrt(square[inner].mean(axis=0)), np.sqrt(outer.mean(axis=0)), np.sqrt(common.mean(axis=0))
 
 
-def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
+def sizes_to_judge_by(size: Array, units: Sequence[str]) -> Array:
     """Return the sizes (..., n), raised to at least `_SHARE` of the largest size with the same unit; 1 instead of 0."""
-    size, units = size.copy(), np.asarray(units)
+    size, unit_names = size.copy(), np.asarray(units)
     for unit in set(units):
-        same = units == unit
+        same = unit_names == unit
         size[..., same] = np.maximum(size[..., same], _SHARE * size[..., same].max(axis=-1, keepdims=True))
     return np.where(size > 0.0, size, 1.0)
 
@@ -311,7 +326,7 @@ def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
 POINTS = 7
 
 
-def derivatives(model, t, q, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
+def derivatives(model: Model, t: Array, q: Array, points: int = POINTS) -> tuple[Array, Array]:
     """Return v and a (N, nv) of samples q (N, nq) at times t (N,), from polynomials through `points` samples."""
     near, first, second = _stencils(t, points)
     v, a = np.zeros((len(t), model.nv)), np.zeros((len(t), model.nv))
@@ -322,10 +337,11 @@ def derivatives(model, t, q, points: int = POINTS) -> tuple[np.ndarray, np.ndarr
     return v, a
 
 
-def rates(t, v, points: int = POINTS) -> np.ndarray:
+def rates(t: Array, v: Array, points: int = POINTS) -> Array:
     """Return the time derivative (N, n) of samples v (N, n)."""
     near, first, _ = _stencils(t, points)
-    return np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
+    rates: Array = np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
+    return rates
 
 
 def other_points(rows: int) -> int:
@@ -333,7 +349,7 @@ def other_points(rows: int) -> int:
     return POINTS + 2 if rows >= POINTS + 2 else max(3, min(POINTS, rows) - 2)
 
 
-def _stencils(t, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _stencils(t: Array, points: int) -> tuple[Integers, Array, Array]:
     """Return the neighbours (N, p) of each sample, and the weights (N, p) of the first and second derivative."""
     n = len(t)
     if n < 3:
@@ -362,7 +378,7 @@ _FEWEST = 4                             # minimum number of rows for a second wa
 
 
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
-def error_warnings(found: np.ndarray, variants: Sequence[Motion], compute: Callable[[Motion], np.ndarray], names: Sequence[str],
+def error_warnings(found: Array, variants: Sequence[Motion], compute: Callable[[Motion], Array], names: Sequence[str],
                    units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
@@ -391,10 +407,10 @@ def error_warnings(found: np.ndarray, variants: Sequence[Motion], compute: Calla
     warnings = [LiedynWarning("estimated-error",
                               f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}")]
     by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
-    causes = {}
-    for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
-        causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
-    return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}")
+    causes: dict[bool, list[str]] = {}
+    for k in sorted(map(int, np.flatnonzero(inner > UNRELIABLE * judged)), key=lambda k: -inner[k] / judged[k]):
+        causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, off by {told[k]}")
+    return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {remedy(noisy, 'rows', smoothing)}")
                        for noisy, columns in causes.items()]
 
 
@@ -404,7 +420,7 @@ def named_first(columns: Sequence[str]) -> str:
     return "; ".join([*columns[:_NAMED_COLUMNS], *([f"and {more} more"] if more > 0 else [])])
 
 
-def mend(noisy: bool, between: str, smoothing: str | None) -> str:
+def remedy(noisy: bool, between: str, smoothing: str | None) -> str:
     """Return the probable cause of an error and its remedy.
 
     noisy    whether noise is the cause

@@ -1,10 +1,12 @@
 """Motions of trajectory files: their arrays in the order of the coordinates of a model, completed by derived rates."""
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from liedyn.analysis.numerical_differentiation import (
     with_noise,
 )
 from liedyn.analysis.recording_checks import unwrapped
-from liedyn.arrays import Array, ArrayLike, Wrenches
+from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.batching.calls import check_finite, find_non_unit_quaternion
 from liedyn.errors import (
@@ -52,8 +54,8 @@ class CompletedTrajectory:
     """
 
     header: dict[str, str]
-    t: np.ndarray
-    columns: list[tuple[str, str, np.ndarray]]
+    t: Array
+    columns: list[tuple[str, str, Array]]
     warnings: tuple[LiedynWarning, ...]
 
 
@@ -76,6 +78,13 @@ class RecordedArrays:
     warnings: tuple[LiedynWarning, ...] = ()
 
 
+class DynamicsOptions(TypedDict):
+    """External wrenches and passive forces, as keyword arguments of dynamics functions."""
+
+    f_ext: Array | None
+    passive: bool
+
+
 @dataclass(frozen=True, eq=False)
 class SampledMotion(RecordedArrays):
     """A motion of N samples, whose velocities are known and whose a and tau dynamics can complete.
@@ -89,8 +98,23 @@ class SampledMotion(RecordedArrays):
     variants: tuple[SampledMotion, ...] = ()
     multipliers: Array | None = None
 
+    @property
+    def options(self) -> DynamicsOptions:
+        """Options of dynamics functions for this motion."""
+        return {"f_ext": self.f_ext, "passive": self.passive}
 
-def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
+    @property
+    def a_or_zero(self) -> Array:
+        """Accelerations; zero if the motion has none, as dynamics do not read them then."""
+        return np.zeros_like(self.v) if self.a is None else self.a
+
+    @property
+    def tau_or_zero(self) -> Array:
+        """Joint forces; zero if the motion has none, as dynamics do not read them then."""
+        return np.zeros_like(self.v) if self.tau is None else self.tau
+
+
+def prescribed_of(model: Model, of: str, patterns: Sequence[str]) -> Mask:
     """Return the mask (nv,) of coordinates whose acceleration is an input and whose force is a result.
 
     of        "inverse", "forward" or "hybrid"
@@ -99,12 +123,12 @@ def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
     return joint_coordinates(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
 
 
-def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
+def header_along(model: Model, trajectory: Trajectory, passive: bool) -> dict[str, str]:
     """Return the comments of a trajectory, updated for the model and `passive` of a computation."""
     return trajectory.header | {key: x for key, x in trajectory_header(model, passive=passive).items() if key != "robot"}
 
 
-def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> SampledMotion:
+def motion_for(model: Model, trajectory: Trajectory, of: str, prescribed: Mask) -> SampledMotion:
     """Return the motion of a trajectory with the arrays that "inverse", "forward" or "hybrid" dynamics need.
 
     Missing velocities and accelerations are derived. Raises TrajectoryError for missing forces.
@@ -115,7 +139,7 @@ def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Sam
     return motion
 
 
-def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> SampledMotion:
+def motion_of_trajectory(model: Model, trajectory: Trajectory, *, derive_a: bool) -> SampledMotion:
     """Return the motion of a trajectory, with missing velocities and, if `derive_a`, missing accelerations derived.
 
     Raises TrajectoryError, also for events in a trajectory from which something must be derived.
@@ -140,11 +164,14 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
     return replace(derived, warnings=(*unwrapping, warning), variants=variants)
 
 
-def columns_of_motion(model: Model, motion: RecordedArrays) -> list[tuple[str, str, np.ndarray]]:
+def columns_of_motion(model: Model, motion: RecordedArrays) -> list[tuple[str, str, Array]]:
     """Return the motion and the nonzero external wrenches as columns of a trajectory."""
-    which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
-    return motion_columns(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
-                          q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
+    links: tuple[str, ...] = ()
+    wrench = None
+    if motion.f_ext is not None and motion.f_ext.any():
+        loaded = np.flatnonzero(motion.f_ext.any(axis=(0, 2)))
+        links, wrench = tuple(model.link_names[k] for k in loaded), motion.f_ext[:, loaded]
+    return motion_columns(model, links, wrench, q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
 def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
@@ -154,37 +181,49 @@ def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
     return RecordedArrays(q, v, a, tau, bind_wrenches(model, trajectory), trajectory.passive)
 
 
-def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
-    """Return times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv).
+def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLike | None, a: ArrayLike | None,
+                     tau: ArrayLike | None, f_ext: Wrenches | None, passive: bool | None) -> tuple[Array, RecordedArrays]:
+    """Return times and motion of arrays: t (N,), q (N, nq), v, a, tau (N, nv).
 
-    needed  names of the arrays that must not be None
-
-    Raises ShapeError, ConfigurationError, UsageError.
+    Raises ShapeError, ConfigurationError, and UsageError if q is None.
     """
-    t = as_array(t, "t", ())
-    if t.ndim != 1 or not len(t):
-        raise ShapeError(f"t has the wrong shape; found {t.shape}, expected (N,)")
-    arrays = {}
-    for name, x, columns in (("q", q, model.nq), ("tau", tau, model.nv), ("v", v, model.nv), ("a", a, model.nv)):
-        if x is None and name in needed:
-            raise UsageError(f"{name} is missing: give t, q and tau as arrays, or a trajectory file")
-        arrays[name] = None if x is None else as_array(x, name, (len(t), columns))
-        if x is not None and arrays[name].ndim != 2:
-            raise ShapeError(f"{name} has the wrong shape; found {arrays[name].shape}, expected ({len(t)}, {columns})")
+    times = as_array(t, "t", ())
+    if times.ndim != 1 or not len(times):
+        raise ShapeError(f"t has the wrong shape; found {times.shape}, expected (N,)")
+    positions = _samples(q, "q", len(times), model.nq)
+    if positions is None:
+        raise missing_array("q")
+    arrays = {name: _samples(x, name, len(times), model.nv) for name, x in (("tau", tau), ("v", v), ("a", a))}
     F = wrenches(model, f_ext)
-    F = None if F is None else np.broadcast_to(F, (len(t), *F.shape[-2:]))
-    names = {"q": model.q_names, **dict.fromkeys(("tau", "v", "a"), model.v_names)}
-    for name, x in {"t": t, **arrays, "f_ext": F}.items():
-        if x is not None:
-            check_finite(name, x, names.get(name, ()), x.ndim - 1, "row")
-    back = np.flatnonzero(np.diff(t) <= 0)
-    if len(back):
-        k = int(back[0]) + 1
-        raise ConfigurationError(f"the times do not increase: t[{k}] is {float(t[k])!r} after {float(t[k - 1])!r}")
-    off = off_unit(model, arrays["q"])
-    if off:
-        raise ConfigurationError(f"the quaternion of joint {off[0]} is not of unit norm in row {off[1]}: |q| = {off[2]:.9g}")
-    return t, RecordedArrays(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False)
+    F = None if F is None else np.broadcast_to(F, (len(times), *F.shape[-2:]))
+    names = {"q": model.q_names, **dict.fromkeys(arrays, model.v_names)}
+    for name, array in {"t": times, "q": positions, **arrays, "f_ext": F}.items():
+        if array is not None:
+            check_finite(name, array, names.get(name, ()), array.ndim - 1, "row")
+    decreasing = np.flatnonzero(np.diff(times) <= 0)
+    if len(decreasing):
+        k = int(decreasing[0]) + 1
+        raise ConfigurationError(f"the times do not increase: t[{k}] is {float(times[k])!r} after {float(times[k - 1])!r}")
+    invalid = find_non_unit_row(model, positions)
+    if invalid:
+        joint, row, norm = invalid
+        raise ConfigurationError(f"the quaternion of joint {joint} is not of unit norm in row {row}: |q| = {norm:.9g}")
+    return times, RecordedArrays(positions, arrays["v"], arrays["a"], arrays["tau"], F, passive is not False)
+
+
+def missing_array(name: str) -> UsageError:
+    """Return the error for an array that was not given."""
+    return UsageError(f"{name} is missing: give t, q and tau as arrays, or a trajectory file")
+
+
+def _samples(x: ArrayLike | None, name: str, rows: int, columns: int) -> Array | None:
+    """Return an array (rows, columns), or None if x is None. Raises ShapeError."""
+    if x is None:
+        return None
+    array = as_array(x, name, (rows, columns))
+    if array.ndim != 2:
+        raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected ({rows}, {columns})")
+    return array
 
 
 def _derived_motion(model: Model, t: Array, arrays: RecordedArrays, derive_a: bool, points: int = POINTS,
@@ -198,43 +237,44 @@ def _derived_motion(model: Model, t: Array, arrays: RecordedArrays, derive_a: bo
     else:
         q = of_unit_norm(model, with_noise(t, continued(model, arrays.q))) if noisy else arrays.q
         v, a = derivatives(model, t, q, points)
-        a = a if derive_a and arrays.a is None else arrays.a
+        if not derive_a or arrays.a is not None:
+            return SampledMotion(arrays.q, v, arrays.a, arrays.tau, arrays.f_ext, arrays.passive)
     return SampledMotion(arrays.q, v, a, arrays.tau, arrays.f_ext, arrays.passive)
 
 
-def positions_of(model: Model, trajectory) -> np.ndarray:
+def positions_of(model: Model, trajectory: Trajectory) -> Array:
     """Return the configurations (N, nq) of the file. Raise TrajectoryError if missing or not of unit norm."""
     if not model.nv:
         raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
                               place=Place(trajectory.source))
-    q = bind_columns(model, trajectory, "q")
-    others = [name for name in trajectory.columns if name.startswith("q.")]
-    if q is None and others:
+    columns = bind_columns(model, trajectory, "q")
+    names = [name for name in trajectory.columns if name.startswith("q.")]
+    if columns is None and names:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
-                              found=", ".join(others), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
+                              found=", ".join(names), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
                               hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
-    require(trajectory, q, "q", "the positions")
-    off = off_unit(model, q)
-    if off:
-        joint, row, norm = off
+    q = require_columns(trajectory, columns, "q", "the positions")
+    invalid = find_non_unit_row(model, q)
+    if invalid:
+        joint, row, norm = invalid
         raise TrajectoryError(f"the quaternion of joint {joint} is not of unit norm",
                               place=Place(trajectory.source, int(trajectory.lines[row])), found=f"|q| = {norm:.9g}", expected="1",
                               hint="write at least ten digits")
     return q
 
 
-def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
+def find_non_unit_row(model: Model, q: Array) -> tuple[str, int, float] | None:
     """Return joint, row and norm of the first quaternion in samples q (N, nq) that is not of unit norm; None if there is none."""
     for joint in model.joints:
         if joint.kind != ONE_DOF:
-            found = find_non_unit_quaternion(q[:, joint.q.stop - 4:joint.q.stop], _UNIT_NORM)
-            if found:
-                return joint.name, *found
+            row_and_norm = find_non_unit_quaternion(q[:, joint.q.stop - 4:joint.q.stop], _UNIT_NORM)
+            if row_and_norm:
+                return joint.name, *row_and_norm
     return None
 
 
 @contextmanager
-def naming(trajectory):
+def naming(trajectory: Trajectory) -> Iterator[None]:
     """Add the name of the file to errors of numerical functions. Overflows are ignored: results are checked afterwards."""
     try:
         with np.errstate(all="ignore"):
@@ -249,16 +289,18 @@ def naming(trajectory):
                               hint=error.hint) from None
 
 
-def require_forces(trajectory, tau, of: str) -> None:
-    """Raise TrajectoryError if the trajectory has no joint forces (tau is None)."""
-    require(trajectory, tau, "tau", f"the joint forces{' of the joints that are not prescribed' if of == 'hybrid' else ''}")
+def require_forces(trajectory: Trajectory, tau: Array | None, of: str) -> Array:
+    """Return tau. Raise TrajectoryError if the trajectory has no joint forces (tau is None)."""
+    joints = " of the joints that are not prescribed" if of == "hybrid" else ""
+    return require_columns(trajectory, tau, "tau", f"the joint forces{joints}")
 
 
-def require(trajectory, array, kind: str, what: str) -> None:
-    """Raise TrajectoryError if the trajectory has no columns of a kind (array is None)."""
+def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quantity: str) -> Array:
+    """Return the array. Raise TrajectoryError if the trajectory has no columns of this kind (array is None)."""
     if array is None:
-        raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
+        raise TrajectoryError(f"there are no columns of {quantity}", place=Place(trajectory.source),
                               found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
+    return array
 
 # Trajectories to and from arrays in the order of a model's coordinates --------------------------------------------------
 
@@ -313,10 +355,10 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> Rec
     >>> motion.a[50].round(3)
     array([2., 4.])
     """
-    source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
+    source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(os.fspath(trajectory), events=True)
     motion = motion_of_trajectory(model, source, derive_a=True)
     warn(motion.warnings)
-    return RecordedMotion(source.t, motion.q, motion.v, motion.a, motion.tau, motion.f_ext)
+    return RecordedMotion(source.t, motion.q, motion.v, motion.a_or_zero, motion.tau, motion.f_ext)
 
 
 def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None,
@@ -350,22 +392,24 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     >>> ld.read_trajectory("motion.csv").columns["q.elbow"]
     array([0. , 0.1])
     """
-    t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
+    times, motion = motion_of_arrays(model, t, q, v, a, tau, f_ext, passive)
     columns = columns_of_motion(model, motion)
     header = trajectory_header(model, passive=passive)
-    return Trajectory(header, t, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
+    return Trajectory(header, times, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
                       model="" if _is_of_file(model, header) else yaml_of(model))
 
 
 def _is_of_file(model: Model, header: dict[str, str]) -> bool:
     """Return whether the comments robot, loops, base and gravity define the model completely."""
-    def known(robot: Robot) -> Robot:
+    def with_recorded(robot: Robot) -> Robot:
         return replace(robot, base=model.base, gravity=model.description.gravity)
-    if "robot" not in header:
+
+    path, loops = header.get("robot"), header.get("loops")
+    if path is None:
         return False
-    expected, of_file = known(model.description), {"base": model.base, "loops": header.get("loops")}
+    expected = with_recorded(model.description)
     try:                                                            # building may change the spanning tree
-        return any(known(robot()) == expected for robot in (lambda: load_description(header["robot"], **of_file),
-                                                            lambda: read_model(header["robot"], **of_file).description))
+        return (with_recorded(load_description(path, model.base, loops)) == expected
+                or with_recorded(read_model(path, base=model.base, loops=loops).description) == expected)
     except LiedynError:
         return False

@@ -5,10 +5,12 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from liedyn.arrays import Base
 from liedyn.errors import (
     LiedynError,
     LiedynWarning,
@@ -20,7 +22,7 @@ from liedyn.errors import (
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import Robot
+from liedyn.model.description import LinkVisuals, Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model
 from liedyn.simulation.control.joint_control import with_armatures
@@ -29,7 +31,7 @@ from liedyn.simulation.trajectory_columns import trajectory_header, unused_colum
 _NAMED = 8          # maximum number of columns named in a warning
 
 
-def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
+def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: Base | None = None,
              strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """Return the model of the recorded robot with the base, gravity and rotor inertias of the recording, and warnings.
 
@@ -60,11 +62,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     if robot is None and recorded is None and header.get("model"):
         warnings.add("model-missing",
                      f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
-    if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
-        raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
-                              expected="fixed or floating")
+    base = base or _base(trajectory)
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
-    base = base or header.get("base")
     if edits:
         model = build(load_description(path, base, loops, edits))
     else:
@@ -122,10 +121,11 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
 
 def _described_in(robot: Robot, source: str) -> Robot:
     """Return the robot with the source file `source` and the visual shapes of that file."""
-    visuals = {}
+    visuals: Mapping[str, LinkVisuals] = {}
     with suppress(LiedynError):                                # it may have changed since it was recorded
         visuals = format_of_file(Path(source)).read(Path(source)).visuals
-    loops, couplings = (tuple(replace(one, place=Place(source)) for one in part) for part in (robot.loops, robot.couplings))
+    loops = tuple(replace(loop, place=Place(source)) for loop in robot.loops)
+    couplings = tuple(replace(coupling, place=Place(source)) for coupling in robot.couplings)
     return replace(robot, loops=loops, couplings=couplings, source=source, visuals=visuals)
 
 
@@ -136,7 +136,7 @@ def comments_for(header: dict[str, str], model: Model, output: str,
     output    file that gets the comments
     recorded  trajectory that names the robot; None: the results are those of another robot, and the model of the run is not named
     """
-    folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
+    folder = "." if output == STDIO else str(Path(output).absolute().parent)
     if recorded is not None and recorded.header.get("model"):
         paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
                  for key in ("robot", "loops", "model") if recorded.header.get(key)}
@@ -181,6 +181,20 @@ def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = 
         raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
                               expected="a file relative to the folder of the trajectory", hint=hint)
     return path
+
+
+def _base(trajectory: Trajectory) -> Base | None:
+    """Return the kind of base of the comment `# base:`; None without it."""
+    match trajectory.header.get("base"):
+        case "fixed":
+            return "fixed"
+        case "floating":
+            return "floating"
+        case None:
+            return None
+        case text:
+            raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=text,
+                                  expected="fixed or floating")
 
 
 def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import (
     LiedynWarning,
@@ -32,7 +33,7 @@ _STANDS = 0.01
 _MOST = 2 * _TURN        # and no value exceeds two turns in degrees: motors and propellers turn farther
 
 
-def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarning]]:
+def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
     """Return configurations (N, nq) without jumps by full turns, and a warning if there were any.
 
     Raises TrajectoryError where limits exclude the unwrapped angles.
@@ -50,8 +51,8 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[LiedynWarni
                                f"angles that jump by 2 pi were unwrapped: {', '.join(names)}")] if names else []
 
 
-def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
-                            a: np.ndarray | None = None) -> list[LiedynWarning]:
+def recorded_limit_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array,
+                            a: Array | None = None) -> list[LiedynWarning]:
     """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
 
     q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.
@@ -62,7 +63,7 @@ def recorded_limit_warnings(model: Model, t: np.ndarray, q: np.ndarray, v: np.nd
                                       f"are the angles in degrees? {degrees}; the columns must be in rad")] if degrees else [])
 
 
-def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray | None) -> list[LiedynWarning]:
+def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[LiedynWarning]:
     """Return warnings about columns of v that are not the rates of q, and columns of a that are not the rates of correct v."""
     if len(t) < _MIN_ROWS:
         return []
@@ -77,7 +78,7 @@ def _contradictions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a
     return [LiedynWarning("contradicting-rates", found[name]) for name in model.v_names if name in found]
 
 
-def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, kind: str,
+def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
                  sources: Sequence[str]) -> dict[str, str]:
     """Return {coordinate: message} for columns of `rate` (N, nv) that are not the time derivatives of x (N, nv).
 
@@ -102,7 +103,7 @@ def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, k
     largest = np.array([both[units == unit].max() for unit in units])
     differs = fine & (off > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
     found = {}
-    for k in np.flatnonzero(differs):
+    for k in map(int, np.flatnonzero(differs)):
         name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])
         if size[k] == 0.0:
             found[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
@@ -114,25 +115,27 @@ def _wrong_rates(model: Model, t: np.ndarray, x: np.ndarray, rate: np.ndarray, k
     return found
 
 
-def _without_events(dt: np.ndarray, rows: int) -> np.ndarray:
+def _without_events(dt: Array, rows: int) -> Mask:
     """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time)."""
     events = np.concatenate([[0], np.cumsum(dt <= 0.0)])
-    return events[rows:] == events[:-rows]
+    without: Mask = events[rows:] == events[:-rows]
+    return without
 
 
-def _noise_variance(x: np.ndarray, dt: np.ndarray) -> np.ndarray:
+def _noise_variance(x: Array, dt: Array) -> Array:
     """Return the variance (n,) of independent noise in columns x (N, n), from third differences (small if x is smooth)."""
     bends = np.diff(x, 3, axis=0)[_without_events(dt, 3)]
-    return np.sum(bends**2, axis=0) / (20.0 * max(len(bends), 1))
+    squares: Array = np.sum(bends**2, axis=0)
+    return squares / (20.0 * max(len(bends), 1))
 
 
-def _ratio(y: np.ndarray, x: np.ndarray) -> float:
+def _ratio(y: Array, x: Array) -> float:
     """Return the least-squares solution of y = ratio x for columns (N,)."""
     squares = float(x @ x)
     return float(x @ y) / squares if squares else 0.0
 
 
-def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
+def _in_degrees(model: Model, q: Array, v: Array) -> str:
     """Return the reason why angles seem to be in degrees; empty if they do not.
 
     They do if all angles with limits are within these after conversion from degrees, and an angle is far beyond its limits. They
@@ -155,7 +158,7 @@ def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
     return text or _without_limits(model, q, v, unlimited)
 
 
-def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tuple[int, int]]) -> str:
+def _without_limits(model: Model, q: Array, v: Array, places: list[tuple[int, int]]) -> str:
     """Return the reason as `_in_degrees` for angles without limits, at places (k, i) in v and q."""
     for k, i in places:
         if _degrees_wrap(q[:, i]):
@@ -172,7 +175,7 @@ def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tup
     return ""
 
 
-def _degrees_wrap(x: np.ndarray) -> bool:
+def _degrees_wrap(x: Array) -> bool:
     """Return whether samples x (N,) jump by about 360 and are continuous elsewhere."""
     steps = np.abs(np.diff(x))
     jumps = np.abs(steps - _TURN) < _JUMP

@@ -27,6 +27,7 @@ from liedyn.analysis.numerical_differentiation import (
     with_noise,
 )
 from liedyn.analysis.recorded_motion import RecordedArrays
+from liedyn.arrays import Array, Integers
 from liedyn.errors import LiedynWarning
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
@@ -51,7 +52,7 @@ class Chain:
 
     model: Model
     names: list[str]
-    arrays: list[np.ndarray | None]
+    arrays: list[Array | None]
     units: tuple[str, ...]
     labels: tuple[str, ...] = ()
 
@@ -60,30 +61,35 @@ class Chain:
         known = [k for k, x in enumerate(self.arrays) if x is not None]
         return [(k, stop - 1) for k, stop in zip(known, [*known[1:], len(self.arrays)], strict=True) if stop > k + 1]
 
-    def samples(self, k: int) -> np.ndarray:
-        """Return the samples of entry k to which a spline is fitted."""
-        return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
+    def samples(self, k: int) -> Array:
+        """Return the samples of entry k of the file, to which a spline is fitted."""
+        x = self.arrays[k]
+        assert x is not None
+        return continued(self.model, x) if self.names[k] == "q" else x
 
-    def filled(self, t: np.ndarray, fit: SmoothingFit) -> list[np.ndarray]:
+    def filled(self, t: Array, fit: SmoothingFit) -> list[Array]:
         """Return all entries, (N, n) each, with missing ones derived by splines.
 
         An entry from which others are derived is replaced by its spline if that smooths. If fit.noisy, noise is added to all
         entries of the file.
         """
-        out = [x if x is None or not fit.noisy else self._with_noise(t, k) for k, x in enumerate(self.arrays)]
+        entries = {k: self._with_noise(t, k) if fit.noisy else x for k, x in enumerate(self.arrays) if x is not None}
         for given, last in self.gaps():
-            own, of_motion = fit.of(self.names[given]), self.names[given] == "q"
-            found = spline_derivatives(t, self.samples(given), last - given, own)
-            out[given + 1:last + 1] = (body_velocities(self.model, found) if of_motion else found[:, 1:]).swapaxes(0, 1)
-            along = of_unit_norm(self.model, found[:, 0]) if of_motion else found[:, 0]
-            out[given] = along if own.noisy else np.where(np.equal(own.samples, 1), self.arrays[given], along)
-        return out
+            fit_of_kind, is_configuration = fit.of(self.names[given]), self.names[given] == "q"
+            spline = spline_derivatives(t, self.samples(given), last - given, fit_of_kind)
+            derivatives = body_velocities(self.model, spline) if is_configuration else spline[:, 1:]
+            entries |= dict(zip(range(given + 1, last + 1), derivatives.swapaxes(0, 1), strict=True))
+            smooth = of_unit_norm(self.model, spline[:, 0]) if is_configuration else spline[:, 0]
+            if not fit_of_kind.noisy:
+                smooth = np.where(np.equal(fit_of_kind.number(), 1), entries[given], smooth)
+            entries[given] = smooth
+        return [entries[k] for k in range(len(self.arrays))]
 
-    def _with_noise(self, t: np.ndarray, k: int) -> np.ndarray:
+    def _with_noise(self, t: Array, k: int) -> Array:
         x = with_noise(t, self.samples(k), seed=k)
         return of_unit_norm(self.model, x) if self.names[k] == "q" else x
 
-    def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def doubt(self, t: Array, rows: int) -> list[tuple[Array, Array]]:
         """Return the estimated error and the size (n,) of the last entry of each gap."""
         entries = [self.filled(t, fit) for fit in (SmoothingFit(rows), *SmoothingFit(rows).checks())]
         found = []
@@ -101,27 +107,27 @@ class Chain:
         """Return the groups of columns of entry k with a common spline: the four of a quaternion, otherwise single ones."""
         turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
                                                  if joint.kind != ONE_DOF]
-        single = set(range(self.arrays[k].shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
+        single = set(range(self.samples(k).shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
         return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
 
 
-def knot_spacings(t: np.ndarray, chains: list[Chain],
-                  smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[LiedynWarning]]:
+def knot_spacings(t: Array, chains: list[Chain],
+                  smooth: float | str | None) -> tuple[dict[str, Integers], list[LiedynWarning]]:
     """Return the rows per knot {kind: (n,)} of the columns to which splines are fitted, and warnings.
 
     With "auto", each column gets the spacing that minimizes the estimated error of its highest derivative. Otherwise the spacing
     is that of `rows_per_knot`.
     """
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
-    if smooth == "auto" and gaps:
+    if isinstance(smooth, str) and gaps:
         for _, given, last in gaps:
             check_rows(t, last - given, 1)
         return {chain.names[given]: _quietest_of_each(t, chain, given, last) for chain, given, last in gaps}, []
     rows, warnings = rows_per_knot(t, chains, smooth)
-    return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, warnings
+    return {chain.names[given]: np.full(chain.samples(given).shape[1], rows) for chain, given, _ in gaps}, warnings
 
 
-def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
+def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
     """Return the rows per knot of least-squares splines, and warnings; 1 means that splines interpolate all rows.
 
     smooth  distance of knots [s]; "auto": the distance with the least estimated error; None: 1
@@ -134,7 +140,7 @@ def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None
     if smooth is None or not gaps:
         return 1, [LiedynWarning("smoothing-unused",
                                  "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []
-    if smooth == "auto":
+    if isinstance(smooth, str):                                # "auto"
         return _quietest(t, chains, gaps), []
     step = float(np.median(np.diff(t)))
     rows = min(max(1, round(smooth / step)), len(t))
@@ -150,7 +156,7 @@ def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None
                                 "further off than estimated; take a shorter --smooth, or --smooth auto")]
 
 
-def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.ndarray:
+def _quietest_of_each(t: Array, chain: Chain, given: int, last: int) -> Integers:
     """Return the rows per knot (n,) with the least error of each column of the entry from which `last` is derived.
 
     All columns of a quaternion have the same number.
@@ -184,26 +190,26 @@ def _numbers(most: int, factor: Fraction) -> Iterator[int]:
         rows = max(rows + 1, int(rows * factor))
 
 
-def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
+def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, int]]) -> int:
     """Return the rows per knot with the least error of the worst coordinate.
 
     The error of a coordinate is relative to its size where its error is least.
     """
-    tried, error, size = [], [], []
+    tried, errors_tried, sizes_tried = [], [], []
     for rows in _numbers(len(t), _COARSE):
         if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
             break
         doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
         tried.append(rows)
-        error.append(np.concatenate([x for x, _ in doubts]))
-        size.append(np.concatenate([x for _, x in doubts]))
+        errors_tried.append(np.concatenate([x for x, _ in doubts]))
+        sizes_tried.append(np.concatenate([x for _, x in doubts]))
     units = [f"{k} {unit}" for k, (chain, _, _) in enumerate(gaps) for unit in chain.units]
-    error, size = np.array(error), np.array(size)
-    size = np.take_along_axis(size, error.argmin(axis=0)[None], axis=0)
+    error = np.array(errors_tried)
+    size = np.take_along_axis(np.array(sizes_tried), error.argmin(axis=0)[None], axis=0)
     return tried[int((error / sizes_to_judge_by(size, units)).max(axis=1).argmin())]
 
 
-def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
+def _missed(t: Array, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
     """Return whether splines with so many rows per knot leave out more than the noise of a coordinate.
 
     alike  True: coordinates with the same unit are assumed to have the noise of the noisiest one
@@ -213,7 +219,7 @@ def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, al
     return bool(misses(t, chain.samples(given), last - given, rows, units).any())
 
 
-def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarray]) -> list[str]:
+def derivations(t: Array, chains: list[Chain], rows: Mapping[str, Integers]) -> list[str]:
     """Return texts about which quantities are derived, and how. rows: from `knot_spacings`."""
     out = []
     for chain in chains:
@@ -225,7 +231,7 @@ def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarra
     return out
 
 
-def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
+def _way(rows: Integers, names: Sequence[str], step: float) -> str:
     """Return the knot spacing as text."""
     least, most = int(rows.min()), int(rows.max())
     if most == 1:
@@ -241,105 +247,109 @@ def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
 _KINDS = ("q", "v", "a")
 _SECOND = 2                     # derivative: the highest that is derived
 _SLIGHT = 0.01                  # of the largest rate: smaller contradictions of recorded rates do no harm
-_OFF = 3.0                      # derivatives may be so many times as far off as is estimated
+_ERROR_FACTOR = 3.0             # derivatives may be so many times as far off as is estimated
 
 
 @dataclass(frozen=True, eq=False)
 class NoisySamples:
     """Recorded q, v, a, and the noise in them. Splines through the positions give what was not recorded.
 
-    t      (N,) times
-    given  recorded arrays of q, v, a; None for those that are derived
-    rows   samples for each knot of the splines; 1: no smoothing
+    t         (N,) times
+    recorded  recorded arrays {"q": (N, nq), "v": (N, nv), "a": (N, nv)}, v and a if they were recorded; signs of quaternions are
+              continued
+    rows      samples for each knot of the splines; 1: no smoothing
     """
 
     model: Model
-    t: np.ndarray
-    given: tuple[np.ndarray | None, ...]
+    t: Array
+    recorded: Mapping[str, Array]
     rows: int
+
+    def _chain(self, recorded: Mapping[str, Array], highest: int = _SECOND) -> Chain:
+        """Return the chain of q, v, a up to a derivative, of which only the given ones are known."""
+        return Chain(self.model, list(_KINDS[:highest + 1]), [recorded.get(kind) for kind in _KINDS[:highest + 1]],
+                     self.model.v_units)
 
     @property
     def chain(self) -> Chain:
-        return Chain(self.model, list(_KINDS), list(self.given), self.model.v_units)
+        """The chain of q, v and a."""
+        return self._chain(self.recorded)
 
     @property
     def derives(self) -> bool:
+        """Whether v or a is derived."""
         return bool(self.chain.gaps())
 
     @cached_property
     def inner(self) -> slice:
         """Rows that are used: near the ends, derivatives have samples on one side only, which magnifies the noise."""
         gaps = self.chain.gaps()
-        ends = max((one_sided(len(self.t), last - given, self.rows) for given, last in gaps), default=0)
+        ends = max((one_sided(len(self.t), last - first, self.rows) for first, last in gaps), default=0)
         return slice(ends, len(self.t) - ends)
 
     @cached_property
-    def filter(self) -> Callable[[np.ndarray], np.ndarray]:
+    def filter(self) -> Callable[[Array], Array]:
         """Low-pass filter with the bandwidth of the splines, for (n inner rows, n) arrays that are compared with the states."""
         return low_pass(self.t[self.inner], _SECOND, self.rows) if self.rows > 1 else lambda x: x
 
     @cached_property
-    def noise(self) -> tuple[np.ndarray | None, ...]:
+    def noise(self) -> dict[str, Array]:
         """(n,) standard deviations of the noise of each recorded array."""
-        return tuple(None if x is None else np.maximum(noise(self.t, x), self._unlike_positions(k) if k else 0.0)
-                     for k, x in enumerate(self._samples()))
+        return {kind: np.maximum(noise(self.t, x), self._contradiction(kind) if kind != "q" else 0.0)
+                for kind, x in self.recorded.items()}
 
-    def states(self, raised: int = 0, more=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def states(self, raised: int = 0, added: Mapping[str, Array] | None = None) -> tuple[Array, Array, Array]:
         """Return q, v, a of the inner rows.
 
         raised  degrees of the splines above the usual ones
-        more    noise that is added to the samples
+        added   noise that is added to the recorded arrays
         """
-        samples = self._samples()
-        if more is not None:
-            samples = [x if x is None else x + e for x, e in zip(samples, more, strict=True)]
-        samples[0] = of_unit_norm(self.model, samples[0])
-        chain = Chain(self.model, list(_KINDS), samples, self.model.v_units)
-        return tuple(x[self.inner] for x in chain.filled(self.t, SmoothingFit(self.rows, raised)))
+        recorded = {kind: x if added is None else x + added[kind] for kind, x in self.recorded.items()}
+        recorded["q"] = of_unit_norm(self.model, recorded["q"])
+        q, v, a = (x[self.inner] for x in self._chain(recorded).filled(self.t, SmoothingFit(self.rows, raised)))
+        return q, v, a
 
-    def draw(self, rng) -> list[np.ndarray | None]:
+    def draw(self, rng: np.random.Generator) -> dict[str, Array]:
         """Return random noise for each recorded array, of the size that it has in the recording."""
-        return [None if x is None else s * rng.standard_normal(x.shape) for x, s in zip(self._samples(), self.noise, strict=True)]
+        return {kind: self.noise[kind] * rng.standard_normal(x.shape) for kind, x in self.recorded.items()}
 
-    def _samples(self) -> list[np.ndarray | None]:
-        q, *others = self.given
-        return [continued(self.model, q), *others]
-
-    def _unlike_positions(self, k: int) -> np.ndarray | float:
-        """Return by how much (nv,) the recorded velocities (k = 1) or accelerations (k = 2) contradict the positions.
+    def _contradiction(self, kind: str) -> Array | float:
+        """Return by how much (nv,) the recorded velocities or accelerations contradict the positions.
 
         Zero where the difference is within the error of the derivatives. This noise does not appear in high differences of the
-        recorded array: it is smooth where an array was derived from noisy positions."""
+        recorded array: it is smooth where an array was derived from noisy positions.
+        """
+        k, x = _KINDS.index(kind), self.recorded[kind]
         if not has_rows(len(self.t), k, 1):
             return 0.0
-        chain = Chain(self.model, list(_KINDS[:k + 1]), [self.given[0], *[None] * k], self.model.v_units)
+        chain = self._chain({"q": self.recorded["q"]}, k)
         rows, _ = rows_per_knot(self.t, [chain], "auto")
         (error, _), = chain.doubt(self.t, rows)
         ends = one_sided(len(self.t), k, rows)
         inner = slice(ends, len(self.t) - ends)
-        apart = quiet_size((chain.filled(self.t, SmoothingFit(rows))[k] - self.given[k])[inner])
-        size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
-        return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
+        difference = quiet_size((chain.filled(self.t, SmoothingFit(rows))[k] - x)[inner])
+        size = np.sqrt(np.mean(x[inner] ** 2, axis=0))
+        return np.where(difference > np.maximum(_ERROR_FACTOR * error, _SLIGHT * size), difference, 0.0)
 
     def warnings(self) -> list[LiedynWarning]:
         """Return how q, v and a were obtained."""
         out = [LiedynWarning("derived-motion", text)
                for text in derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})]
         if out:
-            x = self.noise[0]
-            most = int(np.argmax(x))
+            x = self.noise["q"]
+            worst = int(np.argmax(x))
             out.append(LiedynWarning("position-noise",
-                                     f"noise found in the positions: {x[most]:.2g} {self.model.q_units[most] or '(quaternion)'} "
-                                     f"at most ({self.model.q_names[most]})"))
+                                     f"noise found in the positions: {x[worst]:.2g} "
+                                     f"{self.model.q_units[worst] or '(quaternion)'} at most ({self.model.q_names[worst]})"))
         if self.rows > 1:
-            left_out = len(self.t) - (self.inner.stop - self.inner.start)
+            omitted = len(self.t) - (self.inner.stop - self.inner.start)
             out.append(LiedynWarning("forces-filtered",
-                                     f"forces are filtered like the positions; the first and last {left_out // 2} rows are left "
+                                     f"forces are filtered like the positions; the first and last {omitted // 2} rows are left "
                                      "out"))
         return out
 
 
-def noisy_samples(model: Model, t: np.ndarray, motion: RecordedArrays,
+def noisy_samples(model: Model, t: Array, motion: RecordedArrays,
                   smooth: float | str | None) -> tuple[NoisySamples, list[LiedynWarning]]:
     """Return the samples of a motion, and warnings.
 
@@ -347,7 +357,8 @@ def noisy_samples(model: Model, t: np.ndarray, motion: RecordedArrays,
 
     Raises TrajectoryError for too few rows.
     """
-    raw = NoisySamples(model, t, (motion.q, motion.v, motion.a), 1)
+    recorded = {"q": continued(model, motion.q)} | {kind: x for kind, x in (("v", motion.v), ("a", motion.a)) if x is not None}
+    raw = NoisySamples(model, t, recorded, 1)
     rows, warnings = rows_per_knot(t, [raw.chain], None if smooth == "auto" and not raw.derives else smooth)
-    samples = NoisySamples(model, t, raw.given, rows)
+    samples = NoisySamples(model, t, recorded, rows)
     return samples, [*samples.warnings(), *warnings]

@@ -1,14 +1,16 @@
 """Derivatives of dynamics along a trajectory, as columns with names and units, and their verification by finite differences."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import POINTS, error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_for, prescribed_of
 from liedyn.analysis.recording_checks import recorded_limit_warnings
+from liedyn.arrays import Array, Integers, Mask, Progress
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
 from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics
@@ -27,7 +29,8 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
-from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, Vector
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
 from liedyn.simulation.name_binding import joint_coordinates, select
@@ -46,77 +49,80 @@ class DerivativeRequest:
     """
 
     of: str
-    prescribed: np.ndarray
-    outputs: np.ndarray
+    prescribed: Mask
+    outputs: Integers
     by: tuple[str, ...]
 
 
-def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> DerivativeRequest:
+def derivative_request(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str],
+                       joints: Sequence[str]) -> DerivativeRequest:
     """Return the request for patterns of names. Raise UsageError if one matches nothing, or there are too many columns."""
     if (of == "hybrid") != bool(prescribed):
         raise UsageError("--prescribed and --function hybrid must be used together")
     mask = prescribed_of(model, of, prescribed)
     outputs = np.flatnonzero(joint_coordinates(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    state += [f"{'a' if given else 'tau'}.{name}" for name, given in zip(model.v_names, mask, strict=True)]
-    asked = DerivativeRequest(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
-    count = len(outputs) * len(asked.by)
+    state += [f"{'a' if is_input else 'tau'}.{name}" for name, is_input in zip(model.v_names, mask, strict=True)]
+    request = DerivativeRequest(of, mask, outputs, _select_variables(model, by, state) if by else tuple(state))
+    count = len(outputs) * len(request.by)
     if count > LARGEST:
-        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} "
-                         "variables; "
-                         f"at most {LARGEST} are written: select with --joint PATTERN and --wrt PATTERN, such as --wrt 'q.*'")
-    if sum(len(text) + 3 for both in column_names(model, asked) for text in both) > LONGEST_LINE:   # `read_trajectory` refuses it
+        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(request.by)} "
+                         f"variables; at most {LARGEST} are written: select with --joint PATTERN and --wrt PATTERN, such as "
+                         "--wrt 'q.*'")
+    if sum(len(text) + 3 for texts in column_names(model, request) for text in texts) > LONGEST_LINE:  # of `read_trajectory`
         raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --wrt")
-    return asked
+    return request
 
 
-def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
+def _select_variables(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
     """Return the names of variables that match, in the order of the patterns, without duplicates."""
     known = [*state, *parameter_names(model)]
     kinds = [f"{kind}.*" for kind in dict.fromkeys(name.partition(".")[0] for name in known)]
     return tuple(known[k] for k in select(patterns, known, "variable of --wrt", shown=kinds))
 
 
-def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> np.ndarray:
+def jacobian(model: Model, request: DerivativeRequest, motion: SampledMotion) -> Array:
     """Return the derivatives (N, outputs, by) at all samples of a motion."""
-    given = {"f_ext": motion.f_ext, "passive": motion.passive}
-    blocks = dict.fromkeys(("q", "v", "u"))
-    kinds = [kind_of(name) for name in asked.by]
-    if any(kind in blocks for kind in kinds):
-        blocks = dict(zip(blocks, _full(model, asked, motion, given), strict=True))
-    parameters = [name for name, kind in zip(asked.by, kinds, strict=True) if kind == "parameter"]
-    if parameters:
-        x = np.where(asked.prescribed, _or_zero(motion.a, motion.v), _or_zero(motion.tau, motion.v))
-        mask = {"of": "hybrid", "prescribed": asked.prescribed} if asked.of == "hybrid" else {"of": asked.of}
-        by_parameter = parameter_derivatives(model, motion.q, motion.v, x, parameters, **mask, **given)
+    kinds = [kind_of(name) for name in request.by]
+    blocks: dict[str, Array] = {}
+    if any(kind != "parameter" for kind in kinds):
+        blocks = dict(zip("qvu", _state_derivatives(model, request, motion), strict=True))
+    parameters = [name for name, kind in zip(request.by, kinds, strict=True) if kind == "parameter"]
+    by_parameter = _parameter_derivatives(model, request, motion, parameters) if parameters else np.zeros((0, 0, 0))
     coordinate = {name: k for k, name in enumerate(model.v_names)}
-    out = np.empty((len(motion.q), len(asked.outputs), len(asked.by)))
-    for j, (name, kind) in enumerate(zip(asked.by, kinds, strict=True)):
+    out = np.empty((len(motion.q), len(request.outputs), len(request.by)))
+    for j, (name, kind) in enumerate(zip(request.by, kinds, strict=True)):
         if kind == "parameter":
-            out[:, :, j] = by_parameter[:, asked.outputs, parameters.index(name)]
+            out[:, :, j] = by_parameter[:, request.outputs, parameters.index(name)]
         else:
-            out[:, :, j] = blocks[kind][:, asked.outputs, coordinate[name.partition(".")[2]]]
+            out[:, :, j] = blocks[kind][:, request.outputs, coordinate[name.partition(".")[2]]]
     return out
 
 
-def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: dict) -> list[np.ndarray]:
+def _state_derivatives(model: Model, request: DerivativeRequest, motion: SampledMotion) -> list[Array]:
     """Return the derivatives (N, nv, nv) of the results with respect to q, v and the inputs."""
-    if asked.of == "inverse":
-        return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
-    if asked.of == "forward":
-        return list(forward_dynamics_derivatives(model, motion.q, motion.v, motion.tau, **given))
-    return list(hybrid_dynamics_derivatives(model, motion.q, motion.v, _or_zero(motion.a, motion.v),
-                                            _or_zero(motion.tau, motion.v), asked.prescribed, **given)[:3])
+    q, v, a, tau = motion.q, motion.v, motion.a_or_zero, motion.tau_or_zero
+    if request.of == "inverse":
+        return list(inverse_dynamics_derivatives(model, q, v, a, **motion.options))
+    if request.of == "forward":
+        return list(forward_dynamics_derivatives(model, q, v, tau, **motion.options))
+    return list(hybrid_dynamics_derivatives(model, q, v, a, tau, request.prescribed, **motion.options)[:3])
 
 
-def rows_of(motion: SampledMotion, rows) -> SampledMotion:
+def _parameter_derivatives(model: Model, request: DerivativeRequest, motion: SampledMotion, parameters: list[str]) -> Array:
+    """Return the derivatives (N, nv, parameters) of the results with respect to parameters of the model."""
+    x = np.where(request.prescribed, motion.a_or_zero, motion.tau_or_zero)
+    if request.of == "hybrid":
+        return parameter_derivatives(model, motion.q, motion.v, x, parameters, of="hybrid", prescribed=request.prescribed,
+                                     **motion.options)
+    return parameter_derivatives(model, motion.q, motion.v, x, parameters, of="inverse" if request.of == "inverse" else "forward",
+                                 **motion.options)
+
+
+def rows_of(motion: SampledMotion, rows: Integers | slice) -> SampledMotion:
     """Return the motion at the given rows."""
     a, tau, f_ext = (None if x is None else x[rows] for x in (motion.a, motion.tau, motion.f_ext))
     return SampledMotion(motion.q[rows], motion.v[rows], a, tau, f_ext, motion.passive, motion.warnings)
-
-
-def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
-    return np.zeros_like(like) if x is None else x
 
 
 # names and units ---------------------------------------------------------------------------------------------------
@@ -126,12 +132,12 @@ def kind_of(name: str) -> str:
     return head if head in ("q", "v") else "u" if head in ("a", "tau") else "parameter"
 
 
-def column_names(model: Model, asked: DerivativeRequest) -> tuple[list[str], list[str]]:
+def column_names(model: Model, request: DerivativeRequest) -> tuple[list[str], list[str]]:
     """Return names and units of all columns, one output after another."""
     names, units = [], []
-    for k in asked.outputs:
-        kind = "tau" if asked.prescribed[k] else "a"
-        for by in asked.by:
+    for k in request.outputs:
+        kind = "tau" if request.prescribed[k] else "a"
+        for by in request.by:
             names.append(f"d{kind}.{model.v_names[k]}/d{by}")
             units.append(quotient(unit_of(model, f"{kind}.{model.v_names[k]}"), unit_of(model, by)))
     return names, units
@@ -165,8 +171,9 @@ def quotient(above: str, below: str) -> str:
 
 # Robots with changed parameters, for the verification of derivatives with respect to parameters -------------------------
 
+Numbers = TypeVar("Numbers", Vector, tuple[float, float, float, float, float, float])
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
-_PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
+_COMPONENTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
 
 def perturbed_model(model: Model, name: str, change: float) -> Model:
@@ -190,7 +197,7 @@ def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
     of_root = any(name.partition(".")[2].partition(".")[0] in roots for name in values)
     robot = _with_root_joint(model) if of_root else model.description
     for name, x in values.items():
-        robot = _changed(robot, model, name, x - value(model, name))
+        robot = _changed(robot, model, name, x - parameter_value(model, name))
     return robot
 
 
@@ -198,28 +205,28 @@ def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
     """Return the robot with `change` added to the parameter `name`."""
     head, _, rest = name.partition(".")
     if head == "gravity":
-        return replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
-    if head in _PARTS:
+        return replace(robot, gravity=_with_added(robot.gravity, "xyz".index(rest), change))
+    if head in _COMPONENTS:
         return replace(robot, links=tuple(_changed_link(link, head, rest, change) for link in robot.links))
     moved = head in ("origin", "screw", "pitch")
-    return replace(robot, joints=tuple(_moved(model, joint, head, rest, change) if moved else
-                                       _coordinate(joint, head, rest, change) for joint in robot.joints))
+    return replace(robot, joints=tuple(_displaced_joint(model, joint, head, rest, change) if moved else
+                                       _changed_coordinate(joint, head, rest, change) for joint in robot.joints))
 
 
-def value(model: Model, name: str) -> float:
+def parameter_value(model: Model, name: str) -> float:
     """Return the value of a parameter; zero for placements and screws, whose parameters are changes."""
     head, _, rest = name.partition(".")
     if head == "gravity":
         return float(model.gravity["xyz".index(rest)])
-    if head in _PARTS:
-        found = {_part(link, head, rest): link for link in model.description.links}
-        return next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in found.items() if k is not None)
+    if head in _COMPONENTS:
+        links = {_component_index(link, head, rest): link for link in model.description.links}
+        return float(next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in links.items() if k is not None))
     for joint in model.description.joints:
         if head == "pitch" and joint.name == rest:
             return joint.pitch
-        for label, figures in zip(joint.labels, joint.coordinate_parameters, strict=True):
-            if rest == _dotted(joint.name, label) and hasattr(figures, head):
-                return getattr(figures, head)
+        for label, parameters in zip(joint.labels, joint.coordinate_parameters, strict=True):
+            if rest == _dotted(joint.name, label) and hasattr(parameters, head):
+                return float(getattr(parameters, head))
     return 0.0
 
 
@@ -230,20 +237,24 @@ def _with_root_joint(model: Model) -> Robot:
     return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
 
 
-def _part(link: Link, head: str, rest: str) -> int | None:
+def _component_index(link: Link, head: str, rest: str) -> int | None:
     """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
-    names = [_dotted(link.name, part) for part in _PARTS[head]]
+    names = [_dotted(link.name, part) for part in _COMPONENTS[head]]
     return names.index(rest) if rest in names else None
 
 
 def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
-    k = _part(link, head, rest)
+    k = _component_index(link, head, rest)
     if k is None:
         return link
-    return replace(link, **{head: link.mass + change if head == "mass" else _plus(getattr(link, head), k, change)})
+    if head == "mass":
+        return replace(link, mass=link.mass + change)
+    if head == "com":
+        return replace(link, com=_with_added(link.com, k, change))
+    return replace(link, inertia=_with_added(link.inertia, k, change))
 
 
-def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
+def _displaced_joint(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
     """Return the joint with changed placement, screw or pitch.
 
     A placement changes as origin -> origin exp(twist). A screw changes in the list of all screws of the joint.
@@ -255,17 +266,17 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
         if joint.name != owner:
             return joint
         T = pose(joint.origin) @ exp_screw(np.eye(6)[_TWIST.index(part)], change)
-        return replace(joint, origin=Pose(tuple(T[:3, :3].ravel()), tuple(T[:3, 3])))
+        return replace(joint, origin=Pose.from_matrix(T))
     numbered, _, k = owner.rpartition(".")
-    several = joint.name == numbered and k.isdigit()
-    if joint.name != owner and not several:
+    is_numbered = joint.name == numbered and k.isdigit()
+    if joint.name != owner and not is_numbered:
         return joint
-    screws = model.joint(joint.name).screws.copy()
-    screws[int(k) - 1 if several else 0, _TWIST.index(part)] += change
+    screws = np.array(model.joint(joint.name).screws)
+    screws[int(k) - 1 if is_numbered else 0, _TWIST.index(part)] += change
     return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
 
 
-def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
+def _changed_coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
     parameters = list(joint.coordinate_parameters)
     for k, label in enumerate(joint.labels):
         if rest == _dotted(joint.name, label):
@@ -278,8 +289,11 @@ def _dotted(name: str, label: str) -> str:
     return f"{name}.{label}" if label else name
 
 
-def _plus(x: tuple, k: int, change: float) -> tuple:
-    return (*x[:k], x[k] + change, *x[k + 1:])
+def _with_added(x: Numbers, k: int, change: float) -> Numbers:
+    """Return a tuple of numbers with `change` added to entry k."""
+    numbers = list(x)
+    numbers[k] += change
+    return cast(Numbers, tuple(numbers))                       # as many as in x
 
 
 # Comparison with extrapolated differences of dynamics -------------------------------------------------------------------
@@ -291,109 +305,114 @@ _LIGHT = 1e-4         # of the largest mass or inertia: size assumed for a link 
 _NOTHING = 1e-6       # minimum scale of derivatives, relative to the force or acceleration
 
 
-def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> LiedynWarning:
+def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion, progress: Progress) -> LiedynWarning:
     """Return the warning that reports the largest difference from finite differences.
 
     Raises CheckFailed if a difference is larger than MAX_EXCESS and than the uncertainty of the finite differences.
     """
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
     with progress.stage("comparing with differences"):
-        found = differences(model, asked, motion, rows, progress.update)
-    worst = max(found, key=lambda kind: (found[kind].excess, found[kind].off))
-    told = f"largest relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
-           f"{found[worst].off:.1e} ({worst})"
-    if not found[worst].sound:
-        raise CheckFailed(f"{told}; expected at most {MAX_EXCESS:g}; nothing is written")
-    suspicious = max(found.values(), key=lambda one: one.doubt)
-    if suspicious.doubt > MAX_EXCESS:
-        told += f"; where the mass matrix is nearly singular, finite differences are accurate to {suspicious.doubt:.0e} only"
-    return LiedynWarning("compared", told)
+        result = differences(model, request, motion, rows, progress.update)
+    worst = max(result, key=lambda kind: (result[kind].excess, result[kind].off))
+    text = f"largest relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
+           f"{result[worst].off:.1e} ({worst})"
+    if not result[worst].sound:
+        raise CheckFailed(f"{text}; expected at most {MAX_EXCESS:g}; nothing is written")
+    uncertainty = max(result.values(), key=lambda comparison: comparison.doubt)
+    if uncertainty.doubt > MAX_EXCESS:
+        text += f"; where the mass matrix is nearly singular, finite differences are accurate to {uncertainty.doubt:.0e} only"
+    return LiedynWarning("compared", text)
 
 
-def differences(model: Model, asked: DerivativeRequest, motion, rows,
-                update=lambda fraction: None) -> dict[str, DerivativeComparison]:
+def differences(model: Model, request: DerivativeRequest, motion: SampledMotion, rows: Integers,
+                update: Callable[[float], None] = lambda _fraction: None) -> dict[str, DerivativeComparison]:
     """Return the largest differences from finite differences at the given rows, {"dtau/dq": …}.
 
     Differences are relative to the largest derivative of the same kind in characteristic units, or to a millionth of the force or
     acceleration if that is larger (at rest, derivatives with respect to v can be zero).
     """
-    asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
-    u = np.where(asked.prescribed, *(np.zeros_like(chosen.v) if x is None else x for x in (chosen.a, chosen.tau)))
-    condition = mass_matrix_condition(model, chosen.q, ~asked.prescribed)
-    of, by = _characteristic(model, asked)
-    theirs, doubt = (x * by for x in _differences(model, asked, chosen, u, of, condition.max(), update))
-    ours, level = jacobian(model, asked, chosen) * by / of[:, None], _outcome(model, asked, chosen, chosen.q, chosen.v, u) / of
-    heads = np.array([name.partition(".")[0] for name in asked.by])
+    request, chosen = _with_fewer_parameters(request), rows_of(motion, rows)
+    u = np.where(request.prescribed, chosen.a_or_zero, chosen.tau_or_zero)
+    condition = mass_matrix_condition(model, chosen.q, ~request.prescribed)
+    of, by = _characteristic(model, request)
+    numerical, error = (x * by for x in _differences(model, request, chosen, u, of, condition.max(), update))
+    analytic = jacobian(model, request, chosen) * by / of[:, None]
+    results = _outcome(model, request, chosen, chosen.q, chosen.v, u) / of
+    heads = np.array([name.partition(".")[0] for name in request.by])
     out = {}
-    for kind, mask in (("tau", asked.prescribed[asked.outputs]), ("a", ~asked.prescribed[asked.outputs])):
+    for kind, mask in (("tau", request.prescribed[request.outputs]), ("a", ~request.prescribed[request.outputs])):
         for head in dict.fromkeys(heads):
-            x, y, z = (block[:, mask][:, :, heads == head] for block in (ours, theirs, doubt))
+            x, y, z = (block[:, mask][:, :, heads == head] for block in (analytic, numerical, error))
             if y.size:
-                size = max(np.abs(y).max(), _NOTHING * np.abs(level[:, mask]).max()) or 1.0
-                suspicious = z.max(axis=1, keepdims=True) + rounding_error(condition[:, None, None], y)
-                out[f"d{kind}/d{head}"] = compare(x, y, suspicious, size)
+                size = max(np.abs(y).max(), _NOTHING * np.abs(results[:, mask]).max()) or 1.0
+                uncertainty = z.max(axis=1, keepdims=True) + rounding_error(condition[:, None, None], y)
+                out[f"d{kind}/d{head}"] = compare(x, y, uncertainty, size)
     return out
 
 
-def _characteristic(model: Model, asked: DerivativeRequest) -> tuple[np.ndarray, np.ndarray]:
+def _characteristic(model: Model, request: DerivativeRequest) -> tuple[Array, Array]:
     """Return the characteristic units of the outputs and of the variables."""
-    units = model_scales(model)
-    outputs = [f"{'tau' if asked.prescribed[k] else 'a'}.{model.v_names[k]}" for k in asked.outputs]
-    return tuple(units.unit_scales(unit_of(model, name) for name in names) for names in (outputs, asked.by))
+    scales = model_scales(model)
+    outputs = [f"{'tau' if request.prescribed[k] else 'a'}.{model.v_names[k]}" for k in request.outputs]
+    of, by = (scales.unit_scales(unit_of(model, name) for name in names) for names in (outputs, request.by))
+    return of, by
 
 
-def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
+def _with_fewer_parameters(request: DerivativeRequest) -> DerivativeRequest:
     """Return the request with at most PARAMETERS model parameters, evenly selected: each requires a new robot for every step."""
-    parameters = [name for name in asked.by if kind_of(name) == "parameter"]
-    kept = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
-    by = tuple(name for name in asked.by if kind_of(name) != "parameter" or name in kept)
-    return DerivativeRequest(asked.of, asked.prescribed, asked.outputs, by)
+    parameters = [name for name in request.by if kind_of(name) == "parameter"]
+    selected = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
+    by = tuple(name for name in request.by if kind_of(name) != "parameter" or name in selected)
+    return DerivativeRequest(request.of, request.prescribed, request.outputs, by)
 
 
-def _differences(model: Model, asked: DerivativeRequest, motion, u, of, condition: float,
-                 update) -> tuple[np.ndarray, np.ndarray]:
+def _differences(model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array, of: Array, condition: float,
+                 update: Callable[[float], None]) -> tuple[Array, Array]:
     """Return derivatives (N, outputs, by) from extrapolated central differences, outputs in units `of`, and their uncertainty."""
-    out, doubt = np.empty((2, len(motion.q), len(asked.outputs), len(asked.by)))
-    for j, name in enumerate(asked.by):
-        update(j / len(asked.by))
-        outcome, steps = _along(model, asked, motion, u, name)
-        out[:, :, j], doubt[:, :, j] = best_derivative(lambda s, f=outcome: f(s) / of, steps, condition)
-    return out, doubt
+    out, error = np.empty((2, len(motion.q), len(request.outputs), len(request.by)))
+    for j, name in enumerate(request.by):
+        update(j / len(request.by))
+        outcome, steps = _variable_function(model, request, motion, u, name)
+
+        def in_units(s: float, outcome: Callable[[float], Array] = outcome) -> Array:
+            return outcome(s) / of
+        out[:, :, j], error[:, :, j] = best_derivative(in_units, steps, condition)
+    return out, error
 
 
-def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
+def _variable_function(model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array,
+                       name: str) -> tuple[Callable[[float], Array], tuple[float, ...]]:
     """Return the results as a function of a change of one variable, and the initial steps of finite differences."""
     kind = kind_of(name)
     if kind == "parameter":
-        return lambda s: _outcome_of(perturbed_model(model, name, s), model, asked, motion, u), _steps(model, name)
+        return lambda s: _outcome_of_robot(perturbed_model(model, name, s), model, request, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
     if kind == "u":                                            # results are linear in u: large steps are accurate
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if given else 'tau'}.{other}")
-                                        for other, given in zip(model.v_names, asked.prescribed, strict=True))
+                                        for other, given in zip(model.v_names, request.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
     steps = (step,
              2 * FRICTION_SPEED) if kind == "v" and motion.passive and has_friction(model, name.partition(".")[2]) else (step,)
-    return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
+    return lambda s: _outcome(model, request, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 
-def _outcome_of(other: Model, model: Model, asked: DerivativeRequest, motion, u) -> np.ndarray:
+def _outcome_of_robot(other: Model, model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array) -> Array:
     """Return the results of a robot `other` with changed parameters, as a variant of `model` if the structure is the same."""
     if not np.array_equal(other.index, model.index):
-        return _outcome(other, asked, motion, motion.q, motion.v, u)
-    numbers = np.tile(other.constants, (len(motion.q), 1))
-    with Variants.of_numbers(model, range(len(other.constants)), numbers).in_place_of_the_model() as robots:
-        return _outcome(robots, asked, motion, motion.q, motion.v, u)
+        return _outcome(other, request, motion, motion.q, motion.v, u)
+    constants = np.tile(other.constants, (len(motion.q), 1))
+    with Variants.of_numbers(model, range(len(other.constants)), constants).in_place_of_the_model() as robots:
+        return _outcome(robots, request, motion, motion.q, motion.v, u)
 
 
-def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndarray:
+def _outcome(model: Model, request: DerivativeRequest, motion: SampledMotion, q: Array, v: Array, u: Array) -> Array:
     """Return the results (N, outputs): tau where prescribed, a elsewhere."""
-    given = {"f_ext": motion.f_ext, "passive": motion.passive}
-    if asked.of == "inverse":
-        return inverse_dynamics(model, q, v, u, **given)[:, asked.outputs]
-    a, tau = hybrid_dynamics(model, q, v, u, u, asked.prescribed, **given)
-    return np.where(asked.prescribed, tau, a)[:, asked.outputs]
+    if request.of == "inverse":
+        return inverse_dynamics(model, q, v, u, **motion.options)[:, request.outputs]
+    a, tau = hybrid_dynamics(model, q, v, u, u, request.prescribed, **motion.options)
+    return np.where(request.prescribed, tau, a)[:, request.outputs]
 
 
 def _steps(model: Model, name: str) -> tuple[float, ...]:
@@ -408,9 +427,10 @@ def _steps(model: Model, name: str) -> tuple[float, ...]:
         return (_STEP * unit,)
     links = model.description.links
     size = {link.name: link.mass if head == "mass" else max(map(abs, link.inertia)) for link in links}
-    most = unit if head == "armature" else max(size.values()) or unit
-    own = abs(value(model, name)) if head == "armature" else size[rest if head == "mass" else rest.rpartition(".")[0]]
-    small, large = _STEP * (own or _LIGHT * most), _STEP * max(own, unit if head == "armature" else most)
+    largest = unit if head == "armature" else max(size.values()) or unit
+    link_name = rest if head == "mass" else rest.rpartition(".")[0]
+    magnitude = abs(parameter_value(model, name)) if head == "armature" else size[link_name]
+    small, large = _STEP * (magnitude or _LIGHT * largest), _STEP * max(magnitude, unit if head == "armature" else largest)
     return (small, (small * large) ** 0.5, large)
 
 
@@ -420,8 +440,9 @@ _ROWS = 256                      # number of rows that are computed at a time: l
 _JUDGED = 256                    # maximum number of rows from which errors are estimated
 
 
-def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
-                      joints: Sequence[str] = (), verify: bool = False, progress=None) -> CompletedTrajectory:
+def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (),
+                      by: Sequence[str] = (), joints: Sequence[str] = (), verify: bool = False,
+                      progress: Progress | None = None) -> CompletedTrajectory:
     """Return derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
 
     Parameters
@@ -452,30 +473,32 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     """
     if model.nc:
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a trajectory are for "
-                         "robots "
-                         "without them; use liedyn linearize, or constrained_inverse_derivatives in Python")
-    asked = question(model, of, prescribed, by, joints)
-    motion = motion_for(model, trajectory, of, asked.prescribed)
-    parts = [jacobian(model, asked, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
+                         "robots without "
+                         "them; use liedyn linearize, or constrained_inverse_derivatives in Python")
+    request = derivative_request(model, of, prescribed, by, joints)
+    motion = motion_for(model, trajectory, of, request.prescribed)
+    parts = [jacobian(model, request, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
-    names, units = column_names(model, asked)
-    some = _sample(len(motion.q))
-    doubts = error_warnings(table[some], motion.variants,
-                            lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1), names, units,
-                            "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
-    warnings = [*motion.warnings, *doubts,
+    names, units = column_names(model, request)
+    sample = _sample(len(motion.q))
+
+    def variant_derivatives(variant: SampledMotion) -> Array:
+        return jacobian(model, request, rows_of(variant, sample)).reshape(len(sample), -1)
+
+    uncertainty = error_warnings(table[sample], motion.variants, variant_derivatives, names, units,
+                                 "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
+    warnings = [*motion.warnings, *uncertainty,
                 *([LiedynWarning("many-columns",
                                  f"{len(names)} columns; --wrt and --joint choose among them")] if len(names) > 400 else [])]
-    tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
-    warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, tau)
+    warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
     if verify:
         from liedyn.simulation.run import SilentProgress
-        warnings.append(verify_rows(model, asked, motion, progress or SilentProgress()))
+        warnings.append(verify_rows(model, request, motion, progress or SilentProgress()))
     columns = list(zip(names, units, table.T, strict=True))
     return CompletedTrajectory(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(warnings))
 
 
-def _sample(count: int) -> np.ndarray:
+def _sample(count: int) -> Integers:
     """Return indices of the rows from which errors are estimated: those at the ends, and some between."""
     if count <= _JUDGED:
         return np.arange(count)

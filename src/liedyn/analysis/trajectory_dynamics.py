@@ -5,7 +5,7 @@ twice more, with splines of another degree and with added noise. The differences
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,9 +15,9 @@ from liedyn.analysis.numerical_differentiation import (
     SmoothingFit,
     error_warnings,
     errors,
-    mend,
     one_sided,
     percent,
+    remedy,
     sizes_to_judge_by,
 )
 from liedyn.analysis.recorded_motion import (
@@ -33,6 +33,7 @@ from liedyn.analysis.recorded_motion import (
 )
 from liedyn.analysis.recording_checks import recorded_limit_warnings, unwrapped
 from liedyn.analysis.smoothing import Chain, derivations, knot_spacings
+from liedyn.arrays import Array, Criterion, Integers, Mask, Progress
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constrained_inverse import constrained_inverse_dynamics
@@ -53,7 +54,7 @@ from liedyn.dynamics.time_derivatives import (
     higher_order_inverse_dynamics,
 )
 from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, Place, TrajectoryError, UsageError, WarningLog
-from liedyn.io.trajectory_csv import check_no_events
+from liedyn.io.trajectory_csv import Trajectory, check_no_events
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
@@ -78,80 +79,80 @@ _CLOSED = 1e-5          # maximum residual [rad | lengths of the loop], for file
 _MOVED = 1e-6           # of the largest acceleration: larger corrections of accelerations cause a warning
 
 
-def motors_of(model, motion, actuated):
+def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tuple[Mask, list[LiedynWarning]]:
     """Return the mask (nv,) of actuated joints and warnings.
 
-    If the mask `actuated` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them.
+    If the mask `selected` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them.
     """
-    if actuated.any():
-        return actuated, []
-    actuated = np.zeros(model.nv, dtype=bool) if motion.tau is None else np.abs(motion.tau).max(axis=0) > 0.0
+    if selected.any():
+        return selected, []
+    actuated: Mask = np.abs(motion.tau_or_zero).max(axis=0) > 0.0
     if not actuated.any():
         raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
                          f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
-    names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
+    names = ", ".join(name for name, is_actuated in zip(model.v_names, actuated, strict=True) if is_actuated)
     return actuated, [LiedynWarning("actuated-joints", f"actuated joints (those with forces in the trajectory): {names}")]
 
 
-def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
+def inverse_of_mechanism(model: Model, motion: SampledMotion, actuated: Mask, criterion: Criterion) -> SampledMotion:
     """Return the motion with joint forces, and with accelerations that satisfy the constraints. actuated: (nv,) bool."""
-    a, warnings = obedient(model, motion)
-    found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
-                                         passive=motion.passive)
-    return replace(motion, a=a, tau=found.tau, multipliers=found.multipliers, warnings=(*motion.warnings, *warnings))
+    a, warnings = satisfy_acceleration_constraints(model, motion)
+    forces = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, **motion.options)
+    return replace(motion, a=a, tau=forces.tau, multipliers=forces.multipliers, warnings=(*motion.warnings, *warnings))
 
 
-def obedient(model, motion):
+def satisfy_acceleration_constraints(model: Model, motion: SampledMotion) -> tuple[Array, list[LiedynWarning]]:
     """Return the nearest accelerations that satisfy the constraints, and a warning if the change is more than rounding.
 
     Accelerations derived from positions satisfy the constraints only approximately.
     """
-    A = constraint_jacobian(model, motion.q)
-    off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
-    change = least_norm_solution(model, A, off[..., None])[..., 0]
-    size, moved = rate_magnitude(model, motion.a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
+    A, a = constraint_jacobian(model, motion.q), motion.a_or_zero
+    residual = np.einsum("nrk,nk->nr", A, a) + constraint_bias(model, motion.q, motion.v)
+    change = least_norm_solution(model, A, residual[..., None])[..., 0]
+    size, largest = rate_magnitude(model, a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
     warning = LiedynWarning("moved-onto-constraints",
-                            f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}")
-    return motion.a - change, [warning] if moved > _MOVED * size else []
+                            f"accelerations were moved onto the constraints, by up to {largest:.2g} of {size:.3g}")
+    return a - change, [warning] if largest > _MOVED * size else []
 
 
-def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
+def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMotion) -> SampledMotion:
     """Return the motion, with derived velocities replaced by the nearest ones that satisfy the constraints.
 
     Differentiation amplifies rounding of positions. Raises TrajectoryError if positions or given velocities violate the
     constraints, and UsageError for driven closures.
     """
-    driven = [one.name for one in model.constraints if one.driven]
+    driven = [constraint.name for constraint in model.constraints if constraint.driven]
     if driven:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
                          "simulate it, or use the library (constraint_motion=…)")
     _check_closed(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
-    most = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
+    tolerance = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
     if any(name.startswith("v.") for name in trajectory.columns):
-        _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
+        _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), tolerance)
         return motion
-    v, moved = _allowed(model, motion)
-    warning = LiedynWarning("moved-onto-constraints",
-                            f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}")
-    variants = tuple(replace(one, v=_allowed(model, one)[0]) for one in motion.variants)
-    return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([warning] if moved > most else [])))
+    v, change = _nearest_velocities(model, motion)
+    warning = LiedynWarning("moved-onto-constraints", "derived velocities were moved onto the constraints, by up to "
+                            f"{change:.2g} of {tolerance / _CLOSED:.3g}")
+    variants = tuple(replace(variant, v=_nearest_velocities(model, variant)[0]) for variant in motion.variants)
+    return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([warning] if change > tolerance else [])))
 
 
-def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
+def _nearest_velocities(model: Model, motion: SampledMotion) -> tuple[Array, float]:
     """Return the nearest velocities (N, nv) that satisfy the constraints, and the largest change [rad/s | loop lengths/s]."""
-    off = constraint_velocity(model, motion.q, motion.v)
-    change = least_norm_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
+    residual = constraint_velocity(model, motion.q, motion.v)
+    change = least_norm_solution(model, constraint_jacobian(model, motion.q), residual[..., None])[..., 0]
     return motion.v - change, float(np.abs(change / coordinate_scales(model)).max(initial=0.0))
 
 
-def _check_closed(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
-    """Raise TrajectoryError if a residual in x (N, m) exceeds `most`."""
-    off = np.abs(x) * equation_weights(model)
-    if off.max(initial=0.0) > most:
-        k, r = np.unravel_index(np.argmax(off), x.shape)
-        raise TrajectoryError(f"the {what} violates the constraints", place=Place(trajectory.source, int(trajectory.lines[k])),
+def _check_closed(model: Model, trajectory: Trajectory, quantity: str, x: Array, tolerance: float) -> None:
+    """Raise TrajectoryError if a residual in x (N, m) exceeds the tolerance."""
+    error = np.abs(x) * equation_weights(model)
+    if error.max(initial=0.0) > tolerance:
+        k, r = np.unravel_index(np.argmax(error), x.shape)
+        raise TrajectoryError(f"the {quantity} violates the constraints",
+                              place=Place(trajectory.source, int(trajectory.lines[k])),
                               found=f"a residual of {abs(x[k, r]):.3g} in {model.constraint_equation_names[r]}",
-                              expected=f"at most {most:.1g}",
+                              expected=f"at most {tolerance:.1g}",
                               hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")
 
 
@@ -165,7 +166,7 @@ _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",
 _OF_LOOPS = {"world": "world axes", "link": "axes of link b", "joint": "axes of frame b"}
 
 
-def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarray]:
+def joint_wrenches_along(model: Model, motion: SampledMotion, axes: str) -> dict[str, Array]:
     """Return {joint: (N, 6)} wrenches [m; f] [N m | N] on the child link from the parent link, about the child link's origin.
 
     All joints are included: fixed ones, and the free joint of a floating base. A joint transmits the inertial forces of the links
@@ -175,32 +176,31 @@ def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarra
     axes    one of `AXES`
     """
     T = link_poses(model, motion.q)
-    carried = newton_euler_residual(model, motion.q, motion.v, motion.a)
+    wrench = newton_euler_residual(model, motion.q, motion.v, motion.a_or_zero)     # on each link, then also on those beyond
     if motion.f_ext is not None:
-        carried = carried - wrenches_in_frame(WORLD, T, motion.f_ext)
+        wrench = wrench - wrenches_in_frame(WORLD, T, motion.f_ext)
     if motion.multipliers is not None:
-        carried = carried - wrenches_in_frame(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
-    joints = {one.name: (one.parent, one.child, pose(one.origin)) for one in model.description.joints}
-    joints |= {one.name: (one.parent, one.child, one.home) for one in model.joints if one.name not in joints}
+        wrench = wrench - wrenches_in_frame(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
+    joints = {joint.name: (joint.parent, joint.child, pose(joint.origin)) for joint in model.description.joints}
+    joints |= {joint.name: (joint.parent, joint.child, joint.home) for joint in model.joints if joint.name not in joints}
     out = {}
     for name in _outermost_first(joints):
         parent, child, home = joints[name]
         k = model.link_index(child)
-        F, R = carried[:, k], T[:, k, :3, :3]
-        inwards = parent in model.link_names
-        if inwards:
-            above = model.link_index(parent)
-            carried[:, above] += F
+        F, R, R_parent = wrench[:, k], T[:, k, :3, :3], np.eye(3)
+        if parent in model.link_names:
+            wrench[:, model.link_index(parent)] += F
+            R_parent = T[:, model.link_index(parent), :3, :3]
         m, f = F[:, :3] - np.cross(T[:, k, :3, 3], F[:, 3:]), F[:, 3:]
         if axes == "joint":
-            R = (T[:, above, :3, :3] if inwards else np.eye(3)) @ home[:3, :3]
+            R = R_parent @ home[:3, :3]
         if axes != "world":
             m, f = (np.einsum("nji,nj->ni", np.broadcast_to(R, (len(m), 3, 3)), x) for x in (m, f))
         out[name] = np.concatenate([m, f], axis=1)
     return {name: out[name] for name in joints}
 
 
-def reactions_along(model: Model, q: np.ndarray, multipliers: np.ndarray, axes: str) -> np.ndarray:
+def reactions_along(model: Model, q: Array, multipliers: Array, axes: str) -> Array:
     """Return wrenches (N, n_closures, 6) on link b from link a, about the origin of frame b; "joint" are axes of frame b."""
     if axes == "world":
         return closure_wrenches(model, q, multipliers)
@@ -221,19 +221,19 @@ def wrench_comments(model: Model, axes: str) -> dict[str, str]:
     return out
 
 
-def _outermost_first(joints: dict[str, tuple]) -> list[str]:
-    """Return the names of joints, each before the joint that moves its parent link."""
-    carrier = {child: parent for parent, child, _ in joints.values()}
+def _outermost_first(joints: dict[str, tuple[str, str, Array]]) -> list[str]:
+    """Return the names of joints {name: (parent, child, pose)}, each before the joint that moves its parent link."""
+    parents = {child: parent for parent, child, _ in joints.values()}
 
     def depth(link: str) -> int:
         count = 0
-        while link in carrier:
-            link, count = carrier[link], count + 1
+        while link in parents:
+            link, count = parents[link], count + 1
         return count
     return sorted(joints, key=lambda name: -depth(joints[name][1]))
 
 
-# dynamics along a trajectory ----------------------------------------------------------------------------------------------
+# dynamics along a trajectory --------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, eq=False)
 class DynamicsRequest:
@@ -246,11 +246,13 @@ class DynamicsRequest:
     model: Model
     motion: SampledMotion
     compute: Callable[[Model, SampledMotion], SampledMotion]
-    prescribed: np.ndarray
+    prescribed: Mask
 
 
-def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated=(), criterion: str = "unique", order: int = 0,
-                   smooth: float | str | None = None, wrenches: str | None = None, progress=None) -> CompletedTrajectory:
+def dynamics_along(  # noqa: PLR0913 (independent options of the commands)
+        model: Model, trajectory: Trajectory, of: str, prescribed: Sequence[str] = (), *, actuated: Sequence[str] = (),
+        criterion: Criterion = "unique", order: int = 0, smooth: float | str | None = None, wrenches: str | None = None,
+        progress: Progress | None = None) -> CompletedTrajectory:
     """Return inverse, forward or hybrid dynamics along a trajectory of q; missing v and a are derived.
 
     External wrenches are taken from columns fext.<link>.<component>. The comment `# passive:` defines whether joint springs,
@@ -275,8 +277,8 @@ def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated
     ------
     TrajectoryError, UsageError, ComputationError
     """
-    for option, given in (("actuated", actuated), ("criterion", criterion != "unique")):
-        if given and not model.nc:
+    for option, is_given in (("actuated", bool(actuated)), ("criterion", criterion != "unique")):
+        if is_given and not model.nc:
             raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
                              f"--{option} does not apply")
     if order or smooth is not None:
@@ -284,48 +286,49 @@ def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated
             raise UsageError("--wrenches cannot be combined with --order and --smooth: write v and a first with "
                              "--smooth, then use --wrenches on the result")
         return higher_order_along(model, trajectory, order, of=of, patterns=prescribed, smooth=smooth, progress=progress)
-    return _along(model, trajectory, setting_of(model, trajectory, of, prescribed, actuated, criterion), wrenches)
+    return _along(model, trajectory, dynamics_request(model, trajectory, of, prescribed, actuated, criterion), wrenches)
 
 
-def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), criterion: str = "unique") -> DynamicsRequest:
+def dynamics_request(model: Model, trajectory: Trajectory, of: str, prescribed: Sequence[str] = (),
+                     actuated: Sequence[str] = (), criterion: Criterion = "unique") -> DynamicsRequest:
     """Return the request for a trajectory; arguments as for `dynamics_along`."""
     mask = prescribed_of(model, of, prescribed)
     motion = motion_for(model, trajectory, of, mask)
+    motors = np.zeros(model.nv, dtype=bool)
     if model.nc:
-        motion = closed(model, trajectory, motion)
+        motion = satisfy_constraints(model, trajectory, motion)
         if of == "inverse":
-            motors, warnings = motors_of(model, motion, joint_coordinates(model, actuated))
+            motors, warnings = actuated_joints(model, motion, joint_coordinates(model, actuated))
             motion = replace(motion, warnings=(*motion.warnings, *warnings))
 
     def compute(model: Model, motion: SampledMotion) -> SampledMotion:
-        state, given = (model, motion.q, motion.v), {"f_ext": motion.f_ext, "passive": motion.passive}
+        q, v, a, tau = motion.q, motion.v, motion.a_or_zero, motion.tau_or_zero
         if of == "inverse":
             if model.nc:
                 return inverse_of_mechanism(model, motion, motors, criterion)
-            return replace(motion, tau=inverse_dynamics(*state, motion.a, **given))
-        a, tau = (np.zeros_like(motion.v) if x is None else x for x in (motion.a, motion.tau))
+            return replace(motion, tau=inverse_dynamics(model, q, v, a, **motion.options))
         if model.nc:
-            found = constrained_hybrid_dynamics(*state, a, tau, mask, **given)
-            return replace(motion, a=found.a, tau=found.tau, multipliers=found.multipliers)
+            constrained = constrained_hybrid_dynamics(model, q, v, a, tau, mask, **motion.options)
+            return replace(motion, a=constrained.a, tau=constrained.tau, multipliers=constrained.multipliers)
         if of == "forward":
-            return replace(motion, a=forward_dynamics(*state, tau, **given))
-        a, tau = hybrid_dynamics(*state, a, tau, mask, **given)
+            return replace(motion, a=forward_dynamics(model, q, v, tau, **motion.options))
+        a, tau = hybrid_dynamics(model, q, v, a, tau, mask, **motion.options)
         return replace(motion, a=a, tau=tau)
 
     return DynamicsRequest(model, motion, compute, mask)
 
 
-def completed(setting: DynamicsRequest, motion: SampledMotion) -> SampledMotion:
+def complete_motion(request: DynamicsRequest, motion: SampledMotion) -> SampledMotion:
     """Return the motion with complete a and tau. Raise ConfigurationError if forces are not finite."""
-    found = setting.compute(setting.model, motion)
-    if not np.isfinite(found.tau).all():
+    complete = request.compute(request.model, motion)
+    if not np.isfinite(complete.tau_or_zero).all():
         raise ConfigurationError("the joint forces are not finite")
-    return found
+    return complete
 
 
-def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None = None) -> CompletedTrajectory:
+def _along(model: Model, trajectory: Trajectory, request: DynamicsRequest, axes: str | None = None) -> CompletedTrajectory:
     """Return the trajectory with the results. axes: of the wrenches that joints transmit; None: these are omitted."""
-    motion = completed(setting, setting.motion)
+    motion = complete_motion(request, request.motion)
     header, columns = header_along(model, trajectory, motion.passive), columns_of_motion(model, motion)
     if motion.multipliers is not None:
         reactions = reactions_along(model, motion.q, motion.multipliers, axes or "world")
@@ -334,31 +337,32 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
     if axes:
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
-    limits = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, motion.tau, setting.motion.a)
+    limits = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, request.motion.a)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
     return CompletedTrajectory(header, trajectory.t, columns,
-                               (*motion.warnings, *limits, *slow, *_doubts(model, setting, motion)))
+                               (*motion.warnings, *limits, *slow, *_derivation_warnings(model, request, motion)))
 
 
-def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[LiedynWarning]:
+def _slow_friction(model: Model, t: Array, motion: SampledMotion) -> list[LiedynWarning]:
     speed = np.abs(motion.v)
     return slow_friction_warnings(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
 
 
-def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[LiedynWarning]:
+def _derivation_warnings(model: Model, request: DynamicsRequest, motion: SampledMotion) -> list[LiedynWarning]:
     """Return warnings with the estimated error of results from derived velocities or accelerations."""
-    forces, accelerations = (motion_columns(model, **{kind: found.a}) for kind in ("tau", "a"))
-    chosen = [force if given else acceleration
-              for force, acceleration, given in zip(forces, accelerations, setting.prescribed, strict=True)]
+    forces, accelerations = motion_columns(model, tau=motion.a), motion_columns(model, a=motion.a)
+    columns = [force if is_prescribed else acceleration
+               for force, acceleration, is_prescribed in zip(forces, accelerations, request.prescribed, strict=True)]
 
-    def results(motion: SampledMotion) -> np.ndarray:
-        return np.where(setting.prescribed, motion.tau, motion.a)
+    def results(motion: SampledMotion) -> Array:
+        return np.where(request.prescribed, motion.tau_or_zero, motion.a_or_zero)
 
-    return error_warnings(results(found), found.variants, lambda other: results(setting.compute(model, other)),
-                          [name for name, *_ in chosen], [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")
+    return error_warnings(results(motion), motion.variants, lambda variant: results(request.compute(model, variant)),
+                          [name for name, *_ in columns], [unit for _, unit, _ in columns],
+                          None if model.nc else "--smooth auto")
 
 
-# dynamics with time derivatives along a trajectory ------------------------------------------------------------------------
+# dynamics with time derivatives along a trajectory ----------------------------------------------------------------------
 
 _ROWS = 4096                            # number of rows that are computed at a time
 _NOTHING = 1e-6                         # of a result: minimum scale of its derivatives, integrated over the whole motion
@@ -377,7 +381,7 @@ class HigherOrderRequest:
 
     of: str
     order: int
-    prescribed: np.ndarray
+    prescribed: Mask
     wrench_components: list[str]
     passive: bool
 
@@ -385,7 +389,7 @@ class HigherOrderRequest:
         """Return the kind of the columns of the k-th derivative of the result at coordinate j."""
         return derivative_kind("tau" if self.prescribed[j] else "a", k)
 
-    def answer(self, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def results(self, a: Array, tau: Array) -> Array:
         """Return the results among a and tau and their derivatives (N, order + 1, nv)."""
         return np.where(self.prescribed, tau, a)
 
@@ -394,14 +398,14 @@ class HigherOrderRequest:
 class State:
     """Inputs of the dynamics: q (N, nq), and v (N, K, nv), tau (N, K, nv), wrench (N, K, components) with their derivatives."""
 
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray | None
-    wrench: np.ndarray | None
+    q: Array
+    v: Array
+    tau: Array | None
+    wrench: Array | None
 
 
-def higher_order_along(model: Model, trajectory, order: int, *, of: str, patterns=(), smooth: float | str | None = None,
-                       progress=None) -> CompletedTrajectory:
+def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: str, patterns: Sequence[str] = (),
+                       smooth: float | str | None = None, progress: Progress | None = None) -> CompletedTrajectory:
     """Return forces ("inverse"), accelerations ("forward") or both ("hybrid") with their first `order` time derivatives.
 
     Derivatives are taken from columns d1a, d2a, …, d1tau, …, d1fext, …. Missing ones are derived from the highest given
@@ -425,18 +429,19 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     if model.nc:
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
                          "not available; omit --order and --smooth")
-    if progress is None:
-        from liedyn.simulation.run import SilentProgress
-        progress = SilentProgress()
+    from liedyn.simulation.run import SilentProgress
+
+    show: Progress = progress or SilentProgress()
     check_no_events(trajectory, "time derivatives")
-    t, q, unwrapping = trajectory.t, positions_of(model, trajectory), []
+    t, q = trajectory.t, positions_of(model, trajectory)
+    unwrapping: list[LiedynWarning] = []
     if bind_columns(model, trajectory, "v") is None:
         with naming(trajectory):
             q, unwrapping = unwrapped(model, q)
     passive = trajectory.passive
-    asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
-    chains = _chains(model, trajectory, asked, q)
-    with progress.stage("deriving what the file lacks"), naming(trajectory):
+    request = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
+    chains = _chains(model, trajectory, request, q)
+    with show.stage("deriving what the file lacks"), naming(trajectory):
         rows, warnings = knot_spacings(t, chains, smooth)
     header = header_along(model, trajectory, passive)
     fits = [SmoothingFit(rows)]
@@ -445,135 +450,167 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         header["derived"] = "; ".join(derived)
         fits += SmoothingFit(rows).checks()
 
-    def result_of(fit: SmoothingFit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
-        with progress.stage("deriving what the file lacks"):
+    def compute(fit: SmoothingFit) -> tuple[State, Array, Array]:
+        with show.stage("deriving what the file lacks"):
             state = _state(chains, t, fit)
-        with progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-            return state, _compute(model, asked, state, progress)
+        with show.stage(f"computing ({FIRST_RUN_MESSAGE})"):
+            return state, *_compute(model, request, state, show)
 
-    (state, found), *others = map(result_of, fits)
-    columns = _columns(model, asked, state, *found)
-    limits = recorded_limit_warnings(model, t, state.q, state.v[:, 0], found[1][:, 0])
+    def results_of(fit: SmoothingFit) -> Array:
+        _, a, tau = compute(fit)
+        return request.results(a, tau)
+
+    fit, *checks = fits
+    state, a, tau = compute(fit)
+    columns = _columns(model, request, state, a, tau)
+    limits = recorded_limit_warnings(model, t, state.q, state.v[:, 0], tau[:, 0])
     if derived:
-        answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
+        errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of)
         warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
-                    *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
+                    *errors_of.warnings(request.results(a, tau), [results_of(check) for check in checks])]
     else:
         warnings = [*warnings, *unwrapping, *limits]
     return CompletedTrajectory(header, t, columns, tuple(warnings))
 
 
-def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
+def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q: Array) -> list[Chain]:
     """Return the chains of the motion, of joint forces if they are inputs, and of external wrenches."""
-    kinds = ["v", *(derivative_kind("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
+    kinds = ["v", *(derivative_kind("a", k) for k in range(request.order + 1))] if request.prescribed.any() else ["v"]
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
-    if not asked.prescribed.all():
-        kinds = [derivative_kind("tau", k) for k in range(asked.order + 1)]
+    if not request.prescribed.all():
+        kinds = [derivative_kind("tau", k) for k in range(request.order + 1)]
         arrays = [bind_columns(model, trajectory, kind) for kind in kinds]
-        require_forces(trajectory, arrays[0], asked.of)
+        require_forces(trajectory, arrays[0], request.of)
         chains.append(Chain(model, kinds, arrays, model.v_units))
-    arrays = [bind_wrench_rate(model, trajectory, asked.wrench_components, k) for k in range(asked.order + 1)]
-    if asked.wrench_components:
-        units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in asked.wrench_components)
-        chains.append(Chain(model, [derivative_kind("fext", k) for k in range(asked.order + 1)], arrays, units,
-                            tuple(asked.wrench_components)))
+    arrays = [bind_wrench_rate(model, trajectory, request.wrench_components, k) for k in range(request.order + 1)]
+    if request.wrench_components:
+        units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in request.wrench_components)
+        chains.append(Chain(model, [derivative_kind("fext", k) for k in range(request.order + 1)], arrays, units,
+                            tuple(request.wrench_components)))
     return chains
 
 
-def _state(chains: list[Chain], t: np.ndarray, fit: SmoothingFit) -> State:
+def _state(chains: list[Chain], t: Array, fit: SmoothingFit) -> State:
     filled = {chain.names[0]: chain.filled(t, fit) for chain in chains}
     q, *v = filled.pop("q")
     stacked = {kind: np.stack(arrays, axis=1) for kind, arrays in filled.items()}
     return State(q, np.stack(v, axis=1), stacked.get("tau"), stacked.get("fext"))
 
 
-def _compute(model: Model, asked: HigherOrderRequest, state: State, progress) -> tuple[np.ndarray, np.ndarray]:
+def _compute(model: Model, request: HigherOrderRequest, state: State, progress: Progress) -> tuple[Array, Array]:
     """Return a and tau with their derivatives, (N, order + 1, nv) each."""
     count = len(state.q)
-    a, tau = (np.zeros((count, asked.order + 1, model.nv)) for _ in range(2))
-    if asked.prescribed.any():
+    a, tau = (np.zeros((count, request.order + 1, model.nv)) for _ in range(2))
+    if request.prescribed.any():
         a[:] = state.v[:, 1:]
     if state.tau is not None:
         tau[:] = state.tau
     for start in range(0, count, _ROWS):
         rows = slice(start, start + _ROWS)
         q, v = state.q[rows], state.v[rows]
-        given = {"passive": asked.passive, "f_ext_derivatives": _wrenches(asked, state, rows)}
-        if asked.of == "inverse":
-            tau[rows] = higher_order_inverse_dynamics(model, q, v, **given)
-        elif asked.of == "forward":
-            a[rows] = higher_order_forward_dynamics(model, q, v[:, 0], tau[rows], **given)
+        passive, wrenches = request.passive, _wrenches(request, state, rows)
+        if request.of == "inverse":
+            tau[rows] = higher_order_inverse_dynamics(model, q, v, passive=passive, f_ext_derivatives=wrenches)
+        elif request.of == "forward":
+            a[rows] = higher_order_forward_dynamics(model, q, v[:, 0], tau[rows], passive=passive, f_ext_derivatives=wrenches)
         else:
-            a[rows], tau[rows] = higher_order_hybrid_dynamics(model, q, v[:, 0], a[rows], tau[rows], asked.prescribed, **given)
+            a[rows], tau[rows] = higher_order_hybrid_dynamics(model, q, v[:, 0], a[rows], tau[rows], request.prescribed,
+                                                              passive=passive, f_ext_derivatives=wrenches)
         progress.update(min(1.0, rows.stop / count))
-    for x, what in ((a, "accelerations"), (tau, "joint forces")):
+    for x, quantity in ((a, "accelerations"), (tau, "joint forces")):
         if not np.isfinite(x).all():
-            raise ComputationError(f"the {what} or their derivatives are not finite: nothing is written")
+            raise ComputationError(f"the {quantity} or their derivatives are not finite: nothing is written")
     return a, tau
 
 
-def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.ndarray] | None:
+def _wrenches(request: HigherOrderRequest, state: State, rows: slice) -> dict[str, Array] | None:
     """Return external wrenches {link: (rows, K, 6)}; components that the file does not have are zero."""
     if state.wrench is None:
         return None
     wrench = state.wrench[rows]
-    out: dict[str, np.ndarray] = {}
-    for j, name in enumerate(asked.wrench_components):
+    out: dict[str, Array] = {}
+    for j, name in enumerate(request.wrench_components):
         link, _, part = name.rpartition(".")
         out.setdefault(link, np.zeros((*wrench.shape[:2], 6)))[:, :, WRENCH.index(part)] = wrench[:, :, j]
     return out
 
 
-def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> list[tuple[str, str, np.ndarray]]:
-    orders = range(asked.order + 1)
+def _columns(model: Model, request: HigherOrderRequest, state: State, a: Array, tau: Array) -> list[tuple[str, str, Array]]:
+    orders = range(request.order + 1)
     rates = {derivative_kind(kind, k): x[:, k] for kind, x in (("a", a), ("tau", tau)) for k in orders}
-    wrenches = wrench_columns(asked.wrench_components, state.wrench.swapaxes(0, 1)) if asked.wrench_components else []
-    return motion_columns(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
+    columns = motion_columns(model, (), None, q=state.q, v=state.v[:, 0], **rates)
+    return columns if state.wrench is None else columns + wrench_columns(request.wrench_components, state.wrench.swapaxes(0, 1))
 
 
-def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
-            answer_of: Callable[[SmoothingFit], np.ndarray]) -> WarningLog:
-    """Return warnings with the estimated errors of the results of each order, and about results that are not reliable.
+@dataclass(frozen=True, eq=False)
+class _HigherOrderErrors:
+    """Estimates of the errors of results with time derivatives.
 
-    answers    results of the fit, then of its checks
-    answer_of  function that returns the results of another fit
+    chains      quantities of which some are derived by splines
+    rows        rows per knot of each kind of quantity
+    smooth      option of `higher_order_along`
+    results_of  function that returns the results (N, order + 1, nv) of another fit
     """
-    found, *others = answers
-    units = [f"{unit} {given}" for unit, given in zip(model.v_units, asked.prescribed, strict=True)]
-    most = {kind: int(x.max(initial=1)) for kind, x in rows.items()}
-    ends = max(one_sided(len(found), last - given, most[chain.names[given]]) for chain in chains for given, last in chain.gaps())
-    inner, outer, size = errors(found, others, ends)
-    span = t[-1] - t[0]
-    size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / span ** np.arange(len(size))[:, None]), units)
-    inner, outer = inner / size, outer / size
-    worst = [int(k) for k in inner.argmax(axis=1)]
-    worst_text = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
-    warnings = WarningLog()
-    warnings.add("estimated-error",
-                 f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), "
-                 f"{percent(outer[-1].max())} within {ends} rows of the ends")
-    bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
-    if len(bad):
-        k, j = bad[0], worst[bad[0]]
-        by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
-        noisy = by_noise > 2.0 * by_spline
-        if smooth == "auto":            # it balances both errors: noise is the cause if results without smoothing are noisy
-            exact, disturbed = answer_of(SmoothingFit()), answer_of(SmoothingFit(noisy=True))
-            noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
-        named: dict[str, list[str]] = {}
-        first = (inner > UNRELIABLE).argmax(axis=0)                           # lowest order with a large error
-        off = np.flatnonzero((inner > UNRELIABLE).any(axis=0))
-        for i in sorted(off, key=lambda i: (first[i], -inner[first[i], i])):
-            what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
-            named.setdefault(what, []).append(f"{percent(inner[first[i], i])} ({model.v_names[i]})")
-        columns = [f"{what}, off by {', '.join(figures)}" for what, figures in named.items()]
-        warnings.add("not-reliable", f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
-    return warnings
+
+    model: Model
+    request: HigherOrderRequest
+    chains: list[Chain]
+    t: Array
+    rows: dict[str, Integers]
+    smooth: float | str | None
+    results_of: Callable[[SmoothingFit], Array]
+
+    def warnings(self, results: Array, checks: Sequence[Array]) -> WarningLog:
+        """Return warnings with the estimated errors of the results of each order, and about results that are not reliable.
+
+        checks  (N, order + 1, nv) results of a fit with another degree, and of one with added noise
+        """
+        model, request = self.model, self.request
+        units = [f"{unit} {is_prescribed}" for unit, is_prescribed in zip(model.v_units, request.prescribed, strict=True)]
+        rows_per_knot = {kind: int(x.max(initial=1)) for kind, x in self.rows.items()}
+        ends = max(one_sided(len(results), last - first, rows_per_knot[chain.names[first]])
+                   for chain in self.chains for first, last in chain.gaps())
+        inner, outer, size = errors(results, checks, ends)
+        duration = self.t[-1] - self.t[0]
+        size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / duration ** np.arange(len(size))[:, None]), units)
+        inner, outer = inner / size, outer / size
+        worst = [int(k) for k in inner.argmax(axis=1)]
+        worst_text = ", ".join(f"{request.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
+        warnings = WarningLog()
+        warnings.add("estimated-error",
+                     f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), "
+                     f"{percent(outer[-1].max())} within {ends} rows of the ends")
+        unreliable = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
+        if len(unreliable):
+            order = int(unreliable[0])
+            noisy = self._is_noise(results, checks, ends, (order, worst[order]), size)
+            warnings.add("not-reliable", f"NOT RELIABLE: {'; '.join(self._unreliable_columns(inner))}: "
+                         f"{_remedy(noisy, max(rows_per_knot.values()), self.smooth)}")
+        return warnings
+
+    def _is_noise(self, results: Array, checks: Sequence[Array], ends: int, entry: tuple[int, int], size: Array) -> bool:
+        """Return whether noise, not the spline, is the cause of the error of an entry (order, coordinate)."""
+        if self.smooth == "auto":       # it balances both errors: noise is the cause if results without smoothing are noisy
+            exact, disturbed = self.results_of(SmoothingFit()), self.results_of(SmoothingFit(noisy=True))
+            return bool(errors(exact, [disturbed], ends)[0][entry] > UNRELIABLE * size[entry])
+        by_spline, by_noise = (errors(results, [check], ends)[0][entry] for check in checks)
+        return bool(by_noise > 2.0 * by_spline)
+
+    def _unreliable_columns(self, error: Array) -> list[str]:
+        """Return texts with the columns whose relative error (order + 1, nv) is large, from their lowest such order."""
+        columns: dict[str, list[str]] = {}
+        lowest = (error > UNRELIABLE).argmax(axis=0)
+        coordinates = map(int, np.flatnonzero((error > UNRELIABLE).any(axis=0)))
+        for j in sorted(coordinates, key=lambda j: (lowest[j], -error[lowest[j], j])):
+            k = int(lowest[j])
+            name = f"{self.request.name(k, j)}{' and higher derivatives' if k < self.request.order else ''}"
+            columns.setdefault(name, []).append(f"{percent(error[k, j])} ({self.model.v_names[j]})")
+        return [f"{name}, off by {', '.join(texts)}" for name, texts in columns.items()]
 
 
-def _mend(noisy: bool, rows: int, smooth) -> str:
+def _remedy(noisy: bool, rows: int, smooth: float | str | None) -> str:
     if smooth == "auto":
-        return mend(False, "rows", None) if not noisy else (
+        return remedy(False, "rows", None) if not noisy else (
             "the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
             "measured derivatives as columns")
-    return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")
+    return remedy(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

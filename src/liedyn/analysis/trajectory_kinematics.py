@@ -9,13 +9,14 @@ import numpy as np
 from liedyn.analysis.numerical_differentiation import error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
+from liedyn.arrays import Array, Frame
 from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in_frame
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
-from liedyn.io.trajectory_csv import MAY_BE_EMPTY
+from liedyn.io.trajectory_csv import MAY_BE_EMPTY, Trajectory
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import select
 
@@ -25,7 +26,7 @@ _AXES = {LOCAL: "axes of the link, about its point",
          WORLD: "world axes, about the world's origin"}
 _FEWEST_NEWTONS = 1e-9                   # of the weight: with a smaller vertical force, the zero-moment point is undefined
 
-Columns = list[tuple[str, str, np.ndarray]]
+Columns = list[tuple[str, str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +40,18 @@ class KinematicsRequest:
     """
 
     links: tuple[str, ...]
-    point: np.ndarray
-    frame: str
+    point: Array
+    frame: Frame
     jacobian: bool = False
     com: bool = False
     momentum: bool = False
     zmp: bool = False
 
 
-def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, point: Sequence[float] | None = None,
-                     frame: str = LOCAL_WORLD_ALIGNED, jacobian: bool = False, com: bool = False, momentum: bool = False,
-                     zmp: bool = False) -> CompletedTrajectory:
+def kinematics_along(  # noqa: PLR0913 (independent options of the command)
+        model: Model, trajectory: Trajectory, links: Sequence[str] = (), *, point: Sequence[float] | None = None,
+        frame: Frame = "local_world_aligned", jacobian: bool = False, com: bool = False, momentum: bool = False,
+        zmp: bool = False) -> CompletedTrajectory:
     """Return the motion of points of links and of the whole robot along a trajectory of q; missing v and a are derived.
 
     Parameters
@@ -80,32 +82,33 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     [m; f] has no moment about x and y. External wrenches are not considered: where only the ground acts, the point is its
     centre of pressure.
     """
-    asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
+    request = _request(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of_trajectory(model, trajectory, derive_a=True)
-    columns = _columns(model, asked, motion)
+    columns = _columns(model, request, motion)
     flight = _flight_warnings(trajectory.t, columns) if zmp else []
-    undefined = np.isnan(np.column_stack([x for *_, x in columns])).any(axis=1)
+    undefined = np.any(np.isnan(np.column_stack([x for *_, x in columns])), axis=1)
     header = header_along(model, trajectory, motion.passive)
     header.pop("reaction", None)
-    if asked.links:
+    if request.links:
         header["frame"] = frame_comment(frame, point)
     fixed = ("pose.", "jacobian.", "manipulability.")        # depend only on q, which is never derived
 
-    def derived(found: Columns) -> Columns:
-        return [one for one in found if not one[0].startswith(fixed)]
+    def derived(columns: Columns) -> Columns:
+        return [column for column in columns if not column[0].startswith(fixed)]
 
-    def values(found: Columns) -> np.ndarray:
-        x = np.column_stack([x for *_, x in derived(found)])
-        return np.where(undefined[:, None] & [name in MAY_BE_EMPTY for name, *_ in derived(found)], 0.0, x)
+    def values(columns: Columns) -> Array:
+        x = np.column_stack([x for *_, x in derived(columns)])
+        may_be_empty = np.array([name in MAY_BE_EMPTY for name, *_ in derived(columns)])
+        return np.where(undefined[:, None] & may_be_empty, 0.0, x)
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
-    doubts = error_warnings(values(columns), motion.variants, lambda other: values(_columns(model, asked, other)), names, units,
-                            None if model.nc else "liedyn inverse --smooth auto first")
+    uncertainty = error_warnings(values(columns), motion.variants, lambda variant: values(_columns(model, request, variant)),
+                                 names, units, None if model.nc else "liedyn inverse --smooth auto first")
     loops = LiedynWarning("no-manipulability",
                           f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of "
                           "its tree")
     missing = [loops] if model.nc and jacobian and links else []
-    return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *doubts, *missing))
+    return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *uncertainty, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
@@ -114,7 +117,8 @@ def frame_comment(frame: str, point: Sequence[float] | None) -> str:
     return f"{frame}: {_AXES[frame]}{at}"
 
 
-def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> KinematicsRequest:
+def _request(model: Model, patterns: Sequence[str], point: Sequence[float] | None, frame: Frame, jacobian: bool,
+             **whole: bool) -> KinematicsRequest:
     """Return the request for patterns of link names. Raise UsageError for arguments that cannot be combined."""
     check_frame(frame)
 
@@ -125,9 +129,9 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
         raise UsageError(f"{'--point' if point is not None else '--jacobian'} needs --link NAME")
     if point is not None and len(links) > 1:
         raise UsageError(f"--point is in the axes of one link; there are {len(links)}: {', '.join(links)}")
-    p = np.zeros(3) if point is None else np.array(point, dtype=float)
+    p = np.array((0.0, 0.0, 0.0) if point is None else point, dtype=float)
     if p.shape != (3,) or not np.isfinite(p).all():
-        raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, point))}")
+        raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, point or ()))}")
     if jacobian:
         count = 6 * model.nv * len(links)
         length = 6 * sum(len(f"jacobian.{link}.wx/{name}[m/rad],") for link in links for name in model.v_names)
@@ -137,34 +141,34 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
     return KinematicsRequest(tuple(links), p, frame, jacobian, **whole)
 
 
-def _columns(model: Model, asked: KinematicsRequest, motion: SampledMotion) -> Columns:
+def _columns(model: Model, request: KinematicsRequest, motion: SampledMotion) -> Columns:
     out: Columns = []
-    T, V, dV = all_link_motions(model, motion.q, motion.v, motion.a)
-    for link in asked.links:
+    T, V, dV = all_link_motions(model, motion.q, motion.v, motion.a_or_zero)
+    for link in request.links:
         k = model.link_index(link)
-        out += _link_columns(asked, link, T[:, k], V[:, k], dV[:, k])
-        if asked.jacobian:
-            out += _jacobian_columns(model, asked, link, motion.q, T[:, k])
-    if asked.com or asked.momentum or asked.zmp:
-        out += _whole_columns(model, asked, motion)
+        out += _link_columns(request, link, T[:, k], V[:, k], dV[:, k])
+        if request.jacobian:
+            out += _jacobian_columns(model, request, link, motion.q, T[:, k])
+    if request.com or request.momentum or request.zmp:
+        out += _whole_columns(model, request, motion)
     return out
 
 
-def _link_columns(asked: KinematicsRequest, link: str, T, V, dV) -> Columns:
-    T, V, dV = _at_point(T, asked.point), _shifted(V, asked.point), _shifted(dV, asked.point)
+def _link_columns(request: KinematicsRequest, link: str, T: Array, V: Array, dV: Array) -> Columns:
+    T, V, dV = _at_point(T, request.point), _shifted(V, request.point), _shifted(dV, request.point)
     speed = np.linalg.norm(V[:, 3:], axis=1)
-    if asked.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
+    if request.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=1)
     pose = np.concatenate([T[:, :3, 3], continuous_quaternions(T[:, :3, :3])], axis=1)
     out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
-    out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in_frame(asked.frame, T, V))
+    out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in_frame(request.frame, T, V))
     out += [(f"speed.{link}", "m/s", speed)]
-    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in_frame(asked.frame, T, dV))
+    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in_frame(request.frame, T, dV))
 
 
-def _jacobian_columns(model: Model, asked: KinematicsRequest, link: str, q, T) -> Columns:
-    local = _shifted(np.swapaxes(jacobian(model, q, link, frame=LOCAL), 1, 2), asked.point)     # (N, nv, 6): rows are twists
-    J = twists_in_frame(asked.frame, _at_point(T, asked.point)[:, None], local)
+def _jacobian_columns(model: Model, request: KinematicsRequest, link: str, q: Array, T: Array) -> Columns:
+    local = _shifted(np.swapaxes(jacobian(model, q, link, frame="local"), 1, 2), request.point)     # (N, nv, 6): rows are twists
+    J = twists_in_frame(request.frame, _at_point(T, request.point)[:, None], local)
     out = [(f"jacobian.{link}.{part}/{name}", quotient("rad" if row < 3 else "m", unit), J[:, k, row])
            for row, part in enumerate(_TWIST) for k, (name, unit) in enumerate(zip(model.v_names, model.v_units, strict=True))]
     if model.nc:
@@ -173,35 +177,37 @@ def _jacobian_columns(model: Model, asked: KinematicsRequest, link: str, q, T) -
             (f"manipulability.{link}.position", "", _volume(local[..., 3:]))]
 
 
-def _volume(rows) -> np.ndarray:
+def _volume(rows: Array) -> Array:
     """Return sqrt det J J^T from J^T (N, nv, m): the product of the singular values; 0 if nv < m."""
     n, m = rows.shape[1:]
-    return np.prod(np.linalg.svd(rows, compute_uv=False), axis=1) if n >= m else np.zeros(len(rows))
+    volume: Array = np.prod(np.linalg.svd(rows, compute_uv=False), axis=1) if n >= m else np.zeros(len(rows))
+    return volume
 
 
-def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion) -> Columns:
+def _whole_columns(model: Model, request: KinematicsRequest, motion: SampledMotion) -> Columns:
     moving = moving_links(model)
     mass = sum(link.mass for link, moves in zip(model.description.links, moving, strict=True) if moves)
     c, h = centre_of_mass(model, motion.q), momentum(model, motion.q, motion.v)
-    rate = newton_euler_residual(model, motion.q, motion.v, motion.a, gravity=False)[:, moving].sum(axis=1)
-    axes, out = ("x", "y", "z"), []
-    if asked.com:
+    rate = newton_euler_residual(model, motion.q, motion.v, motion.a_or_zero, gravity=False)[:, moving].sum(axis=1)
+    axes = ("x", "y", "z")
+    out: Columns = []
+    if request.com:
         for name, unit, x in (("position", "m", c), ("velocity", "m/s", h[:, 3:] / mass),
                               ("acceleration", "m/s^2", rate[:, 3:] / mass)):
             out += _named(f"com.{name}", axes, [unit] * 3, x)
-    if asked.momentum:
+    if request.momentum:
         out += _named("momentum.angular", axes, ["kg m^2/s"] * 3, h[:, :3] - np.cross(c, h[:, 3:]))
         out += _named("momentum.linear", axes, ["kg m/s"] * 3, h[:, 3:])
-    if asked.zmp:
+    if request.zmp:
         weight = mass * np.asarray(model.gravity)
         m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
-        least = _FEWEST_NEWTONS * model_scales(model).unit_scale("N")
-        vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
+        min_force = _FEWEST_NEWTONS * model_scales(model).unit_scale("N")
+        vertical = np.where(np.abs(f[:, 2]) > min_force, f[:, 2], np.nan)         # in free flight the point is not defined
         out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
     return out
 
 
-def _flight_warnings(t, columns: Columns) -> list[LiedynWarning]:
+def _flight_warnings(t: Array, columns: Columns) -> list[LiedynWarning]:
     """Return a warning if the zero-moment point is undefined in some rows. Raise ComputationError if it is undefined in all."""
     flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
     if flight.all():
@@ -214,16 +220,16 @@ def _flight_warnings(t, columns: Columns) -> list[LiedynWarning]:
                           f"{float(t[np.argmax(flight)])!r}, where no vertical force acts on the robot: these cells are empty")]
 
 
-def _named(kind: str, parts: Sequence[str], units: Sequence[str], x) -> Columns:
+def _named(kind: str, parts: Sequence[str], units: Sequence[str], x: Array) -> Columns:
     return [(f"{kind}.{part}", unit, x[:, k]) for k, (part, unit) in enumerate(zip(parts, units, strict=True))]
 
 
-def _at_point(T, point) -> np.ndarray:
+def _at_point(T: Array, point: Array) -> Array:
     out = T.copy()
     out[..., :3, 3] += T[..., :3, :3] @ point
     return out
 
 
-def _shifted(V, point) -> np.ndarray:
+def _shifted(V: Array, point: Array) -> Array:
     """Return local twists [w; v] about a point of the link instead of its origin: v + w x point."""
     return np.concatenate([V[..., :3], V[..., 3:] + np.cross(V[..., :3], point)], axis=-1)

@@ -4,12 +4,15 @@ The tests show whether the fitted model explains the measured joint forces, and 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
+from liedyn.model.model import Model
 
 # Equations are arrays W (n, nv, b + 1): n of each joint, columns of the b parameters and the right-hand side.
 
@@ -36,13 +39,13 @@ class LeastSquaresSolution:
     sizes       (b,) characteristic units of the parameters
     """
 
-    x: np.ndarray
-    root: np.ndarray
-    noise: np.ndarray
-    blind: np.ndarray
-    mixed: np.ndarray
+    x: Array
+    root: Array
+    noise: Array
+    blind: Array
+    mixed: Array
     condition: float
-    sizes: np.ndarray
+    sizes: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +58,13 @@ class StateNoiseEffect:
     force      (nv,) root mean square of the forces that the noise causes
     """
 
-    variance: np.ndarray
-    bias: np.ndarray
-    share: np.ndarray
-    force: np.ndarray
+    variance: Array
+    bias: Array
+    share: Array
+    force: Array
 
 
-def fit(W: np.ndarray, least: np.ndarray, sizes: np.ndarray) -> LeastSquaresSolution:
+def fit(W: Array, least: Array, sizes: Array) -> LeastSquaresSolution:
     """Solve the equations W (n, nv, b + 1), weighted by the noise of each joint, which the residual gives.
 
     least  (nv,) smallest noise of each joint's equations; the first weights
@@ -78,12 +81,12 @@ def fit(W: np.ndarray, least: np.ndarray, sizes: np.ndarray) -> LeastSquaresSolu
     return solve(R, noise, sizes)
 
 
-def compressed(W: np.ndarray) -> np.ndarray:
+def compressed(W: Array) -> Array:
     """Return few equations (nv, k, b + 1) of each joint that have the same least-squares solution as its n equations (QR)."""
     return np.array([np.linalg.qr(W[:, k], mode="r") for k in range(W.shape[1])])
 
 
-def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> LeastSquaresSolution:
+def solve(R: Array, noise: Array, sizes: Array) -> LeastSquaresSolution:
     """Solve compressed equations R (nv, k, b + 1), weighted by the noise (nv,) of each joint."""
     weighted = (R / noise[:, None, None]).reshape(-1, R.shape[2])
     A, y = weighted[:, :-1], weighted[:, -1]
@@ -103,7 +106,7 @@ def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> LeastSquaresSo
     return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
 
 
-def _possible_change(N: np.ndarray, scale: np.ndarray, seen: np.ndarray) -> np.ndarray:
+def _possible_change(N: Array, scale: Array, seen: Array) -> Array:
     """Return how far (b,) parameters may be wrong in directions that have no effect, where others are wrong by one
     characteristic unit.
 
@@ -121,7 +124,7 @@ def _possible_change(N: np.ndarray, scale: np.ndarray, seen: np.ndarray) -> np.n
     return out
 
 
-def variance_by_force(W: np.ndarray, found: LeastSquaresSolution, noise: np.ndarray) -> np.ndarray:
+def variance_by_force(W: Array, found: LeastSquaresSolution, noise: Array) -> Array:
     """Return the variance (nv, b) of the solution that the noise (nv,) of each joint's force causes.
 
     The noise may differ from that of the weights.
@@ -131,7 +134,7 @@ def variance_by_force(W: np.ndarray, found: LeastSquaresSolution, noise: np.ndar
                      for row, ratio in zip(R, noise / found.noise, strict=True)])
 
 
-def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[np.ndarray, np.ndarray]]) -> StateNoiseEffect:
+def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[Array, Array]]) -> StateNoiseEffect:
     """Return the effect of the noise of the states on a solution, by simulation and extrapolation (Cook and Stefanski 1994).
 
     noisier  pairs of equations: of states with random noise added, and with the same noise subtracted
@@ -156,7 +159,7 @@ def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[np.ndar
     return effect
 
 
-def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.ndarray:
+def _extrapolated(moved: Array, root: Array, part: Array) -> Array:
     """Return the bias that noise causes, from the change `moved` (b,) of the solution by twice the noise.
 
     In a direction where the part s of the equations' information is noise, the solution is 1 - s of the true value, and
@@ -167,7 +170,8 @@ def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.n
     """
     s, P = np.linalg.eigh(part)
     s = np.clip(s, 0.0, _MOST)
-    return root @ (P @ ((1.0 + s) / (1.0 - s) * (P.T @ (np.linalg.pinv(root) @ moved))))
+    bias: Array = root @ (P @ ((1.0 + s) / (1.0 - s) * (P.T @ (np.linalg.pinv(root) @ moved))))
+    return bias
 
 
 # Tests of the residuals -------------------------------------------------------------------------------------------------
@@ -239,57 +243,82 @@ class JointFit:
 
     @property
     def white(self) -> bool:
+        """Whether the residual is white noise."""
         return self.inflation < _COLOURED
 
 
-def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: LeastSquaresSolution,
-               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: np.ndarray,
-               measured: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
+class FittedMotion(NamedTuple):
+    """Times (N,), q (N, nq), v (N, nv) and fitted forces (N, nv) of the rows of a motion."""
+
+    t: Array
+    q: Array
+    v: Array
+    forces: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredEquations:
+    """Equations of joint forces after the low-pass filter, and their solution.
+
+    W          (n, nv, b + 1) equations
+    min_noise  (nv,) forces that are rounding [N m | N]
+    """
+
+    W: Array
+    solution: LeastSquaresSolution
+    min_noise: Array
+
+    def residual_norms(self) -> Array:
+        """Return the norms (nv,) of the residuals."""
+        norms: Array = np.linalg.norm(self.W[:, :, -1] - self.W[:, :, :-1] @ self.solution.x, axis=0)
+        return norms
+
+
+def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations, low_pass: Callable[[Array], Array],
+               noise: Array, measured: Mask) -> tuple[tuple[JointFit, ...], Array, Array]:
     """Test the residual of each joint.
 
-    t, q, v, fitted  (N, ...) times, states and fitted torques
-    W                (n, nv, b + 1) filtered equations, and their solution `found`
-    low_pass         the filter of these equations
-    noise            (nv,) of the measured torques
-    least            (nv,) torques that are rounding [N m | N]
-    measured         (nv,) bool: torques that are not zero throughout
+    low_pass  the filter of the equations
+    noise     (nv,) of the measured forces
+    measured  (nv,) bool: forces that are not zero throughout
 
     Returns the tests; the changes (nv, b) of the solution by the significant candidate of each joint; and the changes (nv, b) by
-    a relative error of 1 of each joint's torque.
+    a relative error of 1 of each joint's force.
     """
+    solution, min_noise, fitted = equations.solution, equations.min_noise, motion.forces
     # a zero has no scale; and where all other torques are zero, a scale of this one is a scale of all parameters
-    scaled = measured & (np.count_nonzero(measured) > 1)
+    scaled = measured if np.count_nonzero(measured) > 1 else np.zeros_like(measured)
     rows = len(fitted)                                         # the filter keeps norms, not the number of rows
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == ONE_DOF
               for k in range(joint.v.start, joint.v.stop)}
-    rates = np.gradient(fitted, t, axis=0)
+    rates = np.gradient(fitted, motion.t, axis=0)
     candidates, names = [], []
     for k in range(model.nv):
-        x = v[:, k]
+        x = motion.v[:, k]
         signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
                    "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
         if k in q_of_v:
-            signals["stiffness"] = q[:, q_of_v[k]]
+            signals["stiffness"] = motion.q[:, q_of_v[k]]
         candidates.append(low_pass(np.stack(list(signals.values()), axis=1)))
         names.append(list(signals))
     of_force = {"gain": scaled, "shift": measured}
     tested = [np.array([name not in of_force or of_force[name][k] for name in row]) for k, row in enumerate(names)]
-    alone = [_scores(W, found, k, C, least[k], tested[k]) for k, C in enumerate(candidates)]
-    separate, residual = _separated(W, found, candidates, least, alone, tested)
-    out, shifts, rescaled = [], *np.zeros((2, model.nv, len(found.x)))
+    single = [_scores(equations, k, C, tested[k]) for k, C in enumerate(candidates)]
+    separate, residual = _separated(equations, candidates, single, tested)
+    out, shifts, rescaled = [], *np.zeros((2, model.nv, len(solution.x)))
     for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
         scores, moments = test.scores, test.explained
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
-        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
+        size = float(solution.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
         gain, force = names[k].index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
-        shifts[k], rescaled[k] = test.shifts[:len(found.x), most] * significant, alone[k].changes[:, gain]
-        material = max(_MATERIAL_MISFIT * force, float(least[k])) * np.sqrt(rows)
+        shifts[k], rescaled[k] = test.shifts[:len(solution.x), most] * significant, single[k].changes[:, gain]
+        material = max(_MATERIAL_MISFIT * force, float(min_noise[k])) * np.sqrt(rows)
         out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
                             _CAUSES[names[k][most]] if significant else "", score * significant, size * significant,
-                            force, _found_scale(W, found, k, candidates[k], gain, alone[k], material, least, tested[k]),
-                            float(least[k]), float(np.sqrt(len(W) / rows))))
+                            force, _detectable_scale(equations, k, candidates[k], gain, single[k], material, tested[k]),
+                            float(min_noise[k]), float(np.sqrt(len(equations.W) / rows))))
     return tuple(out), shifts, rescaled
 
 
@@ -307,16 +336,16 @@ class _CandidateTests:
     inflation   variance inflation of the residual
     """
 
-    scores: np.ndarray
-    deviations: np.ndarray
-    explained: np.ndarray
-    sizes: np.ndarray
-    shifts: np.ndarray
-    changes: np.ndarray
+    scores: Array
+    deviations: Array
+    explained: Array
+    sizes: Array
+    shifts: Array
+    changes: Array
     freedom: float
     inflation: float
 
-    def found(self, c: int, material: float) -> float:
+    def detectable(self, c: int, material: float) -> float:
         """Return the smallest coefficient of candidate c that is significant in 99 of 100 fits and explains at least the norm
         `material`.
 
@@ -325,105 +354,104 @@ class _CandidateTests:
         from scipy.special import ndtr, stdtrit
         if not np.isfinite(self.deviations[c]):
             return np.inf
-        least = -stdtrit(self.freedom, ndtr(-SIGNIFICANT))
-        by_noise = self.deviations[c] * (least + POWER * np.sqrt(1.0 + least**2 / (2.0 * self.freedom)))
+        critical = -stdtrit(self.freedom, ndtr(-SIGNIFICANT))
+        by_noise = self.deviations[c] * (critical + POWER * np.sqrt(1.0 + critical**2 / (2.0 * self.freedom)))
         return float(max(by_noise, material / self.sizes[c]))
 
 
-def _separated(W, found: LeastSquaresSolution, candidates, least, alone: list[_CandidateTests],
-               tested) -> tuple[list[_CandidateTests], np.ndarray]:
+def _separated(equations: FilteredEquations, candidates: Sequence[Array], single: Sequence[_CandidateTests],
+               tested: Sequence[Mask]) -> tuple[list[_CandidateTests], Array]:
     """Return the tests of each joint, and the norms of its residual, without the effect of misfits of other joints.
 
     A wrong torque of one joint changes parameters that the torques of other joints depend on. So the most significant candidate
     of all joints becomes a column of the regression, and the other joints are tested again, until none has a significant
     candidate (forward selection).
     """
-    tests, rest = list(alone), list(range(len(alone)))
-    residual = _residual(W, found)
-    while rest:
-        most = [np.abs(tests[k].scores).max(initial=0.0) for k in rest]
-        if max(most) <= SIGNIFICANT:
+    tests, remaining = list(single), list(range(len(single)))
+    residual = equations.residual_norms()
+    while remaining:
+        scores = [np.abs(tests[k].scores).max(initial=0.0) for k in remaining]
+        if max(scores) <= SIGNIFICANT:
             break
-        k = rest.pop(int(np.argmax(most)))
+        k = remaining.pop(int(np.argmax(scores)))
         signal = candidates[k][:, int(np.argmax(np.abs(tests[k].scores)))]
-        column = np.zeros((*W.shape[:2], 1))
+        column = np.zeros((*equations.W.shape[:2], 1))
         column[:, k, 0] = signal / np.linalg.norm(signal)
-        W = np.concatenate([W[:, :, :-1], column, W[:, :, -1:]], axis=2)
-        norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * found.sizes
-        found = fit(W, least, np.r_[found.sizes, norms.max()])         # as large as the largest column in characteristic units
-        for j in rest:
-            tests[j] = _scores(W, found, j, candidates[j], least[j], tested[j])
-        residual[rest] = _residual(W, found)[rest]
+        W = np.concatenate([equations.W[:, :, :-1], column, equations.W[:, :, -1:]], axis=2)
+        sizes = equations.solution.sizes
+        norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * sizes
+        # as large as the largest column in characteristic units
+        solution = fit(W, equations.min_noise, np.r_[sizes, norms.max()])
+        equations = replace(equations, W=W, solution=solution)
+        for j in remaining:
+            tests[j] = _scores(equations, j, candidates[j], tested[j])
+        residual[remaining] = equations.residual_norms()[remaining]
     return tests, residual
 
 
-def _residual(W, found: LeastSquaresSolution) -> np.ndarray:
-    """Return the norms (nv,) of the residuals."""
-    return np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0)
-
-
-def _found_scale(W, found: LeastSquaresSolution, k: int, C, gain: int, test: _CandidateTests, material: float, least,
-                 tested) -> float:
+def _detectable_scale(equations: FilteredEquations, k: int, C: Array, gain: int, test: _CandidateTests, material: float,
+                      tested: Mask) -> float:
     """Return `JointFit.scale`. A wrong scale reduces the weights of the joints that show it, so the fit is repeated with it."""
-    scale = test.found(gain, material)
+    scale = test.detectable(gain, material)
     for _ in range(_CHECK_ROUNDS):
         if not scale < 1.0:
             return np.inf
-        wrong = W.copy()
-        wrong[:, k, -1] += scale * C[:, gain]
-        now = _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k], tested)
-        before, scale = scale, max(scale, now.found(gain, material))
-        if scale < _SETTLED * before:
+        W = equations.W.copy()
+        W[:, k, -1] += scale * C[:, gain]
+        solution = fit(W, equations.min_noise, equations.solution.sizes)
+        wrong = _scores(replace(equations, W=W, solution=solution), k, C, tested)
+        previous, scale = scale, max(scale, wrong.detectable(gain, material))
+        if scale < _SETTLED * previous:
             break
     return scale if scale < 1.0 else np.inf
 
 
-def _scores(W, found: LeastSquaresSolution, k: int, C, least: float, tested) -> _CandidateTests:
-    """Test candidates C (n, c), of which some are to be `tested` (c,), for joint k against its residual, of equations W
-    (n, nv, b + 1).
+def _scores(equations: FilteredEquations, k: int, C: Array, tested: Mask) -> _CandidateTests:
+    """Test candidates C (n, c), of which some are to be `tested` (c,), for joint k against its residual.
 
     The candidates act on joint k only, so their inner products with residuals need only its rows. The noise is that of the
     residual without all candidates.
     """
-    A, root, noise = W[:, :, :-1] / found.noise[:, None], found.root, found.noise[k]
-    r, C, least = (W[:, k, -1] - W[:, k, :-1] @ found.x) / noise, C / noise, least / noise
+    W, solution = equations.W, equations.solution
+    A, root, noise = W[:, :, :-1] / solution.noise[:, None], solution.root, solution.noise[k]
+    r, C, min_noise = (W[:, k, -1] - W[:, k, :-1] @ solution.x) / noise, C / noise, equations.min_noise[k] / noise
     size = np.linalg.norm(C, axis=0)
     safe = np.where(size > 0.0, size, 1.0)
     C = C / safe
     part = root.T @ (A[:, k].T @ C)                                # (directions, c): what the columns of A explain
     gram = C.T @ C - part.T @ part                                 # of the candidates without it
-    left = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    clear = tested & (size > 0.0) & (left > _INDEPENDENT)
+    independent = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    clear = tested & (size > 0.0) & (independent > _INDEPENDENT)
     moment = C.T @ r                                               # r is orthogonal to the columns of A
-    own = C - A[:, k] @ (root @ part)                              # rows of joint k
-    remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
+    rows = C - A[:, k] @ (root @ part)                             # of joint k
+    remaining = r - rows[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
     inflation = variance_inflation(remaining)
-    length = np.where(clear, left, 1.0)
+    length = np.where(clear, independent, 1.0)
     explained, changes = np.where(clear, moment / length, 0.0), root @ part * size
-    free = len(r) - np.linalg.norm(A[:, k] @ root) ** 2            # less the joint's share of the parameters
-    if free - np.count_nonzero(clear) >= _FREEDOM:
-        power, freedom = remaining @ remaining, free - np.count_nonzero(clear)
-    elif free - 1.0 < _FEWEST:                                     # no test
+    freedom = float(len(r) - np.linalg.norm(A[:, k] @ root) ** 2)  # less the joint's part of the parameters
+    if freedom - np.count_nonzero(clear) >= _FREEDOM:
+        power, freedom = remaining @ remaining, freedom - np.count_nonzero(clear)
+    elif freedom - 1.0 < _FEWEST:                                  # no test
         zero = np.zeros(len(size))
         return _CandidateTests(zero, np.full(len(size), np.inf), zero, zero, np.zeros((A.shape[2], len(size))), changes, 1.0,
-                     variance_inflation(r))
+                               variance_inflation(r))
     else:                                                          # too few to remove all candidates: each one alone
-        power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(free - 1.0, 1.0), variance_inflation(r)
-    scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
+        power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(freedom - 1.0, 1.0), variance_inflation(r)
+    scale = np.maximum(np.sqrt(power / freedom), min_noise) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
     freedom = max(freedom / inflation, 1.0)
     return _CandidateTests(_normal_scores(explained / scale, freedom), deviations, explained, noise * length * safe,
-                 root @ part * (explained / length), changes, freedom, variance_inflation(r))
+                           root @ part * (explained / length), changes, freedom, variance_inflation(r))
 
 
-def _normal_scores(scores: np.ndarray, freedom: float) -> np.ndarray:
+def _normal_scores(scores: Array, freedom: float) -> Array:
     """Return scores of the normal distribution that are as improbable as these scores of Student's t distribution."""
     from scipy.special import ndtri, stdtr
     tail = stdtr(freedom, -np.abs(scores))
     return np.sign(scores) * np.where(tail > 0.0, -ndtri(np.maximum(tail, np.finfo(float).tiny)), np.abs(scores))
 
 
-def variance_inflation(r: np.ndarray) -> float:
+def variance_inflation(r: Array) -> float:
     """Return the variance of the mean of a stationary series, relative to that of white noise and at least 1.
 
     1 + 2 (sum of autocorrelations up to the first that is not significant).

@@ -16,7 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from liedyn.analysis.recorded_motion import columns_of_motion
 from liedyn.analysis.trajectory_derivatives import DerivativeRequest
 from liedyn.analysis.trajectory_derivatives import jacobian as derivatives
-from liedyn.analysis.trajectory_dynamics import setting_of
+from liedyn.analysis.trajectory_dynamics import dynamics_request
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.batch.evaluator import SweepEvaluator
 from liedyn.batch.output_expressions import BatchMotion, Values
@@ -313,7 +313,7 @@ def _trajectory_job_derivatives(evaluator: TrajectoryEvaluator, point: list[Valu
         raise NotDifferentiableError("placements")
     run = binding.bind(point)
     model, t = run.model, run.trajectory.t
-    setting = setting_of(model, run.trajectory, job.kind, job.prescribed)
+    setting = dynamics_request(model, run.trajectory, job.kind, job.prescribed)
     motion, prescribed = setting.motion, setting.prescribed
     request = DerivativeRequest(job.kind, prescribed, np.arange(model.nv), tuple(names))
     d = np.moveaxis(derivatives(model, request, motion), -1, 0)

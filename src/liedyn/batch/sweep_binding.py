@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from liedyn.analysis.recorded_robot import robot_of
-from liedyn.analysis.trajectory_derivatives import value, with_parameters
+from liedyn.analysis.trajectory_derivatives import parameter_value, with_parameters
 from liedyn.arrays import Array, Integers
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.errors import LiedynError, LiedynWarning, ModelError, ScenarioError, nearest
@@ -271,7 +271,7 @@ class SweepBinding(ABC, Generic[Run]):
             if name.startswith(("origin.", "screw.")):
                 raise ScenarioError("placements and screws have no relative values", place=parameter.place, found=parameter.key,
                                     expected="scale: absolute, the change")
-            nominal = value(self.model, name)
+            nominal = parameter_value(self.model, name)
         elif parameter.of_robot:
             nominal = _value_at(read_yaml(str(self.model.source), ModelError).plain(), parameter.of_robot)
         else:

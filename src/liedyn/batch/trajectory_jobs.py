@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, columns_of_motion, motion_of_trajectory
-from liedyn.analysis.trajectory_derivatives import column_names, derivatives_along, jacobian, kind_of, question, rows_of
-from liedyn.analysis.trajectory_dynamics import completed, dynamics_along, setting_of
+from liedyn.analysis.trajectory_derivatives import column_names, derivative_request, derivatives_along, jacobian, kind_of, rows_of
+from liedyn.analysis.trajectory_dynamics import complete_motion, dynamics_along, dynamics_request
 from liedyn.arrays import Array
 from liedyn.batch.evaluator import ColumnUse, Progress, SampleTable, SweepEvaluator, generic_kernels_of
 from liedyn.batch.output_expressions import BatchMotion, column_expression, robots_of_rows
@@ -68,7 +68,7 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
             return False
         if job.kind != "derivatives":
             return True
-        return all(kind_of(name) != "parameter" for name in question(self.binding.model, job.of, job.prescribed, job.by,
+        return all(kind_of(name) != "parameter" for name in derivative_request(self.binding.model, job.of, job.prescribed, job.by,
                                                                       job.joints).by)
 
     @property
@@ -177,9 +177,9 @@ class VectorizedTrajectory:
         self.varying_indices = self.parameter_map.varying_indices
         job, self.request = binding.job, None
         if job.kind == "derivatives":
-            self.request = question(self.model, job.of, job.prescribed, job.by, job.joints)
+            self.request = derivative_request(self.model, job.of, job.prescribed, job.by, job.joints)
         kind = job.of if job.kind == "derivatives" else job.kind
-        self.setting = setting_of(self.model, self.trajectory, kind, job.prescribed)
+        self.setting = dynamics_request(self.model, self.trajectory, kind, job.prescribed)
 
     def _with_this_trajectory(self, values: Sequence[Values]) -> list[Values]:
         """Return the values with this trajectory in place of varied trajectories."""
@@ -209,7 +209,7 @@ class VectorizedTrajectory:
     def _columns(self, robots: Model, motion: SampledMotion) -> list[tuple[str, str, Array]]:
         """Return the columns of the motion of the trajectory, or of its rows repeated for each robot."""
         if self.request is None:
-            return columns_of_motion(robots, completed(replace(self.setting, model=robots), motion))
+            return columns_of_motion(robots, complete_motion(replace(self.setting, model=robots), motion))
         table = jacobian(robots, self.request, motion)
         if not np.isfinite(table).all():
             raise ConfigurationError("the derivatives are not finite")

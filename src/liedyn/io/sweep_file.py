@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Base, Criterion
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv_table import read_table
 from liedyn.io.file_schema import (
@@ -134,7 +135,7 @@ class TrajectoryJob:
     kind: str
     trajectory: str
     robot: str | None = None
-    base: str | None = None
+    base: Base | None = None
     prescribed: tuple[str, ...] = ()
     of: str = "inverse"
     by: tuple[str, ...] = ()
@@ -143,7 +144,7 @@ class TrajectoryJob:
     smooth: float | str | None = None
     wrenches: str | None = None
     actuated: tuple[str, ...] = ()
-    criterion: str = "unique"
+    criterion: Criterion = "unique"
 
 
 @dataclass(frozen=True, slots=True)
