@@ -63,11 +63,15 @@ class Tree(NamedTuple):
 
 
 @jitable
-def index_sizes(n, nv, nl): return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
+def index_sizes(n, nv, nl):
+    """Return the sizes of the arrays in `Model.index` for n bodies, nv coordinates and nl links."""
+    return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
 
 
 @jitable
-def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
+def constants_sizes(n, nv, nl):
+    """Return the sizes of the arrays in `Model.constants` for n bodies, nv coordinates and nl links."""
+    return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
 
 
 @inline_kernel
@@ -91,11 +95,15 @@ def unpack_model(packed):
 # Pose, twist, velocity product and force of a joint, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------------------
 
 @inline_kernel
-def screw(tree, i): return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
+def screw(tree, i):
+    """Return the screw (a, b) about z of body i."""
+    return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
 
 
 @inline_kernel
-def load_quaternion(q, o): return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
+def load_quaternion(q, o):
+    """Return the quaternion x y z w at q[o] … q[o + 3]."""
+    return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
 
 
 @inline_kernel

@@ -156,7 +156,9 @@ def unit_curvature(y, x, z, xz):
 
 # equations --------------------------------------------------------------------------------------------------------
 @inline_kernel
-def equation_axis(kind, r): return (_AXES[kind] >> (3 * r)) & 7
+def equation_axis(kind, r):
+    """Return the component 0 … 5 [m; f] in frame B of the unit wrench of equation r of a closure of this kind."""
+    return (_AXES[kind] >> (3 * r)) & 7
 
 
 @inline_kernel

@@ -133,11 +133,14 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
 
 
 @inline_kernel
-def load_twist_row(E, o): return load3(E, o), load3(E, o + 9)
+def load_twist_row(E, o):
+    """Return a row of R at E[o], and the row of B nine numbers after it."""
+    return load3(E, o), load3(E, o + 9)
 
 
 @inline_kernel
 def store_twist_row(E, o, r, b):
+    """Write the row r of R to E[o], and the row b of B nine numbers after it."""
     store3(E, o, r)
     store3(E, o + 9, b)
 

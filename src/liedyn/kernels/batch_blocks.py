@@ -129,7 +129,9 @@ SMALLEST_NORMAL = 2.2250738585072014e-308  # x < SMALLEST_NORMAL: x is 0 or less
 
 # Generated code cannot branch on a number: a trace turns `is_below` and the checks of finite numbers into bounds of that code.
 @inline_kernel
-def is_below(x, bound): return all_less(x, bound)
+def is_below(x, bound):
+    """Return whether x < bound; for eight states, whether all are; False for NaN."""
+    return all_less(x, bound)
 
 
 @inline_kernel

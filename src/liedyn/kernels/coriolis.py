@@ -74,7 +74,9 @@ def skew(x):
 
 
 @inline_kernel
-def trace(A): return A[0] + A[3] + A[5]
+def trace(A):
+    """Return the trace of a symmetric matrix (xx, xy, xz, yy, yz, zz)."""
+    return A[0] + A[3] + A[5]
 
 
 @inline_kernel
@@ -111,7 +113,9 @@ def store_coordinate_entries(tree, i, c, zero, C, ws):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def coriolis_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 2 * nv + nv * nv
+def coriolis_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `coriolis_matrices` for one state (see `Model.sizes`)."""
+    return derivatives_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -165,6 +169,7 @@ class ChristoffelWorkspace(NamedTuple):
 
 @inline_kernel
 def christoffel_workspace(memory, n, nv):
+    """Return the `ChristoffelWorkspace` whose arrays are views into `memory`."""
     bodies, S, y, _ = split_workspace(memory, (22 * n, 6 * nv, 3 * nv))
     return ChristoffelWorkspace(composite_workspace(bodies, n), S, y)
 
@@ -246,7 +251,9 @@ def mass_matrix_derivatives(symbols, nv, out):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def christoffel_workspace_size(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
+def christoffel_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `christoffel_batch` for one state (see `Model.sizes`)."""
+    return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",

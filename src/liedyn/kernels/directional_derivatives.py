@@ -64,7 +64,9 @@ def parameter_tangent(x, n, nv):
                    x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
 
 
-def parameter_tangent_size(n, nv): return 6 + 22 * n + 5 * nv
+def parameter_tangent_size(n, nv):
+    """Return the size of the tangent of a model's arrays for n bodies and nv coordinates."""
+    return 6 + 22 * n + 5 * nv
 
 
 # coordinates ------------------------------------------------------------------------------------------------------
@@ -161,6 +163,7 @@ class DirectionWorkspace(NamedTuple):
 
 @inline_kernel
 def direction_workspace(memory, n):
+    """Return the `DirectionWorkspace` whose arrays are views into `memory`."""
     return DirectionWorkspace(*split_workspace(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
@@ -268,6 +271,7 @@ def load_direction(tree, motion, df_ext, tangent, j, row, D):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def inverse_directions_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `inverse_directions` for one state (see `Model.sizes`)."""
     return newton_euler_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_workspace_size(n, nv, nl)
 
 
@@ -357,6 +361,7 @@ def hybrid_direction_workspace_size(n, nv, nl):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def hybrid_directions_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `hybrid_directions` for one state (see `Model.sizes`)."""
     own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_workspace_size(n, nv) + newton_euler_workspace_size(n, nv)
     return own + hybrid_direction_workspace_size(n, nv, nl)
 

@@ -61,15 +61,21 @@ class HybridWorkspace(NamedTuple):
 
 
 @jitable
-def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv, nv, nv
+def hybrid_sizes(n, nv):
+    """Return the sizes of the arrays of `HybridWorkspace`."""
+    return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv, nv, nv
 
 
 @inline_kernel
-def hybrid_workspace(memory, n, nv): return HybridWorkspace(*split_workspace(memory, hybrid_sizes(n, nv))[:-1])
+def hybrid_workspace(memory, n, nv):
+    """Return the `HybridWorkspace` whose arrays are views into `memory`."""
+    return HybridWorkspace(*split_workspace(memory, hybrid_sizes(n, nv))[:-1])
 
 
 @jitable
-def hybrid_workspace_size(n, nv): return sum(hybrid_sizes(n, nv))
+def hybrid_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `HybridWorkspace`."""
+    return sum(hybrid_sizes(n, nv))
 
 
 @inline_kernel
@@ -151,7 +157,9 @@ def solution_code(deficit, a, tau):
     return OK if all_finite(a) and all_finite(tau) else BAD_RESULT
 
 
-def hybrid_batch_workspace_size(n, nq, nv, nl): return hybrid_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+def hybrid_batch_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `hybrid_batch` for one state (see `Model.sizes`)."""
+    return hybrid_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
@@ -283,10 +291,13 @@ class MassMatrixWorkspace(NamedTuple):
 
 
 @inline_kernel
-def mass_matrix_workspace(memory, nv): return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
+def mass_matrix_workspace(memory, nv):
+    """Return the `MassMatrixWorkspace` whose arrays are views into `memory`."""
+    return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
 def mass_matrix_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `MassMatrixWorkspace` and of the passes that use it."""
     return 2 * nv * nv + 3 * nv + max(newton_euler_workspace_size(n, nv), composite_workspace_size(n))
 
 

@@ -17,7 +17,9 @@ from liedyn.numba_tools.decorators import entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
 
-def hybrid_derivatives_workspace_size(n, nv): return 2 * nv * nv + 3 * nv + derivatives_workspace_size(n, nv)
+def hybrid_derivatives_workspace_size(n, nv):
+    """Return the size (numbers) of the workspace of `hybrid_derivatives`."""
+    return 2 * nv * nv + 3 * nv + derivatives_workspace_size(n, nv)
 
 
 @inline_kernel
@@ -133,6 +135,7 @@ def store_base_column(tree, prescribed, k, c, x, X, Du):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def hybrid_derivatives_batch_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `hybrid_derivatives_batch` for one state (see `Model.sizes`)."""
     return hybrid_derivatives_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 

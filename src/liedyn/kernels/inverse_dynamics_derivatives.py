@@ -82,15 +82,21 @@ class DerivativesWorkspace(NamedTuple):
 
 
 @jitable
-def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n, 6 * nv, 6 * nv, 6 * nv
+def derivatives_sizes(n, nv):
+    """Return the sizes of the arrays of `DerivativesWorkspace`."""
+    return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n, 6 * nv, 6 * nv, 6 * nv
 
 
 @inline_kernel
-def derivatives_workspace(memory, n, nv): return DerivativesWorkspace(*split_workspace(memory, derivatives_sizes(n, nv))[:-1])
+def derivatives_workspace(memory, n, nv):
+    """Return the `DerivativesWorkspace` whose arrays are views into `memory`."""
+    return DerivativesWorkspace(*split_workspace(memory, derivatives_sizes(n, nv))[:-1])
 
 
 @jitable
-def derivatives_workspace_size(n, nv): return sum(derivatives_sizes(n, nv))
+def derivatives_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `DerivativesWorkspace`."""
+    return sum(derivatives_sizes(n, nv))
 
 
 @inline_kernel
@@ -180,11 +186,14 @@ def propagate_derivatives_to_parent(tree, i, q, ws):
 
 
 @inline_kernel
-def load_coriolis(x, i): return load9(x, 12 * i), load3(x, 12 * i + 9)
+def load_coriolis(x, i):
+    """Return B = (E, f) number i of an array (12 n,)."""
+    return load9(x, 12 * i), load3(x, 12 * i + 9)
 
 
 @inline_kernel
 def store_coriolis(x, i, B):
+    """Write B = (E, f) as number i of an array (12 n,)."""
     store9(x, 12 * i, B[0])
     store3(x, 12 * i + 9, B[1])
 
@@ -202,6 +211,7 @@ def add_passive_derivatives(tree, v, Dq, Dv):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `inverse_derivatives_batch` for one state (see `Model.sizes`)."""
     return derivatives_workspace_size(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 

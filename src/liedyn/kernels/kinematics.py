@@ -50,10 +50,14 @@ class KinematicsWorkspace(NamedTuple):
 
 
 @inline_kernel
-def kinematics_workspace(memory, n): return KinematicsWorkspace(*split_workspace(memory, (12 * n, 6 * n, 6 * n))[:-1])
+def kinematics_workspace(memory, n):
+    """Return the `KinematicsWorkspace` of n bodies whose arrays are views into `memory`."""
+    return KinematicsWorkspace(*split_workspace(memory, (12 * n, 6 * n, 6 * n))[:-1])
 
 
-def kinematics_workspace_size(n): return 24 * n
+def kinematics_workspace_size(n):
+    """Return the size (numbers) of the memory of `KinematicsWorkspace`."""
+    return 24 * n
 
 
 @kernel
@@ -131,7 +135,9 @@ def load_wrenches(tree, f_ext, k, links, bodies):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def link_motions_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + 2 * nv + 24 * nl + 11
+def link_motions_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `link_motions` for one state (see `Model.sizes`)."""
+    return kinematics_workspace_size(n) + nq + 2 * nv + 24 * nl + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
@@ -213,7 +219,9 @@ def centre_of_mass(tree, ws, out):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def energy_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + nv + 11
+def energy_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `totals` for one state (see `Model.sizes`)."""
+    return kinematics_workspace_size(n) + nq + nv + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
@@ -244,11 +252,14 @@ LOCAL, LOCAL_WORLD_ALIGNED, WORLD = 0, 1, 2
 # Jacobian of a link and its time derivative: column k is Ad_{T_link,i} S_k for the joints i between link and ground -----
 
 @inline_kernel
-def load_column(J, k, nv): return load3_strided(J, k, nv), load3_strided(J, 3 * nv + k, nv)
+def load_column(J, k, nv):
+    """Return column k, a twist, of a matrix (6, nv)."""
+    return load3_strided(J, k, nv), load3_strided(J, 3 * nv + k, nv)
 
 
 @inline_kernel
 def store_column(J, k, nv, V):
+    """Write the twist V to column k of a matrix (6, nv)."""
     store3_strided(J, k, nv, V[0])
     store3_strided(J, 3 * nv + k, nv, V[1])
 
@@ -302,7 +313,9 @@ def change_frame(tree, link, frame, T, V, J, dJ):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def jacobian_workspace_size(n, nq, nv, nl): return nq + 13 * nv
+def jacobian_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `jacobians` for one state (see `Model.sizes`)."""
+    return nq + 13 * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)

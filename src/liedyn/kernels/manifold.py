@@ -23,7 +23,10 @@ from liedyn.numba_tools.numba_internals import split_workspace
 
 
 @inline_kernel
-def store_quaternion(q, o, u): store3(q, o, (u[0], u[1], u[2])); store(q, o + 3, u[3])
+def store_quaternion(q, o, u):
+    """Write the quaternion u to q[o] … q[o + 3]."""
+    store3(q, o, (u[0], u[1], u[2]))
+    store(q, o + 3, u[3])
 
 
 @inline_kernel
@@ -144,7 +147,9 @@ def store_column(tree, i, c, V, D):
 
 # Batches on the configuration manifold: q (+) x and its inverse ---------------------------------------------------------
 
-def manifold_workspace_size(n, nq, nv, nl): return 2 * nq + nv
+def manifold_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `retractions` and `differences` for one state (see `Model.sizes`)."""
+    return 2 * nq + nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -179,7 +184,9 @@ def differences(index, constants, memory, q0, q1, out, first, last):
 
 # Batches of the derivatives of q (+) x and of its inverse ---------------------------------------------------
 
-def manifold_derivatives_workspace_size(n, nq, nv, nl): return 2 * nq + nv + 2 * nv * nv
+def manifold_derivatives_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of the derivatives of `retractions` and `differences` for one state."""
+    return 2 * nq + nv + 2 * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)

@@ -36,10 +36,14 @@ class CompositeWorkspace(NamedTuple):
 
 
 @inline_kernel
-def composite_workspace(memory, n): return CompositeWorkspace(*split_workspace(memory, (12 * n, 10 * n))[:-1])
+def composite_workspace(memory, n):
+    """Return the `CompositeWorkspace` of n bodies whose arrays are views into `memory`."""
+    return CompositeWorkspace(*split_workspace(memory, (12 * n, 10 * n))[:-1])
 
 
-def composite_workspace_size(n): return 22 * n
+def composite_workspace_size(n):
+    """Return the size (numbers) of the memory of `CompositeWorkspace`."""
+    return 22 * n
 
 
 @inline_kernel
@@ -87,7 +91,9 @@ def composite_rigid_body(tree, q, M, ws):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def mass_matrices_workspace_size(n, nq, nv, nl): return composite_workspace_size(n) + nq + nv * nv
+def mass_matrices_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `mass_matrices` for one state (see `Model.sizes`)."""
+    return composite_workspace_size(n) + nq + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -132,23 +138,32 @@ class SweepWorkspace(NamedTuple):
 
 
 @jitable
-def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
+def factor_sizes(n, nv):
+    """Return the sizes of the arrays of `FactorWorkspace`."""
+    return 12 * n, 21 * n, 6 * nv, nv
 
 
 @inline_kernel
-def factor_workspace(memory, n, nv): return FactorWorkspace(*split_workspace(memory, factor_sizes(n, nv))[:-1])
+def factor_workspace(memory, n, nv):
+    """Return the `FactorWorkspace` whose arrays are views into `memory`."""
+    return FactorWorkspace(*split_workspace(memory, factor_sizes(n, nv))[:-1])
 
 
 @jitable
-def factor_workspace_size(n, nv): return sum(factor_sizes(n, nv))
+def factor_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `FactorWorkspace`."""
+    return sum(factor_sizes(n, nv))
 
 
 @inline_kernel
 def sweep_workspace(factors, memory, n, nv):
+    """Return the `SweepWorkspace` with U and Psi of `factors` and views into `memory`."""
     return SweepWorkspace(factors.U, factors.Psi, *split_workspace(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
 
 
-def sweep_workspace_size(n, nv): return 12 * n + nv
+def sweep_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `SweepWorkspace`."""
+    return 12 * n + nv
 
 
 @kernel
@@ -187,6 +202,7 @@ def forward_sweep(tree, prescribed, T, a, tau, ws):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def inverse_masses_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `inverse_masses` for one state (see `Model.sizes`)."""
     return factor_workspace_size(n, nv) + sweep_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 

@@ -45,15 +45,21 @@ class NewtonEulerWorkspace(NamedTuple):
 
 
 @jitable
-def newton_euler_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 6 * n, nv
+def newton_euler_sizes(n, nv):
+    """Return the sizes of the arrays of `NewtonEulerWorkspace`."""
+    return 12 * n, 6 * n, 6 * n, 6 * n, nv
 
 
 @inline_kernel
-def newton_euler_workspace(memory, n, nv): return NewtonEulerWorkspace(*split_workspace(memory, newton_euler_sizes(n, nv))[:-1])
+def newton_euler_workspace(memory, n, nv):
+    """Return the `NewtonEulerWorkspace` whose arrays are views into `memory`."""
+    return NewtonEulerWorkspace(*split_workspace(memory, newton_euler_sizes(n, nv))[:-1])
 
 
 @jitable
-def newton_euler_workspace_size(n, nv): return sum(newton_euler_sizes(n, nv))
+def newton_euler_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `NewtonEulerWorkspace`."""
+    return sum(newton_euler_sizes(n, nv))
 
 
 @inline_kernel
@@ -110,7 +116,9 @@ def add_joint_forces(tree, q, v, a, passive, tau, buffer):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def inverse_batch_workspace_size(n, nq, nv, nl): return newton_euler_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+def inverse_batch_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `inverse_batch` for one state (see `Model.sizes`)."""
+    return newton_euler_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",

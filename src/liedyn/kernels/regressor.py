@@ -122,7 +122,9 @@ def energy_momentum_regressor(tree, layout, q, v, y, ws):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def regressor_workspace_size(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
+def regressor_workspace_size(n, nq, nv, size):
+    """Return the size (numbers) of the workspace of a regressor with `size` entries for one state (see `Model.sizes`)."""
+    return 24 * n + nq + 2 * nv + size
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)

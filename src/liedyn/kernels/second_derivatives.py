@@ -54,6 +54,7 @@ class PathWorkspace(NamedTuple):
 
 @inline_kernel
 def path_workspace(memory, nv):
+    """Return the `PathWorkspace` whose arrays are views into `memory`."""
     s, psi, zeta, phi, k, first, _ = split_workspace(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
     return PathWorkspace(s, psi, zeta, phi, as_int64(k)[0], as_int64(first)[0])
 
@@ -231,6 +232,7 @@ def store_symmetric(T, nv, tensor, i, j, k, x):
 
 @inline_kernel
 def load_path_columns(path, m):
+    """Return the columns m of s, psi, zeta and phi."""
     return load_twist(path.s, m), load_twist(path.psi, m), load_twist(path.zeta, m), load_twist(path.phi, m)
 
 
@@ -241,7 +243,9 @@ def tensor_index(nv, tensor, i, j, k):
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def second_derivatives_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
+def second_derivatives_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `second_derivatives` for one state (see `Model.sizes`)."""
+    return derivatives_workspace_size(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",

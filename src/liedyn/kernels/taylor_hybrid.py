@@ -109,6 +109,7 @@ class FactorSeriesWorkspace(NamedTuple):
 
 @jitable
 def hybrid_series_sizes(n, nv, K):
+    """Return the sizes of the arrays of `HybridSeriesWorkspace` for K coefficients."""
     k = 6 * K * n
     return 12 * n, k, k, k, k, 3 * k, 21 * n, 6 * n, 21 * n, 6 * n, 6 * n, 6 * n, 6 * K, nv * K, 2 * nv * K
 
@@ -121,7 +122,9 @@ def hybrid_series_workspace(memory, n, nv, K):
     return HybridSeriesWorkspace(*views[:-1]), FactorSeriesWorkspace(*factors[:-1]), factors[-1]
 
 
-def hybrid_series_workspace_size(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
+def hybrid_series_workspace_size(n, nv, K):
+    """Return the size (numbers) of the memory for hybrid dynamics of series with K coefficients."""
+    return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
 
 
 @kernel
@@ -283,6 +286,7 @@ def series_to_derivatives(K, a, tau):
 
 
 def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
+    """Return the size (numbers) of the workspace of `higher_order_hybrids` with K coefficients for one state."""
     return hybrid_series_workspace_size(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_workspace_size(n, nl, K)
 
 

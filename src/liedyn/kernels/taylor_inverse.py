@@ -103,13 +103,16 @@ class WrenchSeries(NamedTuple):
 
 @inline_kernel
 def wrench_series_workspace(m, n, nl, K, frame, given):
+    """Return the `WrenchSeries` whose arrays are views into m. given: whether there are external wrenches, in `frame`."""
     rows = K - 1 if given else 0
     moving = 1 if given and frame != LOCAL else 0
     sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
     return WrenchSeries(given, frame, *split_workspace(m, sizes)[:-1])
 
 
-def wrench_series_workspace_size(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
+def wrench_series_workspace_size(n, nl, K):
+    """Return the size (numbers) of the memory of `WrenchSeries`."""
+    return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
 
 
 @kernel
@@ -202,7 +205,9 @@ class InverseSeriesWorkspace(NamedTuple):
 
 
 @jitable
-def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K * n, 6 * K, 6 * K, 6 * K, nv, 2 * nv * K
+def inverse_series_sizes(n, nv, K):
+    """Return the sizes of the arrays of `InverseSeriesWorkspace` for K coefficients."""
+    return 12 * n, 6 * K * n, 18 * K * n, 6 * K * n, 6 * K, 6 * K, 6 * K, nv, 2 * nv * K
 
 
 @inline_kernel
@@ -212,7 +217,9 @@ def inverse_series_workspace(memory, n, nv, K):
     return InverseSeriesWorkspace(*views[:-1]), views[-1]
 
 
-def inverse_series_workspace_size(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
+def inverse_series_workspace_size(n, nv, K):
+    """Return the size (numbers) of the memory of `InverseSeriesWorkspace`."""
+    return sum(inverse_series_sizes(n, nv, K))
 
 
 @inline_kernel
@@ -298,6 +305,7 @@ def add_joint_force_series(tree, K, q, v, passive, has_friction, tau, ws):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def higher_order_inverse_workspace_size(n, nq, nv, nl, K):
+    """Return the size (numbers) of the workspace of `higher_order_inverses` with K coefficients for one state."""
     return inverse_series_workspace_size(n, nv, K) + nq + 3 * nv * K + wrench_series_workspace_size(n, nl, K)
 
 

@@ -47,7 +47,9 @@ def rigid_to_sym6(I, zero):
 
 
 @inline_kernel
-def add_rigid(I, J): return I[0] + J[0], add3(I[1], J[1]), add6(I[2], J[2])
+def add_rigid(I, J):
+    """Return I + J of rigid bodies."""
+    return I[0] + J[0], add3(I[1], J[1]), add6(I[2], J[2])
 
 
 @inline_kernel
@@ -67,7 +69,9 @@ def rigid_to_parent(T, I):
 
 # symmetric 6x6 ----------------------------------------------------------------------------------------------------
 @inline_kernel
-def add_sym6(X, Y): return add6(X[0], Y[0]), add9(X[1], Y[1]), add6(X[2], Y[2])
+def add_sym6(X, Y):
+    """Return X + Y."""
+    return add6(X[0], Y[0]), add9(X[1], Y[1]), add6(X[2], Y[2])
 
 
 @inline_kernel
@@ -137,7 +141,9 @@ def coriolis(I, V, f):
 
 
 @inline_kernel
-def add_coriolis(B, C): return add9(B[0], C[0]), add3(B[1], C[1])
+def add_coriolis(B, C):
+    """Return B + C, each twelve numbers (E, f)."""
+    return add9(B[0], C[0]), add3(B[1], C[1])
 
 
 @inline_kernel

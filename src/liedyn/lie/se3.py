@@ -23,27 +23,39 @@ from liedyn.numba_tools.decorators import inline_kernel
 
 # twists and wrenches as vectors -----------------------------------------------------------------------------------
 @inline_kernel
-def add(V, W): return add3(V[0], W[0]), add3(V[1], W[1])
+def add(V, W):
+    """Return V + W of twists or wrenches."""
+    return add3(V[0], W[0]), add3(V[1], W[1])
 
 
 @inline_kernel
-def sub(V, W): return sub3(V[0], W[0]), sub3(V[1], W[1])
+def sub(V, W):
+    """Return V - W."""
+    return sub3(V[0], W[0]), sub3(V[1], W[1])
 
 
 @inline_kernel
-def neg(V): return neg3(V[0]), neg3(V[1])
+def neg(V):
+    """Return -V."""
+    return neg3(V[0]), neg3(V[1])
 
 
 @inline_kernel
-def scale(s, V): return scale3(s, V[0]), scale3(s, V[1])
+def scale(s, V):
+    """Return s V."""
+    return scale3(s, V[0]), scale3(s, V[1])
 
 
 @inline_kernel
-def dot(F, V): return dot3(F[0], V[0]) + dot3(F[1], V[1])
+def dot(F, V):
+    """Return F^T V: the power of the wrench F at the twist V."""
+    return dot3(F[0], V[0]) + dot3(F[1], V[1])
 
 
 @inline_kernel
-def zero6(zero): return (zero, zero, zero), (zero, zero, zero)
+def zero6(zero):
+    """Return the zero twist or wrench, in numbers of the kind of `zero`."""
+    return (zero, zero, zero), (zero, zero, zero)
 
 
 @inline_kernel
@@ -63,11 +75,15 @@ def identity(zero):
 
 
 @inline_kernel
-def compose(T, U): return matmul3(T[0], U[0]), add_rotate(T[1], T[0], U[1])
+def compose(T, U):
+    """Return T U."""
+    return matmul3(T[0], U[0]), add_rotate(T[1], T[0], U[1])
 
 
 @inline_kernel
-def inverse(T): return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
+def inverse(T):
+    """Return T^-1."""
+    return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
 
 
 @inline_kernel

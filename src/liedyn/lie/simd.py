@@ -51,6 +51,7 @@ _FLAGS = ("contract", "nsz", "arcp")
 
 
 class Lanes(types.Type):
+    """The Numba type of eight float64, one for each state."""
     def __init__(self):
         super().__init__("Lanes")
 
@@ -83,6 +84,7 @@ def _register(op, instruction):
         def generic(self, args, kws):
             if len(args) == 2 and any(isinstance(a, Lanes) for a in args):
                 return signature(lanes, *[a if isinstance(a, Lanes) else types.float64 for a in args])
+            return None
 
     for left, right in ((lanes, lanes), (lanes, types.float64), (types.float64, lanes)):
         @lower_builtin(op, left, right)
@@ -102,6 +104,7 @@ class _NegTyping(AbstractTemplate):
     def generic(self, args, kws):
         if isinstance(args[0], Lanes):
             return signature(lanes, lanes)
+        return None
 
 
 @lower_builtin(operator.neg, lanes)
@@ -181,20 +184,25 @@ def with_lane(typing_context, x, k, value):
     return kind(kind, types.intp, types.float64), codegen
 
 
-def sqrt(x): ...
+def sqrt(x):
+    """Return the square root of a float64 or of each lane."""
 
 
 @overload(sqrt, inline="always")
 def _sqrt_overload(x):
     if isinstance(x, (Lanes, types.Float)):
         return lambda x: _sqrt(x)
+    return None
 
 
 @inline_kernel
-def maximum(x, y): return where_less(x, y, y, x)
+def maximum(x, y):
+    """Return the larger of x and y, lane by lane; x if one of them is NaN."""
+    return where_less(x, y, y, x)
 
 
-def simd_width(x): ...
+def simd_width(x):
+    """Return how many states a number holds: 8 for `Lanes`, 1 for a float64."""
 
 
 @overload(simd_width, inline="always")
@@ -235,13 +243,15 @@ def _sincos_libm(x):
     return s, c
 
 
-def sincos(x): ...
+def sincos(x):
+    """Return sine and cosine of a float64 or of each lane (see `sincos_of_number`)."""
 
 
 @overload(sincos, inline="always")
 def _sincos_overload(x):
     if isinstance(x, (Lanes, types.Float)):
         return lambda x: sincos_of_number(x)
+    return None
 
 
 @inline_kernel
@@ -271,10 +281,12 @@ def load(typing_context, array, row):
         return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
     if array.ndim <= 2 and array.layout == "C":                     # others would be read at wrong places
         return (array.dtype if array.ndim == 1 else lanes)(array, types.intp), codegen
+    return None
 
 
 @intrinsic
 def store(typing_context, array, row, value):
+    """Write value to row `row` of the array; a float64 is written to all lanes of a (n, 8) array."""
     def codegen(context, builder, sig, args):
         value = args[2]
         if sig.args[0].ndim == 2 and not isinstance(sig.args[2], Lanes):
@@ -283,6 +295,7 @@ def store(typing_context, array, row, value):
         return context.get_dummy_value()
     if array.ndim <= 2 and array.layout == "C":
         return types.void(array, types.intp, array.dtype if array.ndim == 1 else _kind(value)), codegen
+    return None
 
 
 @intrinsic
@@ -292,3 +305,4 @@ def number_like(typing_context, array, x):
         return types.float64(array, types.float64), lambda context, builder, sig, args: args[1]
     if array.ndim == 2:
         return lanes(array, types.float64), lambda context, builder, sig, args: _broadcast(builder, args[1])
+    return None

@@ -68,6 +68,7 @@ def quaternion_rotation(u):
 
 @inline_kernel
 def quaternion_product(u, r):
+    """Return the product u r of quaternions: the rotation R_u R_r."""
     x, y, z, w = u
     a, b, c, d = r
     return (w * a + x * d + y * c - z * b, w * b - x * c + y * d + z * a, w * c + x * b - y * a + z * d,
@@ -75,7 +76,9 @@ def quaternion_product(u, r):
 
 
 @inline_kernel
-def quaternion_conjugate(u): return (-u[0], -u[1], -u[2], u[3])
+def quaternion_conjugate(u):
+    """Return the conjugate of a quaternion: the inverse rotation."""
+    return (-u[0], -u[1], -u[2], u[3])
 
 
 @inline_kernel

@@ -4,27 +4,39 @@ from liedyn.numba_tools.decorators import inline_kernel
 
 
 @inline_kernel
-def add3(x, y): return (x[0] + y[0], x[1] + y[1], x[2] + y[2])
+def add3(x, y):
+    """Return x + y."""
+    return (x[0] + y[0], x[1] + y[1], x[2] + y[2])
 
 
 @inline_kernel
-def sub3(x, y): return (x[0] - y[0], x[1] - y[1], x[2] - y[2])
+def sub3(x, y):
+    """Return x - y."""
+    return (x[0] - y[0], x[1] - y[1], x[2] - y[2])
 
 
 @inline_kernel
-def neg3(x): return (-x[0], -x[1], -x[2])
+def neg3(x):
+    """Return -x."""
+    return (-x[0], -x[1], -x[2])
 
 
 @inline_kernel
-def scale3(s, x): return (s * x[0], s * x[1], s * x[2])
+def scale3(s, x):
+    """Return s x."""
+    return (s * x[0], s * x[1], s * x[2])
 
 
 @inline_kernel
-def dot3(x, y): return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+def dot3(x, y):
+    """Return x^T y."""
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
 
 
 @inline_kernel
-def cross(x, y): return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
+def cross(x, y):
+    """Return x x y, the cross product."""
+    return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
 
 
 @inline_kernel
@@ -34,11 +46,15 @@ def add_cross(x, y, z):
 
 
 @inline_kernel
-def rotate(R, x): return (dot3((R[0], R[1], R[2]), x), dot3((R[3], R[4], R[5]), x), dot3((R[6], R[7], R[8]), x))
+def rotate(R, x):
+    """Return R x."""
+    return (dot3((R[0], R[1], R[2]), x), dot3((R[3], R[4], R[5]), x), dot3((R[6], R[7], R[8]), x))
 
 
 @inline_kernel
-def rotate_back(R, x): return rotate(transpose(R), x)
+def rotate_back(R, x):
+    """Return R^T x."""
+    return rotate(transpose(R), x)
 
 
 @inline_kernel
@@ -49,23 +65,33 @@ def add_rotate(x, R, y):
 
 
 @inline_kernel
-def add_rotate_back(x, R, y): return add_rotate(x, transpose(R), y)
+def add_rotate_back(x, R, y):
+    """Return x + R^T y."""
+    return add_rotate(x, transpose(R), y)
 
 
 @inline_kernel
-def transpose(R): return (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
+def transpose(R):
+    """Return R^T."""
+    return (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
 
 
 @inline_kernel
-def column(B, k): return (B[k], B[3 + k], B[6 + k])
+def column(B, k):
+    """Return column k of B."""
+    return (B[k], B[3 + k], B[6 + k])
 
 
 @inline_kernel
-def from_columns(x, y, z): return (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2])
+def from_columns(x, y, z):
+    """Return the matrix with the columns x, y, z."""
+    return (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2])
 
 
 @inline_kernel
-def matmul3(A, B): return from_columns(rotate(A, column(B, 0)), rotate(A, column(B, 1)), rotate(A, column(B, 2)))
+def matmul3(A, B):
+    """Return A B."""
+    return from_columns(rotate(A, column(B, 0)), rotate(A, column(B, 1)), rotate(A, column(B, 2)))
 
 
 @inline_kernel
@@ -75,15 +101,20 @@ def skew_product(p, B):
 
 
 @inline_kernel
-def symmetric_to_full(A): return (A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5])
+def symmetric_to_full(A):
+    """Return the nine numbers of a symmetric A."""
+    return (A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5])
 
 
 @inline_kernel
-def upper_triangle(R): return (R[0], R[1], R[2], R[4], R[5], R[8])
+def upper_triangle(R):
+    """Return the six numbers of the symmetric matrix with the upper triangle of R."""
+    return (R[0], R[1], R[2], R[4], R[5], R[8])
 
 
 @inline_kernel
 def symv3(A, x):
+    """Return A x of a symmetric A."""
     return (A[0] * x[0] + A[1] * x[1] + A[2] * x[2], A[1] * x[0] + A[3] * x[1] + A[4] * x[2],
             A[2] * x[0] + A[4] * x[1] + A[5] * x[2])
 
@@ -98,11 +129,14 @@ def congruence(R, A):
 
 
 @inline_kernel
-def add6(x, y): return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5])
+def add6(x, y):
+    """Return x + y of six numbers each."""
+    return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5])
 
 
 @inline_kernel
 def add9(x, y):
+    """Return x + y of nine numbers each."""
     return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5],
             x[6] + y[6], x[7] + y[7], x[8] + y[8])
 
@@ -125,45 +159,71 @@ def clear(x):
 
 
 @inline_kernel
-def load3(x, o): return (load(x, o), load(x, o + 1), load(x, o + 2))
+def load3(x, o):
+    """Return the numbers o … o + 2 of an array."""
+    return (load(x, o), load(x, o + 1), load(x, o + 2))
 
 
 @inline_kernel
-def load6(x, o): return (load(x, o), load(x, o + 1), load(x, o + 2), load(x, o + 3), load(x, o + 4), load(x, o + 5))
+def load6(x, o):
+    """Return the numbers o … o + 5 of an array."""
+    return (load(x, o), load(x, o + 1), load(x, o + 2), load(x, o + 3), load(x, o + 4), load(x, o + 5))
 
 
 @inline_kernel
 def load9(x, o):
+    """Return the numbers o … o + 8 of an array."""
     return (load(x, o), load(x, o + 1), load(x, o + 2), load(x, o + 3), load(x, o + 4), load(x, o + 5),
             load(x, o + 6), load(x, o + 7), load(x, o + 8))
 
 
 @inline_kernel
-def store3(x, o, y): store(x, o, y[0]); store(x, o + 1, y[1]); store(x, o + 2, y[2])
+def store3(x, o, y):
+    """Write y to the numbers o … o + 2 of an array."""
+    store(x, o, y[0])
+    store(x, o + 1, y[1])
+    store(x, o + 2, y[2])
 
 
 @inline_kernel
-def load3_strided(x, o, step): return load(x, o), load(x, o + step), load(x, o + 2 * step)
+def load3_strided(x, o, step):
+    """Return the numbers o, o + step, o + 2 step of an array."""
+    return load(x, o), load(x, o + step), load(x, o + 2 * step)
 
 
 @inline_kernel
-def store3_strided(x, o, step, y): store(x, o, y[0]); store(x, o + step, y[1]); store(x, o + 2 * step, y[2])
+def store3_strided(x, o, step, y):
+    """Write y to the numbers o, o + step, o + 2 step of an array."""
+    store(x, o, y[0])
+    store(x, o + step, y[1])
+    store(x, o + 2 * step, y[2])
 
 
 @inline_kernel
-def store6(x, o, y): store3(x, o, (y[0], y[1], y[2])); store3(x, o + 3, (y[3], y[4], y[5]))
+def store6(x, o, y):
+    """Write y to the numbers o … o + 5 of an array."""
+    store3(x, o, (y[0], y[1], y[2]))
+    store3(x, o + 3, (y[3], y[4], y[5]))
 
 
 @inline_kernel
-def store9(x, o, y): store6(x, o, (y[0], y[1], y[2], y[3], y[4], y[5])); store3(x, o + 6, (y[6], y[7], y[8]))
+def store9(x, o, y):
+    """Write y to the numbers o … o + 8 of an array."""
+    store6(x, o, (y[0], y[1], y[2], y[3], y[4], y[5]))
+    store3(x, o + 6, (y[6], y[7], y[8]))
 
 
 @inline_kernel
-def load_twist(x, i): return load3(x, 6 * i), load3(x, 6 * i + 3)
+def load_twist(x, i):
+    """Return twist i, or wrench i, of an array (6 n,)."""
+    return load3(x, 6 * i), load3(x, 6 * i + 3)
 
 
 @inline_kernel
-def store_twist(x, i, V): store3(x, 6 * i, V[0]); store3(x, 6 * i + 3, V[1])
+def store_twist(x, i, V):
+    """Write V as twist i, or wrench i, of an array (6 n,)."""
+    store3(x, 6 * i, V[0])
+    store3(x, 6 * i + 3, V[1])
 
 
 @inline_kernel
@@ -175,24 +235,41 @@ def add_to_twist(x, i, V):
 
 
 @inline_kernel
-def load_pose(x, i): return load9(x, 12 * i), load3(x, 12 * i + 9)
+def load_pose(x, i):
+    """Return pose i of an array (12 n,)."""
+    return load9(x, 12 * i), load3(x, 12 * i + 9)
 
 
 @inline_kernel
-def store_pose(x, i, T): store9(x, 12 * i, T[0]); store3(x, 12 * i + 9, T[1])
+def store_pose(x, i, T):
+    """Write T as pose i of an array (12 n,)."""
+    store9(x, 12 * i, T[0])
+    store3(x, 12 * i + 9, T[1])
 
 
 @inline_kernel
-def load_rigid(x, i): return load(x, 10 * i), load3(x, 10 * i + 1), load6(x, 10 * i + 4)
+def load_rigid(x, i):
+    """Return rigid body i of an array (10 n,)."""
+    return load(x, 10 * i), load3(x, 10 * i + 1), load6(x, 10 * i + 4)
 
 
 @inline_kernel
-def store_rigid(x, i, I): store(x, 10 * i, I[0]); store3(x, 10 * i + 1, I[1]); store6(x, 10 * i + 4, I[2])
+def store_rigid(x, i, I):
+    """Write I as rigid body i of an array (10 n,)."""
+    store(x, 10 * i, I[0])
+    store3(x, 10 * i + 1, I[1])
+    store6(x, 10 * i + 4, I[2])
 
 
 @inline_kernel
-def load_sym6(x, i): return load6(x, 21 * i), load9(x, 21 * i + 6), load6(x, 21 * i + 15)
+def load_sym6(x, i):
+    """Return symmetric 6x6 matrix i of an array (21 n,)."""
+    return load6(x, 21 * i), load9(x, 21 * i + 6), load6(x, 21 * i + 15)
 
 
 @inline_kernel
-def store_sym6(x, i, X): store6(x, 21 * i, X[0]); store9(x, 21 * i + 6, X[1]); store6(x, 21 * i + 15, X[2])
+def store_sym6(x, i, X):
+    """Write X as symmetric 6x6 matrix i of an array (21 n,)."""
+    store6(x, 21 * i, X[0])
+    store9(x, 21 * i + 6, X[1])
+    store6(x, 21 * i + 15, X[2])

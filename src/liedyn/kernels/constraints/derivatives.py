@@ -80,11 +80,14 @@ class LoopWorkspace(NamedTuple):
 
 @inline_kernel
 def loop_workspace(memory, n, nv):
+    """Return the `LoopWorkspace` whose arrays are views into `memory`."""
     return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 @jitable
-def loop_workspace_size(n, nv): return 30 * n + 6 * nv
+def loop_workspace_size(n, nv):
+    """Return the size (numbers) of the memory of `LoopWorkspace`."""
+    return 30 * n + 6 * nv
 
 
 # sums over a loop -------------------------------------------------------------------------------------------------
@@ -310,14 +313,20 @@ class BalanceDerivatives(NamedTuple):
 
 
 @jitable
-def balance_derivatives_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
+def balance_derivatives_sizes(nv, m):
+    """Return the sizes of the arrays of `BalanceDerivatives` for nv coordinates and m constraint equations."""
+    return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
 
 
 @inline_kernel
-def balance_derivatives_views(x, nv, m): return BalanceDerivatives(*split_workspace(x, balance_derivatives_sizes(nv, m))[:-1])
+def balance_derivatives_views(x, nv, m):
+    """Return the `BalanceDerivatives` whose arrays are views into x."""
+    return BalanceDerivatives(*split_workspace(x, balance_derivatives_sizes(nv, m))[:-1])
 
 
-def balance_derivatives_size(nv, m): return sum(balance_derivatives_sizes(nv, m))
+def balance_derivatives_size(nv, m):
+    """Return the size (numbers) of all arrays of `BalanceDerivatives`."""
+    return sum(balance_derivatives_sizes(nv, m))
 
 
 class BalanceDerivativesWorkspace(NamedTuple):
@@ -330,11 +339,14 @@ class BalanceDerivativesWorkspace(NamedTuple):
 
 @inline_kernel
 def balance_derivatives_workspace(memory, n, nv, nc):
+    """Return the `BalanceDerivativesWorkspace` for nc constraints whose arrays are views into `memory`."""
     tree, rows, loop, _ = split_workspace(memory, (derivatives_workspace_size(n, nv), 27 * nc, loop_workspace_size(n, nv)))
     return BalanceDerivativesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nc), loop_workspace(loop, n, nv))
 
 
-def balance_derivatives_workspace_size(n, nv, nc): return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
+def balance_derivatives_workspace_size(n, nv, nc):
+    """Return the size (numbers) of the memory of `BalanceDerivativesWorkspace`."""
+    return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
 
 
 @inline_kernel
@@ -362,6 +374,10 @@ def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
+    """Return the size (numbers) of the workspace of `balance_derivatives_batch` for one state.
+
+    n, nq, nv, nl: `Model.sizes`; nc constraints with m equations, `driven` of them driven.
+    """
     return balance_derivatives_workspace_size(n, nv,
                                               nc) + balance_derivatives_size(nv,
                                                                              m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven

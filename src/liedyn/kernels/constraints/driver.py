@@ -146,7 +146,9 @@ def call_operation(x, operation):
 
 
 @inline_kernel
-def call_stage(x, stage): return call_with_integers(x.view(np.int64)[STAGE_ADDRESSES + stage], (array_address(x),))
+def call_stage(x, stage):
+    """Run a stage on the workspace x by its address there, and return its code."""
+    return call_with_integers(x.view(np.int64)[STAGE_ADDRESSES + stage], (array_address(x),))
 
 
 @internal_kernel
@@ -187,6 +189,7 @@ def max_weighted_abs(weight, x):
 
 @inline_kernel
 def copy_array(x, to):
+    """Copy the numbers of x to the first numbers of `to`."""
     for k in range(x.size):
         to[k] = x[k]
 

@@ -42,7 +42,9 @@ class FrameWorkspace(NamedTuple):
 
 
 @inline_kernel
-def frame_workspace(memory, nc): return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+def frame_workspace(memory, nc):
+    """Return the `FrameWorkspace` for nc constraints whose arrays are views into `memory`."""
+    return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
 
 
 class EquationWorkspace(NamedTuple):
@@ -68,16 +70,21 @@ class EquationMotion(NamedTuple):
 
 
 @jitable
-def equation_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
+def equation_sizes(n, nv, nc, m):
+    """Return the sizes of the arrays of `EquationWorkspace` for nc constraints with m equations."""
+    return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
 
 
 @inline_kernel
 def equation_workspace(memory, n, nv, nc, m):
+    """Return the `EquationWorkspace` whose arrays are views into `memory`."""
     return EquationWorkspace(*split_workspace(memory, equation_sizes(n, nv, nc, m))[:-1])
 
 
 @jitable
-def equation_workspace_size(n, nv, nc, m): return sum(equation_sizes(n, nv, nc, m))
+def equation_workspace_size(n, nv, nc, m):
+    """Return the size (numbers) of the memory of `EquationWorkspace`."""
+    return sum(equation_sizes(n, nv, nc, m))
 
 
 # frames -----------------------------------------------------------------------------------------------------------
@@ -112,7 +119,9 @@ def closure_frames(tree, loops, T, constraint_motion, ws):
 
 
 @inline_kernel
-def load_closure_direction(ws, c): return load3(ws.g, 3 * c)
+def load_closure_direction(ws, c):
+    """Return the direction g of closure c."""
+    return load3(ws.g, 3 * c)
 
 
 @inline_kernel

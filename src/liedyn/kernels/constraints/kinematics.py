@@ -60,6 +60,7 @@ def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, 
 
 # batches ----------------------------------------------------------------------------------------------------------------
 def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
+    """Return the size (numbers) of the workspace of `constraint_states` for one state."""
     return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
 
 
@@ -92,6 +93,7 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
 # Constraint forces as wrenches: sums of multipliers times equations -----------------------------------------------------
 
 def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
+    """Return the size (numbers) of the workspace of `closure_wrenches` for one state."""
     return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
 
 

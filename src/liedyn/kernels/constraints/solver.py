@@ -30,15 +30,21 @@ class SolverWorkspace(NamedTuple):
 
 
 @jitable
-def solver_sizes(m): return m * m, m, m, m, m * m, m, m
+def solver_sizes(m):
+    """Return the sizes of the arrays of `SolverWorkspace` for m equations."""
+    return m * m, m, m, m, m * m, m, m
 
 
 @inline_kernel
-def solver_workspace(memory, m): return SolverWorkspace(*split_workspace(memory, solver_sizes(m))[:-1])
+def solver_workspace(memory, m):
+    """Return the `SolverWorkspace` whose arrays are views into `memory`."""
+    return SolverWorkspace(*split_workspace(memory, solver_sizes(m))[:-1])
 
 
 @jitable
-def solver_workspace_size(m): return sum(solver_sizes(m))
+def solver_workspace_size(m):
+    """Return the size (numbers) of the memory of `SolverWorkspace`."""
+    return sum(solver_sizes(m))
 
 
 @inline_kernel

@@ -87,23 +87,27 @@ class ConstraintWorkspace(NamedTuple):
 
 @inline_kernel
 def constraint_workspace_of(x):
+    """Return the `ConstraintWorkspace` whose arrays are views into x, with the sizes in the header of x."""
     h = x.view(np.int64)
     return constraint_workspace_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN_COUNT], h[HAS_WRENCHES])
 
 
 @jitable
 def constraint_workspace_sizes(n, nq, nv, m, driven, has_wrenches):
+    """Return the sizes of the header and of the arrays of `ConstraintWorkspace`."""
     return (HEADER, nq, nv, nv, nv, 6 * n * has_wrenches, 24 * driven, 1, N_STATISTICS, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv,
             nv, nv, m, nv, solver_workspace_size(m))
 
 
 @inline_kernel
 def constraint_workspace_views(x, n, nq, nv, m, driven, has_wrenches):
+    """Return the `ConstraintWorkspace` whose arrays are views into x."""
     views = split_workspace(x, constraint_workspace_sizes(n, nq, nv, m, driven, has_wrenches))
     return ConstraintWorkspace(*views[1:-2], solver_workspace(views[-2], m), views[-1])
 
 
 def constraint_workspace_size(n, nq, nv, m, driven, has_wrenches, rest):
+    """Return the size (numbers) of the memory of `ConstraintWorkspace`, with `rest` numbers after it."""
     return sum(constraint_workspace_sizes(n, nq, nv, m, driven, has_wrenches)) + rest
 
 
@@ -128,11 +132,14 @@ class StageWorkspace(NamedTuple):
 
 @inline_kernel
 def stage_workspace(memory, n, nv, nc, m):
+    """Return the `StageWorkspace` whose arrays are views into `memory`."""
     tree, rows, buffer, _ = split_workspace(memory, (hybrid_workspace_size(n, nv), equation_workspace_size(n, nv, nc, m), m))
     return StageWorkspace(hybrid_workspace(tree, n, nv), equation_workspace(rows, n, nv, nc, m), buffer)
 
 
-def stage_workspace_size(n, nv, nc, m): return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nc, m) + m
+def stage_workspace_size(n, nv, nc, m):
+    """Return the size (numbers) of the memory of `StageWorkspace`."""
+    return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nc, m) + m
 
 
 # motion -----------------------------------------------------------------------------------------------------------
@@ -240,6 +247,7 @@ def unpack_arguments(address):
 
 @entry_point("i8(i8)")
 def equations_generic(address):
+    """Run `write_equations` on the workspace at an address."""
     d, masks, tree, loops, ws, passive = unpack_arguments(address)
     write_equations(tree, loops, masks[0], d.frequency[0] > 0.0, passive, d, ws)
     return 0
@@ -247,6 +255,7 @@ def equations_generic(address):
 
 @entry_point("i8(i8)")
 def solution_generic(address):
+    """Run `write_solution` on the workspace at an address."""
     d, masks, tree, loops, ws, passive = unpack_arguments(address)
     write_solution(tree, loops, masks[0], passive, d, ws)
     return 0
@@ -254,6 +263,7 @@ def solution_generic(address):
 
 @entry_point("i8(i8)")
 def residuals_generic(address):
+    """Run `write_residuals` on the workspace at an address."""
     d, _, tree, loops, ws, _ = unpack_arguments(address)
     write_residuals(tree, loops, d, ws)
     return 0
@@ -261,6 +271,7 @@ def residuals_generic(address):
 
 @entry_point("i8(i8)")
 def velocities_generic(address):
+    """Run `write_velocities` on the workspace at an address."""
     d, _, tree, loops, ws, _ = unpack_arguments(address)
     write_velocities(tree, loops, d, ws)
     return 0
@@ -268,6 +279,7 @@ def velocities_generic(address):
 
 @entry_point("i8(i8)")
 def holonomic_generic(address):
+    """Run `write_pfaffian` on the workspace at an address: holonomic equations, for projections of the position."""
     d, masks, tree, loops, ws, _ = unpack_arguments(address)
     write_pfaffian(tree, loops, masks[1], True, d, ws)
     return 0
@@ -275,6 +287,7 @@ def holonomic_generic(address):
 
 @entry_point("i8(i8)")
 def position_correction_generic(address):
+    """Run `write_position_correction` on the workspace at an address."""
     d, masks, tree, loops, ws, _ = unpack_arguments(address)
     write_position_correction(tree, loops, masks[1], d, ws)
     return 0
@@ -282,6 +295,7 @@ def position_correction_generic(address):
 
 @entry_point("i8(i8)")
 def pfaffian_generic(address):
+    """Run `write_pfaffian` on the workspace at an address: all equations, for projections of the velocity."""
     d, masks, tree, loops, ws, _ = unpack_arguments(address)
     write_pfaffian(tree, loops, masks[2], False, d, ws)
     return 0
@@ -289,6 +303,7 @@ def pfaffian_generic(address):
 
 @entry_point("i8(i8)")
 def velocity_correction_generic(address):
+    """Run `write_velocity_correction` on the workspace at an address."""
     d, masks, tree, loops, ws, _ = unpack_arguments(address)
     write_velocity_correction(tree, loops, masks[2], d, ws)
     return 0

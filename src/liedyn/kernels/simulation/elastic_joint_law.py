@@ -142,6 +142,7 @@ def rigid_forces(law, tree, K):
 
 
 def rigid_workspace_size(n, nv):
+    """Return the size (numbers) of the workspace of the series of rigid dynamics that the law uses."""
     return max(hybrid_series_workspace_size(n, nv, JERK_COEFFICIENTS), inverse_series_workspace_size(n, nv, FORCE_COEFFICIENTS))
 
 

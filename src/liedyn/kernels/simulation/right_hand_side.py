@@ -343,7 +343,9 @@ def solve_and_check_state(constraints, t, ws):
 
 
 @inline_kernel
-def hybrid_deficit(constraints): return constraint_workspace_of(constraints.constraint_ws).deficit[0]
+def hybrid_deficit(constraints):
+    """Return the deficit of the last solution: positive if the articulated inertia of a joint vanishes."""
+    return constraint_workspace_of(constraints.constraint_ws).deficit[0]
 
 
 @inline_kernel

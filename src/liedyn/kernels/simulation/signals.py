@@ -336,7 +336,9 @@ def choose(x, y, yes, no):
 
 
 @inline_kernel
-def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST_NORMAL, yes, no)
+def where_zero(x, yes, no):
+    """Return `yes` where |x| is below the smallest normal number, else `no`."""
+    return where_less(absolute(x), _SMALLEST_NORMAL, yes, no)
 
 
 @inline_kernel
@@ -417,7 +419,9 @@ def step_function(operation, x, dx, ddx):
 
 
 @ieee_inline_kernel
-def quotient(x, y): return x / y
+def quotient(x, y):
+    """Return x / y, rounded as IEEE 754 requires."""
+    return x / y
 
 
 @kernel
