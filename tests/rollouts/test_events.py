@@ -406,7 +406,7 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     root = {"root": {"when": "sqrt(q(z))", "value": 2.0, "do": "record"}}
     found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=300, every=100, events=root)
     assert list(found.complete) == [False, True] and found.reasons[0] == "what an event reads is not finite"
-    with pytest.raises(UsageError, match="knows no derivatives through events"):
+    with pytest.raises(UsageError, match="has no derivatives through events"):
         ld.rollout(ball, [[1.0]], [0.0], dt=DT, steps=5, events=root).adjoint(None, np.zeros((1, 6, 1)))
 
 

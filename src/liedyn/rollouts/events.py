@@ -421,7 +421,7 @@ class _PartialSteps:
         length = self.end[k] - self.t[k]
 
         def distance(fraction: np.ndarray) -> np.ndarray:          # to the first event, negative beyond it
-            return self._distance_to_event(k, self.state_after(k, fraction * length)[3]).min(axis=1)
+            return np.asarray(self._distance_to_event(k, self.state_after(k, fraction * length)[3]).min(axis=1))
         fraction = find_crossings(distance, self._rearming_fraction(k, length), _XTOL)
         q, v, auxiliary, event_values, codes = self.state_after(k, fraction * length)
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()

@@ -467,13 +467,13 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     """
     variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
     _check_numbers(method, dt, steps, every)
-    touching = ContactSettings.read(contacts, model)
-    runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
+    contact_settings = ContactSettings.read(contacts, model)
+    runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, contact_settings, a, prescribed)
     places, constants = runs.varying
     bound_events = Events.read(events, model, dt, steps)
-    ready = [prepare_problem(runs, mask, passive, method, places, bound_events) for _, _, mask in runs.segments]
-    engines = [BatchIntegrator(problem, line, constants) for problem, line in ready if line]
-    problem, together = ready[0][0], len(engines) == len(ready)
+    segments = [prepare_problem(runs, mask, passive, method, places, bound_events) for _, _, mask in runs.segments]
+    engines = [BatchIntegrator(problem, line, constants) for problem, line in segments if line]
+    problem, vectorized = segments[0][0], len(engines) == len(segments)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_out([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
     outputs = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
@@ -481,37 +481,45 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     batch_states = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
     handler = RolloutEventHandler(bound_events, runs) if bound_events else None
     reasons: dict[int, str] = {}
-    if together:
+    if vectorized:
         run_vectorized(engines, runs, batch_states, outputs, dt, rows, handler)
-        alone = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method)
+        repeated = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method)
         batch_states.ended[batch_states.codes == STOPPED] = -1
-        reasons = alone | {int(k): REASONS[int(batch_states.codes[k])] for k in np.flatnonzero(batch_states.ended >= 0)
-                           if k not in alone}
+        reasons = repeated | {int(k): REASONS[int(batch_states.codes[k])] for k in np.flatnonzero(batch_states.ended >= 0)
+                              if k not in repeated}
     elif runs.count:
         check_within_limits(problem, runs, method)
         reasons = run_sequentially(problem, runs, batch_states, outputs, dt, rows, range(runs.count))
     ended = np.where(batch_states.ended >= 0, batch_states.ended * dt, np.nan).reshape(runs.lead)
-    q, v, more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (outputs.q, outputs.v, outputs.forces))
+    q, v, all_forces = (x.reshape(*runs.lead, *x.shape[1:]) for x in (outputs.q, outputs.v, outputs.forces))
     q, v = copy_to_out((q, v), out)
-    all_a, all_tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if forces else (None, None)
-    back = partial(_adjoint, runs, passive, method, dt)
-    missing = (f"needs generated code, which {NO_GENERATED_CODE.format(method)}" if not together else
-               "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
-               "knows no derivatives through events" if bound_events else
-               f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
-    touch = touching and partial(contact_motions, problem, runs)
-    doubts = partial(warnings_of, (*bound_events.warnings, *handler.warnings(batch_states)) if bound_events and handler else (),
-                     problem, runs, dt, method)
+    all_a, all_tau = (all_forces[..., :model.nv], all_forces[..., model.nv:2 * model.nv]) if forces else (None, None)
+    event_warnings = (*bound_events.warnings, *handler.warnings(batch_states)) if bound_events and handler else ()
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.found if handler else None,
-                     stopped.reshape(runs.lead), back, missing, touch, doubts)
-    alike = checked_runs(runs, problem, dt, method)
-    long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
-    warnings = result.warnings if not alike else (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if long else ()))
+                     stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
+                     _missing_adjoint(vectorized, method, runs, bound_events, every),
+                     contact_settings and partial(contact_motions, problem, runs),
+                     partial(warnings_of, event_warnings, problem, runs, dt, method))
+    has_no_warnings = checked_runs(runs, problem, dt, method)
+    is_long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
+    warnings = (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if is_long else ())) if has_no_warnings \
+        else result.warnings
     warn(drop_reported(model, warnings))
-    if not alike and all(map(from_states, warnings)):
+    if not has_no_warnings and all(map(from_states, warnings)):
         checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
+
+
+def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, events: Events | None, every: int) -> str:
+    """Return why a rollout has no adjoint, or an empty text."""
+    if not vectorized:
+        return f"needs generated code, which {NO_GENERATED_CODE.format(method)}"
+    if runs.policy:
+        return "has no derivatives of a policy; use a Feedback, or joint forces by array"
+    if events:
+        return "has no derivatives through events"
+    return f"needs the state of each step; found every={every}, expected every=1" if every > 1 else ""
 
 
 def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any) -> RolloutAdjoint:
