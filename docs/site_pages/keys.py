@@ -5,7 +5,7 @@ import re
 from functools import singledispatch
 
 from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
-from liedyn.io.schema_export import KINDS, described
+from liedyn.io.schema_export import KINDS, meaning_markdown
 
 _PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
 
@@ -59,7 +59,7 @@ def _where(keys: Schema, group: tuple[str, ...]) -> str:
 
 def _meaning(key: Field, kind: str) -> str:
     """Its links start from the page that describes the file, which is a folder above."""
-    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", described(key)).replace("](#", f"](../{_PAGE[kind]}#")
+    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", meaning_markdown(key)).replace("](#", f"](../{_PAGE[kind]}#")
     return text.replace("|", r"\|")
 
 

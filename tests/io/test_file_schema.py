@@ -10,7 +10,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.file_schema import Choice, Field, List, Named, Number, OneOf, Schema
 from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
-from liedyn.io.schema_export import KINDS, described, json_schema, template_text
+from liedyn.io.schema_export import KINDS, json_schema, meaning_markdown, template_text
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.yaml_nodes import Node, parse_yaml, read_yaml
 
@@ -302,7 +302,7 @@ TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator")
 def test_the_tables_of_the_documents_are_the_declarations(page, title):
     everything = {keys.title: keys for root in KINDS.values() for keys in declared(root).values()}
     text = (ROOT / page).read_text(encoding="utf-8")
-    rows = [f"| `{key.name}` | {described(key)} |" for key in everything[title].keys]
+    rows = [f"| `{key.name}` | {meaning_markdown(key)} |" for key in everything[title].keys]
     missing = [row for row in rows if row not in text.splitlines()]
     assert not missing, f"{page} needs these rows:\n" + "\n".join(missing)
 

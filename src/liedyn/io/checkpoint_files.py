@@ -205,8 +205,8 @@ def split_arrays(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, 
         if isinstance(x, np.ndarray):
             arrays[prefix + name] = x
         elif isinstance(x, Mapping):
-            more, values[name] = split_arrays(x, f"{prefix}{name}.")
-            arrays |= more
+            inner, values[name] = split_arrays(x, f"{prefix}{name}.")
+            arrays |= inner
         else:
             values[name] = x
     return arrays, values

@@ -256,7 +256,7 @@ class Schema:
         """Return the names of the keys that apply to a kind."""
         return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
 
-    def given(self, node: Node) -> dict[str, Node]:
+    def nodes(self, node: Node) -> dict[str, Node]:
         """Return the nodes of a mapping by key. Raise for unknown keys, keys of other kinds, and missing required keys."""
         kind = self._kind_of(node, self.kind) if self.kind else None
         if kind:
@@ -293,7 +293,7 @@ class Schema:
 
     def values(self, node: Node) -> dict[str, Any]:
         """Return the given values by name."""
-        nodes = self.given(node)
+        nodes = self.nodes(node)
         return {name: self.value(nodes, name) for name in nodes}
 
     def read(self, node: Node) -> Any:

@@ -27,12 +27,12 @@ def json_schema(root: Schema) -> JsonSchema:
     return {"$schema": DRAFT, "title": f"liedyn {root.title.replace('_', ' ')}", **body, "$defs": dict(sorted(defined.items()))}
 
 
-def told(key: Field) -> str:
+def meaning_text(key: Field) -> str:
     """Return the meaning of a key, with its default, as plain text."""
-    return _LINK.sub(r"\1", described(key))
+    return _LINK.sub(r"\1", meaning_markdown(key))
 
 
-def described(key: Field) -> str:
+def meaning_markdown(key: Field) -> str:
     """Return the meaning of a key, with its default, in Markdown."""
     if key.required:
         return f"{key.meaning} (required)"
@@ -107,7 +107,7 @@ def _property(key: Field, empty: bool, defined: dict[str, JsonSchema | None]) ->
     schema = _schema(key.value, defined)
     if empty and not key.required:
         schema = _or_nothing(schema)
-    annotations: JsonSchema = {"description": told(key)}
+    annotations: JsonSchema = {"description": meaning_text(key)}
     if _is_a_value(key.default, key.value):
         annotations["default"] = key.default
     if key.example is not None:
@@ -185,19 +185,19 @@ def _key(key: Field, depth: int, comment_depth: int | None, seen: set[int]) -> I
     if comment_depth is None and not key.live:
         comment_depth = depth
     if key.example is None:
-        yield _Row(depth, comment_depth, f"{key.name}:", told(key))
+        yield _Row(depth, comment_depth, f"{key.name}:", meaning_text(key))
         yield from _spelt(key.value, depth + 1, comment_depth, seen)
         return
     structured = _structured(key.value)
     unseen = structured is not None and any(id(field_of_schema) not in seen for field_of_schema in structured.keys)
     if isinstance(key.value, Named):
-        yield _Row(depth, comment_depth, f"{key.name}:", told(key))
+        yield _Row(depth, comment_depth, f"{key.name}:", meaning_text(key))
         for name, value in key.example.items():
             yield from _entry(name, value, depth + 1, comment_depth)
         if unseen:
             yield from _spelt(key.value, depth + 1, depth + 1 if comment_depth is None else comment_depth, seen)
         return
-    yield _Row(depth, comment_depth, f"{key.name}: {flow_yaml(key.example)}", told(key))
+    yield _Row(depth, comment_depth, f"{key.name}: {flow_yaml(key.example)}", meaning_text(key))
     if structured is not None and unseen:
         comment_depth = depth if comment_depth is None else comment_depth
         yield _Row(depth, comment_depth, f"{key.name}:", "or one of:" if structured.one_of else "or:")
@@ -250,8 +250,8 @@ def _lines(row: _Row) -> list[str]:
         return [text]
     if len(text) <= _COLUMN - 2:
         first, *further = textwrap.wrap(row.comment, _WIDTH - _COLUMN - 2)
-        more = start if row.comment_depth is not None else ""
-        return [f"{text:{_COLUMN}}# {first}", *(f"{more:{_COLUMN}}# {line}" for line in further)]
+        margin = start if row.comment_depth is not None else ""
+        return [f"{text:{_COLUMN}}# {first}", *(f"{margin:{_COLUMN}}# {line}" for line in further)]
     return [*(f"{start}# {line}" for line in textwrap.wrap(row.comment, _WIDTH - len(start) - 2)), text]
 
 

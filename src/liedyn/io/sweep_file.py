@@ -228,11 +228,11 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
                             hint=nearest(column, table.titles))     # other names are not shown: it may be any file
     if not table.rows:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
-    at, values = table.titles.index(column), []
+    index, values = table.titles.index(column), []
     for line, cells in table.cells():
         if any(map(str.strip, cells[len(table.titles):])):
             table.check_length(line, cells)
-        values.append(table.number(line, column, cells[at] if at < len(cells) else ""))
+        values.append(table.number(line, column, cells[index] if index < len(cells) else ""))
     return tuple(values)
 
 
@@ -396,7 +396,7 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     root = read_yaml(path, ScenarioError)
     if root.kind == "mapping" and "robot" in root.value and "parameters" not in root.value:
         raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and parameters")
-    nodes = SWEEP.given(root)
+    nodes = SWEEP.nodes(root)
     kind = SWEEP.value(nodes, "job", SIMULATE)
     texts = override_texts(overrides, ScenarioError)
     if kind != SIMULATE and texts:
@@ -440,7 +440,7 @@ def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
 
 
 def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None:
-    at, drawn, runs = nodes.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
+    location, drawn, runs = nodes.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
     if sweep.combine == "sample":
         if not runs:
             raise root.problem("the key samples is missing", expected="a number of runs")
@@ -456,14 +456,14 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
         if key in nodes:
             raise nodes[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
     if drawn:
-        raise at.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
+        raise location.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
                          expected="combine: sample, or a list or range")
     counts = {parameter.name: len(parameter.values or ()) for parameter in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:
-        raise at.problem("the lists of zip have different lengths", found=counts,
+        raise location.problem("the lists of zip have different lengths", found=counts,
                          expected="one length")
     if sweep.combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
-        raise at.problem("too many runs", found=math.prod(counts.values()), expected=f"at most {MOST_RUNS:.0e}")
+        raise location.problem("too many runs", found=math.prod(counts.values()), expected=f"at most {MOST_RUNS:.0e}")
 
 
 def _check_names(parameters: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:

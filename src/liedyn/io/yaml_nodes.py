@@ -375,9 +375,9 @@ class _TreeBuilder:
         kind, name = _resolve(event)
         if kind != "text" or not name:
             self.check_decimal_point(event, mapping)
-            more = {"hint": "write it in quotes"} if event.value else {}
+            options = {"hint": "write it in quotes"} if event.value else {}
             message = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
-            raise self.refuse(event, mapping.key, message, expected="a name", **more)
+            raise self.refuse(event, mapping.key, message, expected="a name", **options)
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
         return str(name)

@@ -69,11 +69,11 @@ def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]]
     efforts.setdefault(joint, []).append((min(min_force, max_force), max(min_force, max_force)))
     if element.tag != "motor":
         tree.count("actuators with gains")
-    more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
-    if any(more.values()):
+    additions = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
+    if any(additions.values()):
         k = next(k for k, candidate in enumerate(tree.joints) if candidate.name == joint)
         old: Coordinate = tree.joints[k].coordinates[0]
-        added = {key: getattr(old, key) + gear * gear * value for key, value in more.items()}
+        added = {key: getattr(old, key) + gear * gear * value for key, value in additions.items()}
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
 
 
@@ -82,8 +82,8 @@ def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
     min_force, max_force = -math.inf, math.inf
     for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
         low, high = element.vector(f"{key}range", (0.0, 0.0))
-        how = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
-        if how == "true" or (how == "auto" and low < high and tree.compiler.autolimits):
+        setting = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
+        if setting == "true" or (setting == "auto" and low < high and tree.compiler.autolimits):
             min_force, max_force = min(max(min_force, low), high), min(max(max_force, low), high)
     return min_force, max_force
 

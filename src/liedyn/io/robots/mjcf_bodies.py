@@ -299,11 +299,12 @@ def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
 
 def _coordinate(joint: XmlElement, name: str, kind: str, scale: float, tree: BodyTree) -> Coordinate:
     """Return the limits and passive forces of each coordinate."""
-    on = tree.option
+    option = tree.option
     for key in ("springdamper", "springyield"):
         joint.refuse(key, f"{key} is not supported", "stiffness and damping")
-    values = {"armature": joint.number("armature", 0.0), "damping": on.dampers * joint.constant("damping"),
-              "friction": on.friction * joint.number("frictionloss", 0.0), "stiffness": on.springs * joint.constant("stiffness")}
+    values = {"armature": joint.number("armature", 0.0), "damping": option.dampers * joint.constant("damping"),
+              "friction": option.friction * joint.number("frictionloss", 0.0),
+              "stiffness": option.springs * joint.constant("stiffness")}
     if kind == "free":
         _raise_not_supported(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
     if kind in ("ball", "free"):
@@ -311,7 +312,7 @@ def _coordinate(joint: XmlElement, name: str, kind: str, scale: float, tree: Bod
     else:
         values["rest"] = joint.number("springref", 0.0) * scale
     lower, upper = joint.vector("range", (0.0, 0.0))
-    if _limited(joint, "limited", lower < upper, tree) and on.limits:
+    if _limited(joint, "limited", lower < upper, tree) and option.limits:
         if kind in ("ball", "free"):
             tree.count("limits of ball joints")
         elif not lower < upper:
@@ -329,10 +330,10 @@ def _coordinate(joint: XmlElement, name: str, kind: str, scale: float, tree: Bod
 
 def _limited(joint: XmlElement, key: str, has_range: bool, tree: BodyTree) -> bool:
     """Return whether a limit applies; `auto` means that it does if a range is given."""
-    how = joint.choice(key, ("true", "false", "auto"), "auto")
-    if how == "auto" and has_range and not tree.compiler.autolimits:
+    setting = joint.choice(key, ("true", "false", "auto"), "auto")
+    if setting == "auto" and has_range and not tree.compiler.autolimits:
         raise joint.problem(f"a range without {key}, and autolimits is false", key, expected="true or false")
-    return how == "true" or (how == "auto" and has_range)
+    return setting == "true" or (setting == "auto" and has_range)
 
 
 def _raise_not_supported(joint: XmlElement, values: dict[str, float], subject: str) -> None:
@@ -343,8 +344,8 @@ def _raise_not_supported(joint: XmlElement, values: dict[str, float], subject: s
 
 
 def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:
-    how = joint.choice("align", ("true", "false", "auto"), "auto")
-    if how == "true" or (how == "auto" and compiler.align_free):
+    setting = joint.choice("align", ("true", "false", "auto"), "auto")
+    if setting == "true" or (setting == "auto" and compiler.align_free):
         raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
 
 

@@ -138,4 +138,4 @@ def in_words(names: list[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-TITLES = in_words([one.title for one in FORMATS.values()])
+TITLES = in_words([known.title for known in FORMATS.values()])

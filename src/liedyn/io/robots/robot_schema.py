@@ -195,8 +195,8 @@ def _has_parameter(key: str, joint_type: JointType) -> bool:
     return key in joint_type.parameters
 
 
-_MOVING = Names(JOINT_TYPES, lambda one: bool(one.labels))
-_OF_SCREWS = Names(JOINT_TYPES, lambda one: one.screws is not None)
+_MOVING = Names(JOINT_TYPES, lambda joint: bool(joint.labels))
+_OF_SCREWS = Names(JOINT_TYPES, lambda joint: joint.screws is not None)
 _ONE_AXIS, _TWO_AXES = (Names(JOINT_TYPES, partial(_has_axes, n)) for n in (1, 2))
 _WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (Names(JOINT_TYPES, partial(_has_parameter, key))
                                              for key in ("pitch", "sequence", "screws"))
@@ -283,7 +283,7 @@ LOOP = Schema("loop", (
           "`constraint_motion:` in a scenario, `constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
                                                  "in "
-        "frame b", "x and y", kinds=Names(LOOP_TYPES, lambda one: len(one.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
+        "frame b", "x and y", kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
     Field("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
         kinds=_closures_with("length"), example=0.4),
     Field("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame "
@@ -293,7 +293,7 @@ LOOP = Schema("loop", (
         example="sphere"),
     Field("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
-        kinds=Names(LOOP_TYPES, lambda one: len(one.axes) == 1), example=[0, 1, 0])), kind="type",
+        kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 1), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
 COUPLING = Schema("coupling", (
     Field("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "

@@ -151,7 +151,7 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     if "robot" in root.mapping() and "links" not in root.value:
         raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
                                           expected="links and joints", hint="use that file")
-    nodes = ROBOT.given(root)
+    nodes = ROBOT.nodes(root)
     joints = nodes["joints"].mapping() if "joints" in nodes else {}
     return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
                  joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),

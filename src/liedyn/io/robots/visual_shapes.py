@@ -24,8 +24,8 @@ def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[L
 
     A link without visible primitives has those of its collisions, unless it is in `visible` (its meshes are drawn).
     """
-    found = {link: visuals.shapes or (() if link in visible else visuals.collision) for link, visuals in robot.visuals.items()}
-    return {link: shapes for link, shapes in found.items() if shapes}
+    drawn = {link: visuals.shapes or (() if link in visible else visuals.collision) for link, visuals in robot.visuals.items()}
+    return {link: shapes for link, shapes in drawn.items() if shapes}
 
 
 def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> dict[str, tuple[LinkMesh, ...]]:

@@ -221,17 +221,17 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
             yield replace(part, type="prismatic", axes=(vector(v),))
             origin = Pose()
             continue
-        at, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
-        if np.linalg.norm(at) <= rounding:                                # the axis passes through the origin
-            at = np.zeros(3)
+        point, pitch, rounding = np.cross(w, v), float(w @ v), _UNIT * max(1.0, float(np.linalg.norm(v)))
+        if np.linalg.norm(point) <= rounding:                                # the axis passes through the origin
+            point = np.zeros(3)
         bounded = np.isfinite(coordinate.lower) or np.isfinite(coordinate.upper)
-        yield replace(part, type="revolute" if bounded else "continuous", axes=(vector(w),), origin=_moved(origin, at))
+        yield replace(part, type="revolute" if bounded else "continuous", axes=(vector(w),), origin=_moved(origin, point))
         if abs(pitch) > rounding:
             out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
                                              "one coordinate more, bound by a coupling"))
             yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (vector(w),),
                         coordinates=(Coordinate(),), mimic=Mimic(name, pitch))
-        origin = Pose(translation=vector(-at))
+        origin = Pose(translation=vector(-point))
     if any(origin.translation):                                       # back from the last axis to the frame of the child
         yield Joint(f"{joint.name}.frame", "fixed", joint.parent, joint.child, origin)
 

@@ -49,8 +49,8 @@ class XmlElement:
         """Return the location of an attribute (in its default class, if it has one), or else of the element."""
         named = f'<{self.tag}{f" {attribute}" if attribute else ""}>'
         name = self.attributes.get("name")
-        at = self.attributes.get(attribute or "") or self
-        return Place(at.file, at.line, f'{named} of "{name.text}"' if name and name.text.isprintable() else named)
+        source = self.attributes.get(attribute or "") or self
+        return Place(source.file, source.line, f'{named} of "{name.text}"' if name and name.text.isprintable() else named)
 
     def problem(self, message: str, attribute: str | None = None, *, found: object = None, expected: str | None = None,
                 hint: str | None = None) -> ModelError:
@@ -118,8 +118,8 @@ class XmlElement:
 
     def constant(self, attribute: str) -> float:
         """Return the first coefficient of a force, or zero without one. Raise if a coefficient of a higher power is not zero."""
-        first, *more = self.numbers(attribute) or (0.0,)
-        if any(more):
+        first, *higher = self.numbers(attribute) or (0.0,)
+        if any(higher):
             raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),
                                expected="one number")
         return first

@@ -184,7 +184,7 @@ ACTION_KEYS = [
               lambda yes, place: RecordState(place=place) if yes else None, lambda action: True),
     ActionKey(EndRun, Field("stop", Boolean(), "the end of the run", example=True),
               lambda yes, place: EndRun(place=place) if yes else None, lambda action: True)]
-ACTION = Schema("action", tuple(one.key for one in ACTION_KEYS))
+ACTION = Schema("action", tuple(action.key for action in ACTION_KEYS))
 WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
 
 
@@ -200,7 +200,7 @@ def declare_action(key: ActionKey) -> None:
 
 def read_actions(node: Node) -> tuple[Action, ...]:
     """Return the actions of a list of mappings, one mapping, or the word stop, in the order of the file."""
-    make, actions = {one.key.name: one.make for one in ACTION_KEYS}, []
+    make, actions = {action.key.name: action.make for action in ACTION_KEYS}, []
     for one in node.items(minimum=1, of="actions") if node.kind == "list" else [node]:
         if one.kind == "text":
             if one.value in ACTION and one.value not in WORDS.options:

@@ -131,12 +131,12 @@ CONTACTS = Schema("contacts", (
 
 def contacts_to_dict(contact: Contact) -> dict[str, Any]:
     """Return the contacts as in a file."""
-    def shape(one: Shape) -> dict[str, Any]:
-        if one.kind == "point":
-            return {"point": one.at, **dict(one.material)}
-        sizes = one.sizes if one.kind == "box" else dict(zip(SHAPES[one.kind], one.sizes, strict=True))
-        placed = {key: value for key, value in (("at", one.at), ("rpy", one.rpy)) if any(value)}
-        return {one.kind: sizes, **placed, **dict(one.material)}
+    def shape(part: Shape) -> dict[str, Any]:
+        if part.kind == "point":
+            return {"point": part.at, **dict(part.material)}
+        sizes = part.sizes if part.kind == "box" else dict(zip(SHAPES[part.kind], part.sizes, strict=True))
+        placed = {key: value for key, value in (("at", part.at), ("rpy", part.rpy)) if any(value)}
+        return {part.kind: sizes, **placed, **dict(part.material)}
 
     links = rules_to_dict(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
     planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
@@ -170,7 +170,7 @@ def _limits(node: Node) -> LimitStops | None:
 
 
 def _stops(node: Node) -> LimitStops:
-    nodes = LIMIT_STOPS.given(node)
+    nodes = LIMIT_STOPS.nodes(node)
     if "stiffness" in nodes and "sink" in nodes:
         raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
     return LimitStops(**LIMIT_STOPS.values(node), place=node.place)

@@ -103,7 +103,7 @@ def _with(key: str) -> Names:
 
 
 def _control(node: Node) -> Control:
-    nodes = CONTROL.given(node)
+    nodes = CONTROL.nodes(node)
     name = nodes["law"].value
     law = LAWS[name]
     if law.poles:

@@ -226,7 +226,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
                 for key in override(root, text, ScenarioError, (*DRIVES.one_of, *LEVELS.one_of, *TORQUES.one_of, POLES))]
-    nodes = SCENARIO.given(root)
+    nodes = SCENARIO.nodes(root)
     duration = SCENARIO.value(nodes, "duration")
     output_step = SCENARIO.value(nodes, "output_step", duration / 500, maximum=duration)
     integrator = _integrator(nodes["integrator"], duration) if "integrator" in nodes else Integrator(named=False)
@@ -251,7 +251,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
 
 
 def _integrator(node: Node, duration: float) -> Integrator:
-    nodes = INTEGRATOR.given(node)
+    nodes = INTEGRATOR.nodes(node)
     INTEGRATOR.value(nodes, "step", maximum=duration)
     return Integrator(**INTEGRATOR.values(node), named=bool(nodes.keys() & {"method", "step"}), place=node.place)
 

@@ -188,8 +188,8 @@ def _pose(node: Node) -> Motion | Waypoints:
     nodes = node.mapping((*POSE_MOTION, *CURVES))
     for key in nodes:
         if key not in POSE_MOTION:
-            by = ", ".join(one for one in nodes if one in POSE_MOTION)
-            raise nodes[key].problem(f"{key} cannot be given with {by} of a pose",
+            keys = ", ".join(one for one in nodes if one in POSE_MOTION)
+            raise nodes[key].problem(f"{key} cannot be given with {keys} of a pose",
                                      hint="it may be given with a curve in xyz and rpy" if key == "from" else None)
     if "waypoints" not in nodes:
         return _motion(node, "a pose")
