@@ -142,7 +142,8 @@ def test_more_than_the_disk_holds_is_refused(tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     (["--shard", "3/2"], "'3/2' is not a part of the runs"), (["--shard", "x"], "is not a part"),
-    (["--resume", "--force"], "contradicts"), (["--dry-run", "--rerun", 1], "cannot be combined, neither with each other"),
+    (["--resume", "--force"], "--force cannot be combined with --resume"),
+    (["--dry-run", "--rerun", 1], "cannot be combined, neither with each other"),
     (["--rerun", 7], "there is no run 7: the sweep has 2 runs, from 0 to 1"), (["-S", "duration=-1"], "duration")])
 def test_options(tmp_path, options, message):
     found = run("batch", written(tmp_path, ONE), *options, "-o", tmp_path / "out")
