@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,12 @@ from liedyn.io.scenarios.action_schema import EndRun, Impact, Set
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.signals import MEASURED
+from liedyn.model.model import Model
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
 from liedyn.simulation.impacts import SPEED_TOLERANCE, EventState, HardStops
-from liedyn.simulation.joint_stops import impact_name, release_name, stops_by_state
+from liedyn.simulation.joint_stops import JointStop, impact_name, release_name, stops_by_state
 from liedyn.simulation.name_binding import with_measured_values
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
@@ -59,18 +61,19 @@ from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
 # Events that read joint forces. These jump where another event locks or frees joints: an event jumped over has occurred ---
 
-def reads_forces(problem, k: int) -> bool:
+def reads_forces(problem: InitialValueProblem, k: int) -> bool:
     """Return whether signal k reads joint forces."""
     words = signal_instructions(problem.signals, k)
     return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
 
 
-def events_reading_forces(problem) -> list[int]:
+def events_reading_forces(problem: InitialValueProblem) -> list[int]:
     """Return the indices in schedule.watch of the events that read joint forces."""
     return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(problem, k)]       # -1: a contact
 
 
-def event_signs(problem, start, events, controller=None) -> np.ndarray:
+def event_signs(problem: InitialValueProblem, start: SegmentStart, events: Sequence[int],
+                controller: SampledController | None = None) -> np.ndarray:
     """Return the sign of expression minus threshold of each event at the state `start`, a `SegmentStart`.
 
     controller   its torques act on the robot; may be None
@@ -86,7 +89,8 @@ def event_signs(problem, start, events, controller=None) -> np.ndarray:
     return np.array([read_signal(measured, int(problem.schedule.watch[k]), start.t, work.q, work.v)[0] for k in events])
 
 
-def triggered_events(before: np.ndarray, after: np.ndarray, events, directions) -> tuple[int, ...]:
+def triggered_events(before: np.ndarray, after: np.ndarray, events: Sequence[int],
+                     directions: Sequence[float]) -> tuple[int, ...]:
     """Return the events whose sign has changed in the direction of the event."""
     return tuple(event for event, one, other in zip(events, before, after, strict=True)
                  if other and crossed(one, other, directions[event]))
@@ -124,7 +128,7 @@ class OccurredEvent(Immutable):
 class HybridSimulation:
     """The segments and events of one run. first: the problem at the start of the scenario, for the first segment."""
 
-    def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem):
         self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first)
         self._hard_stops = HardStops(self.problems.stops, model, scenario.duration, scenario.limits.place
                                      if scenario.limits else Place())
@@ -152,10 +156,12 @@ class HybridSimulation:
 
     @property
     def warnings(self) -> WarningLog:
+        """Warnings about events and their impacts."""
         return self.problems.warnings
 
     @property
     def ledger(self) -> EventLedger:
+        """Times of the events."""
         return self.problems.ledger
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
@@ -264,8 +270,8 @@ class HybridSimulation:
                 and (not event.phases or visited_states.intersection(event.phases))
                 and not (happened and any(isinstance(action, EndRun) for action in event.actions))]
 
-    def _run_segment(self, start: SegmentStart, times, options: Options, rows: RunRecorder,
-                     progress=lambda share: None) -> Segment:
+    def _run_segment(self, start: SegmentStart, times: np.ndarray, options: Options, rows: RunRecorder,
+                     progress: Callable[[float], None] = lambda share: None) -> Segment:
         problem, self._segment_start = self.problems.current, start
         self._take_sample(problem, start)
         start = self._with_signs(start)
@@ -418,7 +424,7 @@ class HybridSimulation:
         """Return the statistics of the run with those of an incomplete segment."""
         return self.total_statistics.plus(partial)
 
-    def _renumber_singular_row(self, model, statistics: Statistics) -> Statistics:
+    def _renumber_singular_row(self, model: Model, statistics: Statistics) -> Statistics:
         """Return the statistics with the index of their singular row among the rows of all constraints."""
         loops = statistics.loops
         if loops is not None and loops.singular_row >= 0:
@@ -427,7 +433,7 @@ class HybridSimulation:
         return statistics
 
     # checkpoints --------------------------------------------------------------------------------------------------------
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state that determines the rest of the run, except the state of the segment."""
         events = {field.name: [getattr(one, field.name) for one in self.occurred_events] for field in fields(OccurredEvent)}
         jumps = {name: np.array(events[name]).reshape(-1, self.model.nv) for name in ("dv", "impulse")}
@@ -439,7 +445,7 @@ class HybridSimulation:
                 "occurred_events": events | jumps, "total_statistics": self.total_statistics.state_dict(),
                 "disabled_until": dict(self._disabled_until)}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state of `state_dict`."""
         self.problems.load_state_dict(state["problems"])
         self._hard_stops.load_state_dict(state["hard_stops"])
@@ -564,10 +570,10 @@ class HybridSimulation:
         return {action.coordinate for e, speed in pressed.items() if speed and self.state_events[e] is not event
                 for action in self.state_events[e].actions if isinstance(action, Impact)}
 
-    def _with_fired(self, start: SegmentStart, events) -> SegmentStart:
+    def _with_fired(self, start: SegmentStart, events: Iterable[int]) -> SegmentStart:
         return replace(start, fired=tuple(sorted({*start.fired, *events})))
 
-    def _pushed_stops(self, state: EventState) -> list:
+    def _pushed_stops(self, state: EventState) -> list[Any]:
         """Return the hard stops against which the impulses of the state push. Impulses of constraints act elsewhere, too."""
         return [stop for stop in self._hard_stops.stops if stop.side * state.impulse[stop.coordinate] < 0.0
                 and self._hard_stops.is_at(stop, state.q)]
@@ -578,7 +584,7 @@ class HybridSimulation:
         return bool(impacts and not self.visited_states and np.abs(after.v - before.v).max() <= SPEED_TOLERANCE *
                     np.abs(before.v).max())
 
-    def _expression_function(self, event: Event, start: SegmentStart):
+    def _expression_function(self, event: Event, start: SegmentStart) -> tuple[Any, float, bool]:
         """Return the motion of the event's expression as a function, the side from which it came, and whether it has left zero.
 
         The function takes a state and a problem; it is None for an event without expression. A side of 0 is unknown. The last
@@ -635,7 +641,8 @@ class HybridSimulation:
                                      *self._triggered_events(forces, start)))
         return replace(start, q=after.q, v=after.v)
 
-    def _after_limit_impacts(self, state: EventState, t: float, former_stops, hits=(), speed: float | None = None) -> EventState:
+    def _after_limit_impacts(self, state: EventState, t: float, former_stops: Sequence[JointStop],
+                             hits: Sequence[JointStop] = (), speed: float | None = None) -> EventState:
         """Return the state after the impacts at limits, and change to the problem in which the coordinates rest.
 
         speed   the maximum speed before the event, if it has changed
@@ -651,7 +658,7 @@ def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[in
     return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + SPEED_TOLERANCE)]
 
 
-def _timed_events(events, duration: float) -> list[tuple[float, Event]]:
+def _timed_events(events: Sequence[Event], duration: float) -> list[tuple[float, Event]]:
     """Return the known times of events, sorted; events at the same time are in the order of the file."""
     found = [(t, event) for event in events for t in event.at if t <= duration]
     for event in events:

@@ -5,8 +5,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -42,8 +44,10 @@ from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
 from liedyn.simulation.limits import LimitViolation, limit_warnings
 from liedyn.simulation.name_binding import matching_names, phase_rules
-from liedyn.simulation.preparation import SingleSegment, output_times, prepare
+from liedyn.simulation.preparation import PreparedRun, SingleSegment, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
+from liedyn.simulation.run_recorder import RunRecorder
+from liedyn.simulation.segment_problems import RunSegment
 from liedyn.simulation.trajectory_columns import constraint_columns, energy_columns, motion_columns
 
 if TYPE_CHECKING:
@@ -150,8 +154,8 @@ class Result(Immutable):
     @read_only_property
     def power(self) -> dict[str, Array]:
         """Motor power (N,) tau . v [W] of each joint whose motion is prescribed in at least one phase."""
-        phases = [phase.name for phase in self.scenario.phases] or [None]
-        rules = [phase_rules(self.scenario, self.model, phase) for phase in phases]
+        phases: list[str | None] = [phase.name for phase in self.scenario.phases]
+        rules = [phase_rules(self.scenario, self.model, phase) for phase in phases or [None]]
         return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
                 if any(joint.name in one and isinstance(one[joint.name].value, Prescribe) for one in rules)}
 
@@ -160,7 +164,8 @@ class Result(Immutable):
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = motion_columns(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
-        columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
+        if self.multipliers is not None and self.reactions is not None and self.drift is not None:
+            columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
         if self.scenario.motors:
@@ -189,7 +194,7 @@ class Result(Immutable):
         Raises UsageError where the folder exists and `force` is not given.
         """
         import liedyn
-        liedyn.write_run(self, folder, force=force, plots=plots)
+        liedyn.write_run(self, Path(folder), force=force, plots=plots)
 
     def plot(self, what: str = "positions") -> Figure:
         """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, …
@@ -199,8 +204,8 @@ class Result(Immutable):
         import liedyn
         return liedyn.figure_of(self, what)
 
-    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), side_by_side: bool = False,
-               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (),       # noqa: PLR0913
+               side_by_side: bool = False, traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
                package_roots: Sequence[str] = (), force: bool = False) -> None:
         """Write a page that shows the motion in 3D, see `liedyn.replay_of`.
 
@@ -208,10 +213,9 @@ class Result(Immutable):
         """
         import liedyn
         from liedyn.io.atomic_output import open_output
-        with open_output(path, force=force) as file:
+        with open_output(os.fspath(path), force=force) as file:
             file.write(liedyn.replay_of(self, against=against, side_by_side=side_by_side, traces=traces, follow=follow,
-                                        speed=speed,
-                                        meshes=meshes, package_roots=package_roots))
+                                        speed=speed, meshes=meshes, package_roots=package_roots))
 
     def _repr_html_(self) -> str:
         """Return the motion in 3D for notebooks."""
@@ -222,7 +226,7 @@ class Result(Immutable):
     def balance(self) -> Array:
         """Energy minus initial energy and supplied work (N,) [J]: the error of the integrator."""
         energy = self.kinetic + self.potential
-        return energy - energy[0] - self.work
+        return np.asarray(energy - energy[0] - self.work)
 
     @property
     def summary(self) -> str:
@@ -242,11 +246,12 @@ class Result(Immutable):
 class SilentProgress:
     """Progress that is not displayed."""
 
-    def stage(self, text):
+    def stage(self, _text: str) -> AbstractContextManager[None]:
+        """Return a context for a stage of the work."""
         return contextlib.nullcontext()
 
-    def update(self, fraction):
-        pass
+    def update(self, fraction: float) -> None:
+        """Take the fraction of the stage that is done."""
 
 
 def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
@@ -293,9 +298,9 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     return result
 
 
-def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
-                  disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None,
-                  model: Model | None = None) -> Result:
+def simulate_file(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides, progress: Any,  # noqa: PLR0913
+                  strict: bool = False, force_long: bool = False, disk: Unfinished | None = None, resumed: bool = False,
+                  controller: Callable[..., Any] | None = None, model: Model | None = None) -> Result:
     """Return the result of `run_scenario`, with progress: an object with `stage(text)`, a context, and `update(fraction)`.
 
     disk      for a result that is written into its folder
@@ -306,11 +311,12 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     """
     began = time.perf_counter()
     with progress.stage(LOADING):
-        prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
+        prepared = prepare(path, overrides, strict, force_long, disk.folder if disk else None, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
 
-def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0,
+def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | None = None, resumed: bool = False,
+                      loading: float = 0.0,
                       trials: bool = True) -> Result:
     """Return the result of a prepared run, see `simulate_file`.
 
@@ -342,7 +348,7 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         stop = time.perf_counter()
     timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
 
-    def others(segments) -> str:
+    def others(segments: Sequence[RunSegment]) -> str:
         if not trials:
             return ""
         from liedyn.simulation.trials import try_integrators
@@ -364,7 +370,8 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
             ended = None                     # its traceback holds this frame: the result would stay until garbage is collected
 
 
-def _partial_result(ended, prepared, rows, segments, statistics, timing) -> Result | None:
+def _partial_result(ended: LiedynError, prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegment],
+                    statistics: Statistics, timing: dict[str, float]) -> Result | None:
     """Return the motion up to an interrupt, or up to an error as far as it is meaningful; None if there is none."""
     status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
     try:
@@ -374,7 +381,9 @@ def _partial_result(ended, prepared, rows, segments, statistics, timing) -> Resu
         return None
 
 
-def _result(prepared, rows, segments, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
+def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegment], statistics: Statistics,
+            timing: dict[str, float], others: Callable[[Sequence[RunSegment]], str], status: str = "complete",
+            reason: str = "") -> Result:
     """Return the result of a run.
 
     others   segments -> the results of other integrators for a suspicious run, "" for none
@@ -386,12 +395,12 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
-    record = rows.full_run_record(segments)
-    found = SelfCheck(scenario, model, problem, rows, segments, prepared.contact_names)
+    record = rows.full_run_record(list(segments))
+    found = SelfCheck(scenario, model, problem, rows, list(segments), prepared.contact_names)
     check, loop_warnings = found.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     tied = found.reactions is not None
-    loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
+    multipliers, drift = (record.multipliers, record.residual[:, 0]) if tied else (None, None)
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
     inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
     jumps = jump_warnings(segments)
@@ -408,7 +417,8 @@ def _result(prepared, rows, segments, statistics, timing, others: Callable, stat
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
                   found.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
-                  *loops, found.tracking, found.limits, tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
+                  multipliers, found.reactions, drift, found.tracking, found.limits,
+                  tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
                   found.contacts, found.stops, status, reason)
 
 
@@ -429,8 +439,9 @@ def _check_warnings(check: dict[str, float]) -> WarningLog:
 Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 
 
-def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
-             q0: ArrayLike | None = None, v0: ArrayLike | None = None, tau: Torques | None = None, rate: float | None = None,
+def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *,       # noqa: PLR0913
+             duration: float | None = None, q0: ArrayLike | None = None, v0: ArrayLike | None = None,
+             tau: Torques | None = None, rate: float | None = None,
              method: str | None = None, output_step: float | None = None, **keys: Any) -> Result:
     """Simulate a model and return a `Result`.
 
@@ -500,7 +511,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     return result
 
 
-def _values_by_joint(model, x, name: str, kind: str) -> dict | None:
+def _values_by_joint(model: Model, x: ArrayLike | None, name: str, kind: str) -> dict[str, Any] | None:
     """Return coordinates by joint, as in a scenario."""
     if x is None:
         return None
@@ -512,31 +523,21 @@ def _values_by_joint(model, x, name: str, kind: str) -> dict | None:
     return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
 
 
-def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | None]:
+def _with_torques(model: Model, given: dict[str, Any], tau: Torques | None,
+                  rate: float | None) -> tuple[dict[str, Any], Controller | None]:
     """Return the scenario with constant torques and signals, or with a function that is called at samples."""
     if tau is None:
         return given, None
-    held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
-    if held and rate is None:
-        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: the "
-                         "argument rate")
-    if not held and rate is not None:
-        raise UsageError("rate applies only to a function or to rows of torques")
-    if held:
+    if callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2):
+        if rate is None:
+            raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: "
+                             "the argument rate")
         given = given | {"sampling": _sampling_with_rate(given, rate)}
-    if callable(tau):
-        return given, tau
-    if held:
-        if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
-                                     and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
-            warn([LiedynWarning("laws-sampled",
-                                "the laws in `joints` and `control` are sampled at the rate of the rows of tau, too")])
-        rows = as_array(tau, "tau", (model.nv,))
-        if not len(rows):
-            raise ShapeError(f"tau has no rows; found {rows.shape}")
-        return given, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
+        return given, tau if callable(tau) else _held_rows(model, given, tau, rate)
+    if rate is not None:
+        raise UsageError("rate applies only to a function or to rows of torques")
     if not isinstance(tau, Mapping):
-        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v"), given)
+        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v") or {}, given)
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
@@ -547,28 +548,40 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
     return given | {"joints": _merge_key(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
 
 
-def _free_joint_torques(model, tau: dict, given: dict) -> dict:
+def _held_rows(model: Model, given: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:
+    """Return the rows of torques as a function; warn if laws are sampled at their rate, too."""
+    rows = as_array(tau, "tau", (model.nv,))
+    if not len(rows):
+        raise ShapeError(f"tau has no rows; found {rows.shape}")
+    if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
+                                 and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
+        warn([LiedynWarning("laws-sampled",
+                            "the laws in `joints` and `control` are sampled at the rate of the rows of tau, too")])
+    return lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
+
+
+def _free_joint_torques(model: Model, tau: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the torques without those of prescribed joints, which are ignored, and without zeros for joints in `joints`."""
-    def acts(name: str, value) -> bool:
+    def acts(name: str, value: Any) -> bool:
         rule = _joint_rule(name, given, model)
-        return rule is None or ("prescribe" not in rule and np.any(value))
+        return rule is None or ("prescribe" not in rule and bool(np.any(value)))
     return {name: value for name, value in tau.items() if acts(name, value)}
 
 
-def _sampling_with_rate(given: dict, rate) -> dict:
+def _sampling_with_rate(given: dict[str, Any], rate: float | None) -> dict[str, Any]:
     sampling = given.get("sampling", {})
     if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
         raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: leave it out of `sampling`")
     return {**sampling, "rate": rate}
 
 
-def _rules(given: dict) -> Mapping:
+def _rules(given: dict[str, Any]) -> Mapping[str, Any]:
     """Return the rules of `joints`; empty if it is no mapping, which the reader of scenarios rejects."""
     rules = given.get("joints", {})
     return rules if isinstance(rules, Mapping) else {}
 
 
-def _joint_rule(name: str, given: dict, model) -> Mapping | None:
+def _joint_rule(name: str, given: dict[str, Any], model: Model) -> Mapping[str, Any] | None:
     """Return the rule of a joint in `joints`, by its name or a pattern."""
     rules = _rules(given)
     own = [rules[name]] if name in rules else [rule for pattern, rule in rules.items()
@@ -576,7 +589,7 @@ def _joint_rule(name: str, given: dict, model) -> Mapping | None:
     return next((rule for rule in own if isinstance(rule, Mapping)), None)
 
 
-def _merge_key(given: dict, key: str, more: dict):
+def _merge_key(given: dict[str, Any], key: str, more: dict[str, Any]) -> Any:
     """Return the mapping under a key merged with `more`. Other values are returned for the reader of scenarios to reject."""
     before = given.get(key, {})
     return dict(before) | more if isinstance(before, Mapping) else before

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,12 +12,15 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.action_schema import Attach
 from liedyn.io.scenarios.scenario import PHASE_START, Constant, Event, Phase, Prescribe, Rule, Scenario
+from liedyn.model.description import Link
 from liedyn.model.link_tree import combine_bodies
-from liedyn.model.model import build
+from liedyn.model.model import Model, build
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.joint_stops import JointStop, limit_stops
 from liedyn.simulation.name_binding import phase_rules, unknown_name_error
+
+RunIndex: TypeAlias = int | np.ndarray                             # one run or many
 
 # Times of events, which determine whether they may occur again ----------------------------------------------------------
 
@@ -35,30 +39,32 @@ class EventLedger:
         self.last_times = np.full((count, len(events)), -np.inf)
         self.short_flights = np.zeros((count, len(events)), dtype=np.int64)
 
-    def last_time(self, event: Event, runs=0):
+    def last_time(self, event: Event, runs: RunIndex = 0) -> Any:
         """Return the time of the last occurrence of the event [s]; -inf: none."""
         return self.last_times[runs, self._columns[event.name]]
 
-    def is_over(self, event: Event, runs=0, phase: str | None = None):
+    def is_over(self, event: Event, runs: RunIndex = 0, phase: str | None = None) -> Any:
         """Return whether the event cannot occur again in this phase or at all."""
         return (event.once & np.isfinite(self.last_time(event, runs))) | (bool(event.phases) and phase not in event.phases)
 
-    def is_too_soon(self, event: Event, t, runs=0):
+    def is_too_soon(self, event: Event, t: float | np.ndarray, runs: RunIndex = 0) -> Any:
         """Return whether less time than the debounce of the event has passed since it occurred last."""
         return t - self.last_time(event, runs) < event.debounce
 
-    def may_happen(self, event: Event, t, runs=0, phase: str | None = None):
+    def may_happen(self, event: Event, t: float | np.ndarray, runs: RunIndex = 0, phase: str | None = None) -> Any:
+        """Return whether the event may occur at t in this phase."""
         return ~(self.is_over(event, runs, phase) | self.is_too_soon(event, t, runs))
 
-    def record(self, event: Event, t, runs=0) -> None:
+    def record(self, event: Event, t: float | np.ndarray, runs: RunIndex = 0) -> None:
+        """Store t as the time of the last occurrence of the event."""
         self.last_times[runs, self._columns[event.name]] = t
 
-    def count_short_flight(self, event: Event, is_short, runs=0) -> None:
+    def count_short_flight(self, event: Event, is_short: bool | np.ndarray, runs: RunIndex = 0) -> None:
         """Increment the number of consecutive impacts that followed at once, or reset it if is_short is False."""
         k = self._columns[event.name]
         self.short_flights[runs, k] = np.where(is_short, self.short_flights[runs, k] + 1, 0)
 
-    def n_short_flights(self, event: Event, runs=0):
+    def n_short_flights(self, event: Event, runs: RunIndex = 0) -> Any:
         """Return the number of consecutive impacts that followed at once."""
         return self.short_flights[runs, self._columns[event.name]]
 
@@ -67,16 +73,18 @@ class EventLedger:
         times = self.last_times[run]
         return {self._names[k]: float(times[k]) for k in np.flatnonzero(np.isfinite(times))}
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the ledger."""
         return {"last_times": self.last_times, "short_flights": self.short_flights}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         self.last_times[:], self.short_flights[:] = state["last_times"], state["short_flights"]
 
 
 # Segments ---------------------------------------------------------------------------------------------------------------
 
-def with_open_loops(model, phase: Phase | None):
+def with_open_loops(model: Model, phase: Phase | None) -> Model:
     """Return the robot without the loops, couplings and mimic joints that are open in a phase.
 
     Raises ScenarioError for an unknown name.
@@ -104,12 +112,12 @@ class RunSegment:
     record: Record
 
     @property
-    def model(self):
+    def model(self) -> Model:
         """The robot with the attached bodies of the segment."""
         return self.problem.model
 
 
-def full_record(segment: RunSegment, model) -> Record:
+def full_record(segment: RunSegment, model: Model) -> Record:
     """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero."""
     record, rows = segment.record, segment.model.constraint_equation_names
     if segment.model.nc == model.nc:
@@ -147,7 +155,7 @@ class SegmentProblems:
     phase_began   start time of the current phase [s]
     """
 
-    def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem):
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = limit_stops(scenario, model)
@@ -162,6 +170,7 @@ class SegmentProblems:
 
     @property
     def current(self) -> InitialValueProblem:
+        """The problem of the current hybrid state."""
         return self._problems[self.hybrid_state][0]
 
     @property
@@ -174,7 +183,7 @@ class SegmentProblems:
         """Stops of limits, and those of impacts at which coordinates rest."""
         return (*self.stops, *(stop for stop in self.hybrid_state.resting if stop not in self.stops))
 
-    def change(self, **parts) -> None:
+    def change(self, **parts: Any) -> None:
         """Enter the hybrid state that differs from the current one in these fields."""
         self.enter(replace(self.hybrid_state, **parts))
 
@@ -197,10 +206,11 @@ class SegmentProblems:
         return found
 
     def _compile(self, hybrid_state: HybridState) -> None:
-        model = with_attached_bodies(with_open_loops(self.model, self.phases.get(hybrid_state.phase)), hybrid_state.attached)
+        phase = self.phases.get(hybrid_state.phase or "")
+        model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
         stops = (*self.stops, *(stop for stop in hybrid_state.resting if stop not in self.stops))
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), stops, hybrid_state.resting)
-        if problem.contacts is not None:                       # a payload does not change the stiffness of contacts
+        if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._problems[hybrid_state] = problem, warnings
 
@@ -208,22 +218,24 @@ class SegmentProblems:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}
         return phase_rules(self.scenario, self.model, hybrid_state.phase) | held
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the current hybrid state, the ledger and the warnings."""
         return {"hybrid_state": self.state_to_list(self.hybrid_state), "ledger": self.ledger.state_dict(),
                 "phase_began": self.phase_began, "warnings": self.warnings.state_dict()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         self.ledger.load_state_dict(state["ledger"])
         self.phase_began, self.warnings = state["phase_began"], WarningLog.from_state_dict(state["warnings"])
         self.enter(self.state_from_list(state["hybrid_state"]))
 
-    def state_to_list(self, hybrid_state: HybridState) -> list:
+    def state_to_list(self, hybrid_state: HybridState) -> list[Any]:
         """Return a hybrid state as JSON values."""
         bodies = self._bodies()
         return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(one) for one in hybrid_state.attached],
                 [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
 
-    def state_from_list(self, values: list) -> HybridState:
+    def state_from_list(self, values: list[Any]) -> HybridState:
         """Return the hybrid state of `state_to_list`."""
         (phase, locked, attached, resting), bodies = values, self._bodies()
         stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
@@ -233,7 +245,7 @@ class SegmentProblems:
         return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]
 
 
-def with_attached_bodies(model, attached: tuple[Attach, ...]):
+def with_attached_bodies(model: Model, attached: tuple[Attach, ...]) -> Model:
     """Return the robot with bodies attached to links."""
     if not attached:
         return model
@@ -246,6 +258,6 @@ def with_attached_bodies(model, attached: tuple[Attach, ...]):
                             hint="the body is too heavy or too large for the robot") from None
 
 
-def _attach_body(link, body: Attach):
+def _attach_body(link: Link, body: Attach) -> Link:
     found = combine_bodies([(one.mass, np.array(one.com), symmetric_matrix(one.inertia)) for one in (link, body)])
     return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))
