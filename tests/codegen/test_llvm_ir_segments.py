@@ -120,3 +120,23 @@ def test_rows_that_are_written_in_part_come_back(size, states):
     good, (given, found) = run(trace, [X.copy(), Y.copy()])
     assert good and (given == X).all()
     assert np.array_equal(found, expected) if size < 3 or kept != 1 else np.array_equal(found[:, 2:], expected[:, 2:])
+
+
+def test_a_constant_that_equals_the_number_of_a_stored_operation(monkeypatch):
+    """The operation was loaded under a name of the constant, and the text was not valid."""
+    ops = Operations()
+    a, b = ops.inputs("x", 2)
+    product = y = a * b
+    for _ in range(10):
+        y = y * a + b
+    assert product.k == 2
+    y = (y * 2.0 + a) * product
+    trace = Trace(ops, (Array("x", 2, (None, None)), Array("y", 1, (y,))), (), ())
+    monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", trace.size // 2 + 1)
+    assert 2 in llvm_ir.segments(trace)[1].reloaded
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (9, 2))
+    good, (_, result) = run(trace, [x, np.zeros((9, 1))])
+    expected = x[:, 0] * x[:, 1]
+    for _ in range(10):
+        expected = expected * x[:, 0] + x[:, 1]
+    assert good and result[:, 0] == pytest.approx((expected * 2.0 + x[:, 0]) * x[:, 0] * x[:, 1], rel=1e-12)

@@ -417,7 +417,7 @@ class _TraceWriter(Instructions):
 
     def load_spilled(self, x: Operand, reloaded: dict[int, int]) -> None:
         """Load a number of an earlier segment at its first use."""
-        if x in reloaded:
+        if isinstance(x, int) and x in reloaded:            # for a dictionary, the constant 5.0 equals operation 5
             self.add(f"%t{x} = {self.load('spilled', reloaded.pop(x))}")
 
     # operations, by their names in the trace
