@@ -91,14 +91,17 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
             or tables.model.nv == 0:
         return None
     step, after = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)
-    lines = [load_or_build_step(make_trace, tables, variant, varying, pivots, directions) for make_trace,
-             variant in ((step, method), (after, ""))]
+    generated_step, outputs = (load_or_build_step(make_trace, tables, variant, varying, pivots, directions)
+                               for make_trace, variant in ((step, method), (after, "")))
     partial_step = cache(partial(load_or_build_step, trace_partial_step, tables, method, varying, pivots, directions))
-    return BatchStep(*lines, tables.curves, tables.numbers, partial_step) if all(lines) else None
+    if generated_step is None or outputs is None:
+        return None
+    return BatchStep(generated_step, outputs, tables.curves, tables.numbers, partial_step)
 
 
 def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying, pivots,
                        directions) -> GeneratedBatchFunction | None:
+    """Return the generated code of make_trace(tables, variant, varying, pivots, directions), or None."""
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", make_trace.__module__.removeprefix("liedyn."))
     name = tables.name(make_trace.__name__, variant, pivots, directions, simd_width(), varying=varying)
     return load_or_build_batch_function(tables.model, place, name,
@@ -216,6 +219,7 @@ class StepTracing(RhsTracing):
         return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
 
     def trace(self, **results) -> Trace:
+        """Return the trace. results: contents of the arrays by name; other inputs do not change."""
         arrays = []
         for name, x in self.inputs.items():
             shared = name in self.shared
@@ -232,9 +236,11 @@ class EvaluationTracing(StepTracing):
     shared = ()
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+        """Return the sizes of the inputs."""
         return {"now": 1 + CURVE_COEFFICIENTS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
 
     def signal_inputs(self):
+        """Return the time at which signals are evaluated, and the curves at this time, as lists of one."""
         t, curves, self.y = np.split(self.inputs["now"], [1, len(self.inputs["now"]) - 2 * len(self.workspace.v) - 1])
         return t, [curves]
 
@@ -291,6 +297,7 @@ class _ConstraintTracing(MechanismTracing):
 
 
 def trace_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
+    """Trace `BatchStep.step`."""
     runs, called = StepTracing(tables, varying, pivots, directions), trace_evaluation(tables, method, varying, pivots)
     if called is None:
         return single_call(_finish_step(runs, *end_of_step(runs, method, runs.rates)))
@@ -315,10 +322,13 @@ class RhsCalls:
     """
 
     def __init__(self, runs: StepTracing, trace: Trace):
-        self.runs, self._trace, self.stages = runs, trace, []
-        self._calls, self._inner = [], set()
+        self.runs, self._trace = runs, trace
+        self.stages: list[tuple[np.ndarray, np.ndarray]] = []
+        self._calls: list[tuple[Trace, dict[str, str]]] = []
+        self._inner: set[str] = set()
 
-    def __call__(self, k: int, q0, y):
+    def __call__(self, k: int, _q0, y):
+        """Call the function at time k of the step and return (dy, code)."""
         n = len(self.stages)
         self.add(self.runs.trace(now=[self.runs.times[k], *self.runs.curves[k], *y]), {"now": f"now{n}"})
         self.add(self._trace, {name: f"{name}{n}" for name in ("now", "rates", "code")})
@@ -327,6 +337,7 @@ class RhsCalls:
         return rates, code[0]
 
     def add(self, trace: Trace, renamed: dict[str, str]) -> None:
+        """Add a call to the program. renamed: new names of arrays of the trace, which the program passes on."""
         self._calls.append((trace, renamed))
         self._inner.update(renamed.values())
 
@@ -336,6 +347,7 @@ class RhsCalls:
         return self.runs.inputs[name]
 
     def program(self, last: Trace) -> GeneratedProgram:
+        """Return the program of all calls, then the trace `last`."""
         return GeneratedProgram(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
 
 
@@ -347,6 +359,7 @@ def _finish_step(runs: StepTracing, code, q, v, work) -> Trace:
 
 
 def trace_partial_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> Trace:
+    """Trace `BatchStep.partial_step`."""
     runs = StepTracing(tables, varying, pivots, directions)
     runs.shared = ("curves",)
     code, q, v, work = end_of_step(runs, method, runs.rates)
@@ -415,7 +428,7 @@ def trace_step_tangent(tables: ScenarioTables, method: str, varying, pivots: Piv
     return single_call(runs.step_trace(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
 
 
-def trace_outputs_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
+def trace_outputs_tangent(tables: ScenarioTables, _method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
     """Trace outputs of robots without prescribed coordinates, with derivatives along a direction (see `trace_outputs`).
 
     Accelerations and forces are followed by their derivatives. The derivatives of kinetic and potential energy replace wrenches.
@@ -430,8 +443,10 @@ def trace_outputs_tangent(tables: ScenarioTables, method: str, varying, pivots: 
 
 def _directional_rates(runs: StepTracing, results: list) -> np.ndarray:
     """Return the derivatives of the results along a direction, which becomes an input of the trace."""
-    ops, inputs, pairs = runs.ops, runs.inputs | {VARYING: runs.varying}, []
-    for name, x in (("q", [*inputs["q"], *inputs["work"]]), *((name, inputs[name]) for name in ("v", "values", VARYING))):
+    ops, inputs = runs.ops, runs.inputs | {VARYING: runs.varying}
+    pairs: list[tuple[Tracer, Tracer]] = []
+    variables = {"q": np.concatenate([inputs["q"], inputs["work"]]), **{name: inputs[name] for name in ("v", "values", VARYING)}}
+    for name, x in variables.items():
         own = inputs[name]
         rates = object_array([ops.emit("input", name, len(own) + k) for k in range(len(x))])
         inputs[name] = np.concatenate([own, rates])
@@ -450,7 +465,8 @@ def _energies(runs: StepTracing) -> list:
     return [*out]
 
 
-def trace_outputs(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
+def trace_outputs(tables: ScenarioTables, _method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
+    """Trace `BatchStep.outputs`."""
     runs = StepTracing(tables, varying, pivots, directions)
     _, code = runs.rates(0, runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]))
     w, q, v = runs.workspace, runs.inputs["q"].copy(), runs.inputs["v"].copy()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -25,6 +25,7 @@ class Instructions:
         self.n_instructions = 0
 
     def add(self, text: str) -> None:
+        """Append an instruction."""
         self._lines.append(text)
         self.n_instructions += 1
 
@@ -44,9 +45,11 @@ class Instructions:
         return self.let(f"getelementptr {self.T}, ptr %{block}, i64 {i}")
 
     def load(self, block: str, i: int) -> str:
+        """Return the instruction that loads number i of all states."""
         return f"load {self.T}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}"
 
     def store(self, value: str, block: str, i: int) -> None:
+        """Append the instruction that stores number i of all states."""
         self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}")
 
     def end_block(self, label: str) -> None:
@@ -55,7 +58,9 @@ class Instructions:
         self.add(f"{label}:")
 
 
-def vector(simd_width: int) -> str: return f"<{simd_width} x double>"
+def vector(simd_width: int) -> str:
+    """Return the type of a vector."""
+    return f"<{simd_width} x double>"
 
 
 def constants(kind: str, values) -> str:
@@ -64,6 +69,7 @@ def constants(kind: str, values) -> str:
 
 
 def numbers(values) -> str:
+    """Return a vector of float64 constants, exactly, in hexadecimal digits."""
     return constants("double", (f"0x{struct.pack('>d', x).hex().upper()}" for x in values))
 
 
@@ -99,13 +105,16 @@ def write_row(name: str, row: list[int | float | None], simd_width: int) -> list
         group = row[first:first + size]
         if None in group:
             for j, x in enumerate(group, first):
-                for k in range(simd_width if x is not None else 0):
-                    one = rows.let(f"extractelement {rows.T} {rows.value(x)}, i32 {k}")
-                    rows.add(f"store double {one}, ptr {rows.number(k, j)}")
+                if x is None:
+                    continue
+                for k in range(simd_width):
+                    number = rows.let(f"extractelement {rows.T} {rows.value(x)}, i32 {k}")
+                    rows.add(f"store double {number}, ptr {rows.number(k, j)}")
         else:
-            for k, x in enumerate(rows.transpose([rows.value(x) for x in group])):
+            states = rows.transpose([rows.value(x) for x in group if x is not None])
+            for k, y in enumerate(states):
                 for j in range(k, simd_width, size):
-                    rows.add(f"store {vector(size)} {rows.part(x, j - k, size)}, ptr {rows.number(j, first)}, align {NUMBER}")
+                    rows.add(f"store {vector(size)} {rows.part(y, j - k, size)}, ptr {rows.number(j, first)}, align {NUMBER}")
         rows.end_group()
     return rows.function(f"write_{name}", len(row), "noalias", "noalias readonly")
 
@@ -130,7 +139,7 @@ class _RowTransposer(Instructions):
     def number(self, row: int, j: int) -> str:
         return self.let(f"getelementptr double, ptr %row{row}, i64 {j}")
 
-    def value(self, x: int | float) -> str:
+    def value(self, x: Operand) -> str:
         return numbers([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
 
     def concatenate(self, parts: list[str]) -> str:
@@ -204,6 +213,7 @@ class TraceSegment:
 
 
 def single_segment(trace: Trace) -> TraceSegment:
+    """Return the whole trace as one segment."""
     return TraceSegment(trace.live_operations, {}, {}, list(trace.bounds))
 
 
@@ -295,13 +305,14 @@ def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[
     """Return where operations are written, and constants, for a function that writes its arrays directly."""
     outputs = [(operand(x), array.name, i) for array in trace.arrays for i, x in enumerate(array.new_values) if x is not None]
     stores: dict[int, list[tuple[str, int]]] = {}
-    for x, *to in outputs:
+    for x, name, i in outputs:
         if isinstance(x, int):
-            stores.setdefault(x, []).append(tuple(to))
-    return stores, [one for one in outputs if isinstance(one[0], float)]
+            stores.setdefault(x, []).append((name, i))
+    return stores, [output for output in outputs if isinstance(output[0], float)]
 
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
+    """Return the size of the scratch of `batch_text` in numbers."""
     return simd_width * _n_state_blocks(len(segments(trace))) * max(1, sum(_block_sizes(trace).values()))
 
 
@@ -353,7 +364,8 @@ def _libm_declarations(trace: Trace) -> list[str]:
 
 # one trace ----------------------------------------------------------------------------------------------------------
 def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width: int, blocks: list[str],
-          stores: dict[int, list[tuple[str, int]]], late: list[tuple[Operand, str, int]] = ()) -> Iterator[str]:
+                    stores: dict[int, list[tuple[str, int]]],
+                    late: Sequence[tuple[Operand, str, int]] = ()) -> Iterator[str]:
     """Yield i1 @function(blocks), which returns whether all of `simd_width` states are within bounds and finite.
 
     stores  where operations are written
@@ -381,9 +393,9 @@ def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width:
         if cut:
             writer.end_long_block()
         yield from writer.flush()
-    for x, *to in late:
+    for x, block, i in late:
         writer.load_spilled(x, reloaded)
-        writer.store(writer.value(x), *to)
+        writer.store(writer.value(x), block, i)
         if cut:
             writer.end_long_block()
     bounds = [(operand(x), bound) for x, bound in part.bounds]
@@ -424,7 +436,7 @@ class _TraceWriter(Instructions):
     def arithmetic(self, k, name, a, b):
         self.add(f"%t{k} = {name} {_FLAGS} {self.T} {self.value(a)}, {self.value(b)}")
 
-    def quotient(self, k, name, a, b):
+    def quotient(self, k, _name, a, b):
         """Divide, rounded according to IEEE 754, unlike a product with the reciprocal."""
         self.add(f"%t{k} = fdiv {self.T} {self.value(a)}, {self.value(b)}")
 
@@ -439,7 +451,7 @@ class _TraceWriter(Instructions):
                 found = self.let(insert)
         self.add(f"%t{k} = {insert}")
 
-    def fneg(self, k, name, a):
+    def fneg(self, k, _name, a):
         self.add(f"%t{k} = fneg {self.T} {self.value(a)}")
 
     def fabs(self, k, name, a):
@@ -447,18 +459,18 @@ class _TraceWriter(Instructions):
 
     sqrt = fabs
 
-    def less(self, k, name, a, b, yes, no):
-        chosen = self.let(f"fcmp olt {self.T} {self.value(a)}, {self.value(b)}")
-        self.add(f"%t{k} = select {self.B} {chosen}, {self.T} {self.value(yes)}, {self.T} {self.value(no)}")
+    def less(self, k, _name, a, b, yes, no):
+        condition = self.let(f"fcmp olt {self.T} {self.value(a)}, {self.value(b)}")
+        self.add(f"%t{k} = select {self.B} {condition}, {self.T} {self.value(yes)}, {self.T} {self.value(no)}")
 
-    def quadrant_sine(self, k, name, turns, s, c):
+    def quadrant_sine(self, k, _name, turns, s, c):
         """Return sin(r + n pi/2) from s = sin r, c = cos r and n in the last bits of `turns`.
 
         Odd n exchange s and c; n of 2 and 3 change the sign.
         """
         self._quadrant_value(k, turns, s, c, 0)
 
-    def quadrant_cosine(self, k, name, turns, s, c):
+    def quadrant_cosine(self, k, _name, turns, s, c):
         self._quadrant_value(k, turns, c, s, 1)
 
     def _quadrant_value(self, k, turns, even, odd, shift):
@@ -542,6 +554,7 @@ def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], si
 
 
 def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
+    """Return the size of the scratch of `program_text` in numbers."""
     return simd_width * max(1, sum(_own_blocks(program).values()))
 
 

@@ -7,6 +7,7 @@ these places on an array; if they differ, `make_callable` uses ctypes.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -132,7 +133,8 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-def make_callable(python: int, one: int, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]):
+def make_callable(python: int, one: int, shapes: list[tuple[int, ...]], output_only: Sequence[bool],
+                  has_results: Sequence[bool]):
     """Return `wrapper_text` as a callable. python, one: addresses of these functions; the caller keeps them alive."""
     if not is_supported():
         return _ctypes_callable(one, shapes, output_only, has_results)
@@ -158,12 +160,12 @@ def _context() -> np.ndarray:
 def _new_array() -> int:
     """Return the address of NumPy's PyArray_New."""
     try:
-        from numpy._core import _multiarray_umath as core
+        from numpy._core import _multiarray_umath as core  # type: ignore[attr-defined]  # not in NumPy's stubs
     except ImportError:                                        # before NumPy 2
         from numpy.core import _multiarray_umath as core
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return ctypes.c_void_p.from_address(table(core._ARRAY_API, None) + 8 * _NEW_ARRAY).value
+    return ctypes.c_size_t.from_address(table(core._ARRAY_API, None) + 8 * _NEW_ARRAY).value
 
 
 @cache

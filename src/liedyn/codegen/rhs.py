@@ -4,8 +4,10 @@ Curves are not part of the code: their Taylor coefficients are inputs, evaluated
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +141,7 @@ class MechanismTracing:
         getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
-def constraint_workspace_sizes(model, has_wrenches: bool) -> tuple[int, ...]:
+def constraint_workspace_sizes(model, has_wrenches: bool) -> tuple[int, int, int, int, int, bool]:
     """Return the sizes on which the size of a constraint workspace depends."""
     return model.n_bodies, model.nq, model.nv, model.nc, sum(one.driven for one in model.constraints), has_wrenches
 
@@ -156,7 +158,8 @@ def trace_stages(model, group, ask: StageKey) -> list[Trace]:
                                  ask.has_wrenches, numbers)
     late = {x.k for x in mechanism.constraint_ws.multipliers}
     prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed_position, ask.fixed_velocity))
-    options = {stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
+    options: dict[int, tuple[Any, ...]] = {
+        stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
                stages.SOLUTION: ("solution", prescribed, ask.passive), stages.RESIDUALS: ("residuals",),
                stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True),
                stages.POSITION_CORRECTION: ("position_correction", fixed), stages.PFAFFIAN: ("pfaffian", held, False),
@@ -213,8 +216,8 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
     if not engines:
         return None
     addresses = [engine.get_function_address("one") for engine in engines]
-    return GeneratedRhs(*(addresses if tables.constraints else (*addresses, 0, 0)), tables.curves, tables.numbers,
-                        engines)
+    address, second, projection = addresses if tables.constraints else (*addresses, 0, 0)
+    return GeneratedRhs(address, second, projection, tables.curves, tables.numbers, engines)
 
 
 class RhsTracing:
@@ -256,12 +259,14 @@ class _ScenarioTracing(RhsTracing):
         return Trace(self.ops, tuple(arrays), tuple(angle_bounds(self.ops)), ())
 
     def motion_trace(self, code) -> Trace:
+        """Return the trace that writes the motion, the rates, the code, and the arguments of switches."""
         w = self.workspace
         return self.trace(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, verdict=[code, w.flag[0]],
                               readings=self.traced_tables.signals.held[SWITCH_VALUE::SWITCH_SIZE])
 
 
 def trace_rhs(tables: ScenarioTables) -> Trace:
+    """Trace the right-hand side of an open tree, see `GeneratedRhs`."""
     s = _ScenarioTracing(tables)
     return s.motion_trace(_trace_rates(s))
 
@@ -281,7 +286,7 @@ def trace_rhs_jacobian(tables: ScenarioTables) -> Trace:
     _trace_rates(s)
     n = len(s.dy) - 1
     direction = s.ops.inputs("direction", n)
-    by = tangent(s.ops, zip(s.y, direction, strict=False), s.dy[:n])
+    by = tangent(s.ops, zip(s.y, direction, strict=False), [*s.dy[:n]])
     arrays = [Array(name, len(x), (None,) * len(x), True) for name, x in s.inputs.items() if len(x)]
     arrays += [Array("direction", n, (None,) * n), Array("by", n, tuple(by))]
     return Trace(s.ops, tuple(arrays), (), ())
@@ -299,17 +304,19 @@ class _ConstrainedTracing(_ScenarioTracing):
         has_wrenches = len(tables.plant.slot_link) > 0
         super().__init__(tables, constraint_workspace_size(*constraint_workspace_sizes(tables.model, has_wrenches), 0))
         self.mechanism = MechanismTracing(tables.model, self.tree, has_wrenches, self.constraint_ws)
+        assert self.traced_tables.constraints is not None, "the scenario has constraints"
+        self.constraints = self.traced_tables.constraints
 
     def trace_motion(self) -> Trace:
         """Return the trace of a whole right-hand side with the multipliers as inputs."""
         s, w, constraint_ws = self.motion, self.workspace, self.mechanism.constraint_ws
-        _, plant, schedule, signals, constraints = self.traced_tables
+        _, plant, schedule, signals, _ = self.traced_tables
         with np.errstate(all="ignore"):
             s.evaluate_inputs(self.tree, plant, schedule, signals, self.t, self.q0, self.y, w)
         self._move_drives()
         self.mechanism.constraint_ws = constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(plant.passive[0])
-        self.mechanism.write("equations", plant.prescribed, constraints.stabilized, passive)
+        self.mechanism.write("equations", plant.prescribed, self.constraints.stabilized, passive)
         self.mechanism.write("solution", plant.prescribed, passive)
         w.a[:], w.tau[:] = constraint_ws.out_a, constraint_ws.out_tau
         with np.errstate(all="ignore"):
@@ -332,7 +339,7 @@ class _ConstrainedTracing(_ScenarioTracing):
         return self.trace(verdict=[None, w.flag[0]])
 
     def _move_drives(self) -> None:
-        constraints = SimpleNamespace(**self.traced_tables.constraints._asdict(),
+        constraints = SimpleNamespace(**self.constraints._asdict(),
                                       constraint_motion=self.mechanism.constraint_ws.constraint_motion)
         with np.errstate(all="ignore"):
             traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(
@@ -356,9 +363,12 @@ class RhsJacobian:
 
     def __init__(self, batch: GeneratedBatchFunction, n: int):
         self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
-        self.workspace, self.shared, self.run = cache_aligned(max(batch.workspace_size, 8)), (), None
+        self.workspace = cache_aligned(max(batch.workspace_size, 8))
+        self.shared: tuple[Any, ...] = ()
+        self.run: Callable[[int, int], int] | None = None
 
     def __call__(self, call, q0, y) -> np.ndarray:
+        """Return the Jacobian, a view of an array that the next call overwrites."""
         if self.run is None or self.shared[0] is not call or self.shared[1] is not q0:
             self.shared, inputs = (call, q0), call._asdict() | {"q0": q0, "y": self.y}
             arrays = [*(inputs[name] for name in _SHARED_INPUTS), self.directions, self.by]

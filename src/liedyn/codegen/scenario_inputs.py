@@ -1,8 +1,8 @@
 """The tables of a scenario as inputs of generated code: constants of the code, numbers that it reads, and workspace."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,9 +63,9 @@ class ScenarioTables(NamedTuple):
         used += [law.signal] if law else []
         used += [laws.signal[laws.driven], laws.held] if laws else []
         used += [laws.task.poses.signal] if laws and laws.task else []
-        used = np.unique(np.concatenate(used)).astype(int)
-        used = used[used >= 0]                                         # -1: none
-        return used[self.signals.kind[used] == POLYNOMIAL]
+        indices = np.unique(np.concatenate(used)).astype(int)
+        indices = indices[indices >= 0]                                # -1: none
+        return indices[self.signals.kind[indices] == POLYNOMIAL]
 
     @property
     def content(self) -> list[bytes]:
@@ -127,19 +127,20 @@ class ScenarioTables(NamedTuple):
                 yield "joint_laws", field, np.ones(getattr(laws, field).size, dtype=bool)
 
     @property
-    def _parts(self) -> dict[str, NamedTuple]:
+    def _parts(self) -> dict[str, Any]:
+        """Named tuples of arrays by name."""
         plant, laws = self.plant, self.plant.joint_laws
-        found = {"schedule": self.schedule, "signals": self.signals, "law": plant.law, "contacts": plant.contacts,
-                 "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task}
-        return {name: table for name, table in found.items() if table is not None}
+        tables = {"schedule": self.schedule, "signals": self.signals, "law": plant.law, "contacts": plant.contacts,
+                  "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task}
+        return {name: table for name, table in tables.items() if table is not None}
 
-    def _from_parts(self, parts: dict[str, NamedTuple]) -> ScenarioTables:
+    def _from_parts(self, parts: dict[str, Any]) -> ScenarioTables:
         laws = parts.get("joint_laws")
         plant = self.plant._replace(law=parts.get("law"), contacts=parts.get("contacts"), stops=parts["stops"],
                                     joint_laws=laws and laws._replace(task=parts.get("task")))
         return self._replace(plant=plant, schedule=parts["schedule"], signals=parts["signals"])
 
-    def _replace_fields(self, fields: dict[str, tuple[str, ...]], change) -> ScenarioTables:
+    def _replace_fields(self, fields: Mapping[str, tuple[str, ...]], change) -> ScenarioTables:
         """Return tables with change(array) in place of these fields."""
         parts = self._parts
         for name, names in fields.items():

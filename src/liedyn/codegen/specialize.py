@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -60,6 +59,7 @@ def is_supported() -> bool:
 
 
 def compile_object_code(text: str) -> bytes:
+    """Compile LLVM text for this processor and return an object file."""
     module = llvm.parse_assembly(text, llvm.create_context())         # the global context is never freed
     module.verify()
     return _target_machine().emit_object(module)
@@ -101,7 +101,7 @@ def data_address(x: np.ndarray) -> int:
 
     x.ctypes.data takes three times as long.
     """
-    return ctypes.addressof(ctypes.c_char.from_buffer(x))
+    return ctypes.addressof(ctypes.c_char.from_buffer(x))           # type: ignore[arg-type]  # stubs of NumPy for 3.11
 
 
 class GeneratedBatchFunction:
@@ -189,7 +189,8 @@ def _cached_function(model, key: GeneratedFunctionKey, construct, specialization
     return model.cached(key, load)
 
 
-def build(trace, simd_width: int, shapes=None, max_operations: int | None = None) -> ObjectCode:
+def build(trace: Trace | GeneratedProgram | None, simd_width: int, shapes=None, max_operations: int | None = None) -> ObjectCode:
+    """Compile a trace: for one state with arrays of these shapes, or for batches if `shapes` is None or empty."""
     if trace is None or trace.size > (max_operations or MAX_OPERATIONS):
         return ObjectCode(0, (), (), b"")
     if isinstance(trace, GeneratedProgram):
@@ -206,7 +207,8 @@ def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str
     Its name depends on all sources from which the code is generated.
     """
     modules = (entry_point.rpartition(".")[0], generator, "codegen.trace", "codegen.tracer")
-    files = {path for name in modules for path in compile_cache.source_files(Path(compile_cache.source_path(name)))}
+    files = {path for name in modules if (source := compile_cache.source_path(name))
+             for path in compile_cache.source_files(source)}
     content = [path.read_bytes() for path in sorted(files)]
     return f"generated.{entry_point.rpartition('.')[2]}-{compile_cache.digest(llvmlite.__version__.encode(), *content)}"
 

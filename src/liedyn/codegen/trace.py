@@ -6,7 +6,6 @@ import inspect
 import types
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from importlib.util import find_spec
 from math import prod
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_wo
 from liedyn.kernels.newton_euler import newton_euler_workspace_size
 from liedyn.lie.simd import SINCOS_RANGE
 from liedyn.model.description import ONE_DOF
+from liedyn.numba_tools.compile_cache import source_path
 from liedyn.numba_tools.numba_internals import split_workspace
 
 # Rewrites with fewer operations -----------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ from liedyn.numba_tools.numba_internals import split_workspace
 SHORT_CHAIN = 8
 
 
-def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
+def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):      # noqa: PLR0913 - of the kernel
     """Replace `kernels.hybrid_dynamics.complete_motion`."""
     ops = next((x.ops for x in (*q, *v, *tau) if isinstance(x, Tracer)), None)
     if ops is None or ops.solved_unknowns is None or prescribed.all():
@@ -50,7 +50,7 @@ def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passiv
     return _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
 
 
-def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
+def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):     # noqa: PLR0913
     """Compute hybrid dynamics by the mass matrix if chains are short."""
     if _longest_chain(tree) > SHORT_CHAIN:
         return traced_module("kernels.hybrid_dynamics").hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
@@ -62,7 +62,7 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
                                     other.mass_matrix_workspace(room, prescribed.size))
 
 
-def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
+def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):       # noqa: PLR0913
     """Return accelerations a_v that solve ID(q, v, a)_v = tau_v, where v is torque-specified.
 
     Let x = M_vv^-1 (derivatives of a cost with respect to a_v). The derivatives with respect to tau_v are x; those with respect
@@ -174,14 +174,16 @@ def traced_module(name: str) -> types.ModuleType:
 
 @cache
 def _execute_module(name: str) -> types.ModuleType:
-    spec = find_spec(f"liedyn.{name}")
+    path = source_path(name)
+    if path is None:
+        raise ModuleNotFoundError(f"liedyn has no module {name}")
     module = types.ModuleType(f"liedyn.{name}")
-    module.__builtins__ = vars(builtins) | {"__import__": _import}
-    exec(compile(spec.loader.get_source(spec.name), spec.origin, "exec", dont_inherit=True), vars(module))
-    rewritten = REWRITES.get(name, {})
-    if missing := rewritten.keys() - vars(module).keys():
+    vars(module)["__builtins__"] = vars(builtins) | {"__import__": _import}
+    exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
+    replacements = REWRITES.get(name, {})
+    if missing := replacements.keys() - vars(module).keys():
         raise AttributeError(f"REWRITES names functions that {name} does not have: {', '.join(sorted(missing))}")
-    vars(module).update(rewritten)
+    vars(module).update(replacements)
     return module
 
 
@@ -279,6 +281,7 @@ class Array:
 
     @property
     def results(self) -> list:
+        """Numbers that the function writes to the array."""
         return [x for x in self.new_values if x is not None]
 
 
@@ -305,6 +308,7 @@ class Trace:
 
     @property
     def size(self) -> int:
+        """Number of operations."""
         return len(self.live_operations)
 
 
@@ -326,10 +330,12 @@ class GeneratedProgram:
 
     @property
     def size(self) -> int:
+        """Number of operations of all traces, each once."""
         return sum(trace.size for trace in self.traces)
 
 
 def single_call(trace: Trace) -> GeneratedProgram:
+    """Return a program that consists of one trace."""
     return GeneratedProgram(trace.arrays, ((trace, {}),))
 
 

@@ -61,17 +61,17 @@ def _propagate(accumulate, name: str, operands: list[Number], y: Tracer, cotange
         accumulate(x, part)
 
 
-def _vjp_less(g, y, a, b, yes, no):
+def _vjp_less(g, _y, a, b, _yes, _no):
     return 0.0, 0.0, where_less(a, b, g, 0.0), where_less(a, b, 0.0, g)
 
 
-def _vjp_quotient(g, y, a, b):
+def _vjp_quotient(g, y, _a, b):
     cotangent = g / b
     return cotangent, -cotangent * y
 
 
 # (share of y, y, operands …) -> shares of the operands
-VJP_RULES = {
+VJP_RULES: dict[str, Callable[..., tuple[Number, ...]]] = {
     "fadd": lambda g, y, a, b: (g, g),
     "fsub": lambda g, y, a, b: (g, -g),
     "fmul": lambda g, y, a, b: (g * b, g * a),

@@ -67,14 +67,14 @@ class Operations:
 
     def live_operations(self, results) -> list[int]:
         """Return the operations on which the results depend, in order."""
-        found: set[int] = set()
-        waiting = [x.k for x in results if isinstance(x, Tracer)]
-        while waiting:
-            k = waiting.pop()
-            if k not in found:
-                found.add(k)
-                waiting += self.operand_indices(k)
-        return sorted(found)
+        live: set[int] = set()
+        pending = [x.k for x in results if isinstance(x, Tracer)]
+        while pending:
+            k = pending.pop()
+            if k not in live:
+                live.add(k)
+                pending += self.operand_indices(k)
+        return sorted(live)
 
     def operand_indices(self, k: int) -> list[int]:
         """Return the operations that are operands of operation k."""
@@ -114,15 +114,19 @@ class Tracer:
     def __pow__(self, y): return _pow(self, y)
     def __rpow__(self, x): return _pow(x, self)
     def __bool__(self): raise NotTraceableError
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
-    __hash__ = None
+
+    def _compare(self, _other): raise NotTraceableError
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _compare
+    __hash__ = None     # type: ignore[assignment]  # Python's way to exclude hashes
 
     @property
     def is_negation(self) -> bool:
+        """Whether the operation is a change of sign."""
         return self.ops.operations[self.k][0] == "fneg"
 
 
 def operand(x) -> Operand:
+    """Return the index of an operation, or a constant as float."""
     return x.k if isinstance(x, Tracer) else float(x)
 
 
@@ -134,6 +138,7 @@ def object_array(values) -> np.ndarray:
 
 
 def zeros(count: int) -> np.ndarray:
+    """Return a (count,) array of zeros to which numbers of any kind can be written."""
     return object_array([0.0] * count)
 
 
@@ -200,6 +205,7 @@ def _round_to_integer(x: float) -> float:
 
 # functions of `lie.simd` --------------------------------------------------------------------------------------------
 def load(array, k):
+    """Return number k of an array."""
     x = array[k]
     return x if isinstance(x, Tracer) else float(x)
 
@@ -214,10 +220,12 @@ def load_pose(array, i):
 
 
 def store(array, k, value) -> None:
+    """Write number k of an array."""
     array[k] = value
 
 
-def number_like(array, x):
+def number_like(_array, x):
+    """Return the constant x: it needs no other type for the numbers of an array."""
     return x
 
 
@@ -229,13 +237,19 @@ def where_less(x, y, yes, no):
     return ops.emit("less", operand(x), operand(y), operand(yes), operand(no))
 
 
-def maximum(x, y): return where_less(x, y, y, x)
+def maximum(x, y):
+    """Return the maximum of two numbers; x if one of them is NaN."""
+    return where_less(x, y, y, x)
 
 
-def absolute(x): return x.ops.emit("fabs", x.k) if isinstance(x, Tracer) else abs(x)
+def absolute(x):
+    """Return the absolute value."""
+    return x.ops.emit("fabs", x.k) if isinstance(x, Tracer) else abs(x)
 
 
-def sqrt(x): return x.ops.emit("sqrt", x.k) if isinstance(x, Tracer) else math.sqrt(x)
+def sqrt(x):
+    """Return the square root."""
+    return x.ops.emit("sqrt", x.k) if isinstance(x, Tracer) else math.sqrt(x)
 
 
 def all_less(x, bound) -> bool:
@@ -243,12 +257,14 @@ def all_less(x, bound) -> bool:
     return not isinstance(x, Tracer) and x < bound
 
 
-def not_traceable(*arguments):
+def not_traceable(*_arguments):
+    """Replace a function that a trace cannot contain: raise NotTraceableError."""
     raise NotTraceableError
 
 
 # checks of kernels: bounds of the trace -----------------------------------------------------------------------------------
 def is_below(x, bound) -> bool:
+    """Return whether x < bound. For a number of the trace, assume it and add a check to `bounds`."""
     if not isinstance(x, Tracer):
         return x < bound
     x.ops.bounds.append((x, bound))
@@ -256,11 +272,13 @@ def is_below(x, bound) -> bool:
 
 
 def all_finite(x) -> bool:
+    """Return whether all numbers are finite. For those of the trace, assume it and add a check to `finite`."""
     return all(map(_finite, x))
 
 
 def all_finite_where(x, mask, selected) -> bool:
-    return all(_finite(y) for y, chosen in zip(x, mask, strict=True) if chosen == selected)
+    """Return `all_finite` of the numbers whose entry in `mask` equals `selected`."""
+    return all(_finite(y) for y, flag in zip(x, mask, strict=True) if flag == selected)
 
 
 def _finite(x) -> bool:
@@ -305,6 +323,7 @@ def libm_function(name: str):
 
 
 def quotient(x, y):
+    """Return x / y, rounded according to IEEE 754."""
     is_zero = isinstance(y, Tracer) and not isinstance(x, Tracer) and x == 0.0
     return 0.0 if is_zero else _quotient(x, y)
 
