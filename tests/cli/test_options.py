@@ -133,3 +133,10 @@ def test_every_scenario_reads_back_equal_from_its_yaml(path, tmp_path):
     (tmp_path / "again.yaml").write_text(to_yaml(to_plain(scenario)), encoding="utf-8")
     again = read_scenario(tmp_path / "again.yaml")
     assert to_plain(again) == to_plain(scenario)
+
+
+@pytest.mark.parametrize("command", ["info", "plot", "simulate"])
+def test_a_name_that_is_too_long_is_no_file(command):
+    """It ended with a traceback of OSError."""
+    done = run(command, 300 * "a")
+    assert done.exit_code == 2 and "does not exist" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -28,17 +28,20 @@ class Existing(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            inside = Path(value, "trajectory.csv")             # of a run folder
-            near = inside if inside.is_file() else None if Path(value).exists() else _nearest(Path(value))
-            if near is None:
+            suggestion = _suggestion(Path(value))
+            if suggestion is None:
                 raise
-            raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{near}'?", ctx, param) from None
+            raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{suggestion}'?", ctx, param) from None
 
 
-def _nearest(path: Path) -> Path | None:
+def _suggestion(path: Path) -> Path | None:
+    """Return the trajectory of a run folder, or the existing path with the nearest name; None if there is none."""
     try:
+        trajectory = path / "trajectory.csv"
+        if trajectory.is_file() or path.exists():
+            return trajectory if trajectory.is_file() else None
         names = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
+    except OSError:                                         # also of a name that is too long
         return None
     close = close_to(path.name, names, cutoff=0.7)
     return path.with_name(close[0]) if close else None

@@ -114,7 +114,7 @@ def unfinished_of(folder: str | Path) -> Path:
 
 def is_unfinished(folder: str | Path) -> bool:
     """Return whether a checkpoint of the run of this folder exists."""
-    return (unfinished_of(folder) / CHECKPOINT).is_file()
+    return os.path.isfile(unfinished_of(folder) / CHECKPOINT)       # noqa: PTH113 - false for a name that is too long
 
 
 def standard_output() -> TextIO:
