@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.codegen.batch_step import N_STEP_TIMES, NUMBERS_PER_EVENT, BatchStep, Pivots, compile_batch_step
 from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.calls import thread_workspace
@@ -13,7 +15,7 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, run_rollouts
-from liedyn.kernels.simulation.signals import ORDER, TORQUE
+from liedyn.kernels.simulation.signals import ORDER, TORQUE, InputSchedule, Signals
 from liedyn.numba_tools.decorators import compile_entry_point
 
 
@@ -30,10 +32,11 @@ class Grid:
 
     @property
     def steps(self) -> int:
+        """Number of steps."""
         return len(self.row) - 1
 
 
-def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
+def make_grid(schedule: InputSchedule, times: np.ndarray, step: float) -> Grid:
     """Return the steps of `runge_kutta.fixed_step`: equal steps to the next output or break, not longer than `step`."""
     stop_times = [(t, low) for t, low in zip(schedule.breaks, schedule.before, strict=True) if times[0] < t <= times[-1]]
     if not stop_times or stop_times[-1][0] < times[-1]:
@@ -59,7 +62,7 @@ def make_grid(schedule, times: np.ndarray, step: float) -> Grid:
     return Grid(np.array([*clocks, (0.0, last, last, last)]), np.array([*row, len(times) - 1], dtype=np.int64))
 
 
-def curve_coefficients(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
+def curve_coefficients(signals: Signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
     """Return (S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
     t = clocks[:, 1:]
     out = np.zeros((len(clocks), N_STEP_TIMES, len(curves), CURVE_COEFFICIENTS))
@@ -104,7 +107,8 @@ class BatchStates:
     codes: np.ndarray
 
     @classmethod
-    def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> BatchStates:
+    def from_states(cls, q: Array, v: Array, last: np.ndarray, events: int = 0) -> BatchStates:
+        """Return runs that start at the states q, v with their first steps. last (n,): number of steps of each run."""
         n = len(q)
         none = np.zeros(n, dtype=np.int64)
         return cls(q.copy(), v.copy(), _initial_auxiliary(n, events), none, last.copy(), np.full(n, -1), none.copy())
@@ -131,7 +135,9 @@ class BatchOutputs:
 
     @classmethod
     def allocate(cls, runs: int, times: int, nq: int, nv: int, more: int) -> BatchOutputs:
-        return cls(*(np.full((runs, times, n), np.nan) for n in (nq, nv, more)), np.full((runs, times), np.nan))
+        """Return outputs that are NaN. more: number of values besides q and v."""
+        q, v, forces = (np.full((runs, times, n), np.nan) for n in (nq, nv, more))
+        return cls(q, v, forces, np.full((runs, times), np.nan))
 
 
 class BatchIntegrator:
@@ -159,11 +165,11 @@ class BatchIntegrator:
         rest[:model.nq] = model.neutral()
         sizes = [x.shape[1] for x in (runs.q, runs.v, runs.auxiliary, values, self.varying)]
         size = RUNS_PER_BLOCK * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
-        before = runs.q, runs.v, runs.auxiliary
+        before: tuple[Array, ...] = (runs.q, runs.v, runs.auxiliary)
         if runs.first_step.any():                                      # initial states of runs that start later
             before = tuple(x.copy() for x in before)
 
-        def part(first, until):
+        def part(first: int, until: int) -> Any:
             return run_rollouts(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks,
                                 curves, step_inputs.places, step_inputs.series, values, runs.first_step, *before, runs.q, runs.v,
                                 runs.auxiliary, self.varying, runs.last, runs.ended, runs.codes, out.q, out.v, out.forces,
@@ -194,4 +200,4 @@ def integrate_batch(problem: InitialValueProblem, method: str, places: tuple[int
                  runs: int = 1) -> BatchIntegrator | None:
     """Return the integrator of a batch; None if not supported. varying (runs, m): constants of each run at `places`."""
     line = generated_step(problem, method, places)
-    return line and BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)
+    return None if line is None else BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

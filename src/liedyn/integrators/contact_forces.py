@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.kernels.simulation.contact import (
     CONTACT_STATE_SIZE,
     DEPTH,
@@ -24,6 +26,7 @@ from liedyn.kernels.simulation.contact import (
     contact_wrench_jacobian,
 )
 from liedyn.kernels.simulation.joint_laws import STOP_SIZE, stop_states
+from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, skew
 
 
@@ -43,7 +46,7 @@ class ContactState(NamedTuple):
     ground_point: np.ndarray
 
 
-def contact_forces(model, contacts: Contacts, q, v) -> ContactState:
+def contact_forces(model: Model, contacts: Contacts, q: Array, v: Array) -> ContactState:
     """Return the contacts at states q (N, nq), v (N, nv)."""
     x = np.empty((len(q), contacts.link.size, CONTACT_STATE_SIZE))
     contact_states(*model._arrays[:2], contacts, np.array(q), np.array(v), x)
@@ -56,7 +59,7 @@ def materials(contacts: Contacts) -> np.ndarray:
     return contacts.material.reshape(-1, MATERIAL_SIZE).T
 
 
-def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
+def contact_jacobian(model: Model, contacts: Contacts, q: Array, v: Array) -> np.ndarray:
     """Return the (nv, 2 nv) derivative of the generalized force sum J^T F of the contact wrenches F with respect to [dq; dv].
 
     The part for wrenches F that are constant in the frames of their links is not included.
@@ -66,7 +69,7 @@ def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
     return out
 
 
-def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
+def twist_jacobian(model: Model, q: Array, v: Array, link: str) -> tuple[np.ndarray, np.ndarray]:
     """Return J (6, nv) of a link, and the derivative (6, 2 nv) of its twist with respect to [dq; dv], in the link frame.
 
     dV/dq_j = ad_{V before j} J_j.
@@ -83,7 +86,8 @@ def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     return J, np.hstack([by_q, J])
 
 
-def contact_coefficients(model, contacts: Contacts, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def contact_coefficients(model: Model, contacts: Contacts, q: Array, v: Array,
+                         with_load: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the directions (3m, nv) in which contacts resist, and damping and stiffness (3m,) along them.
 
     with_load: each contact carries at least its share of the weight.
@@ -124,16 +128,19 @@ class PressedStops(NamedTuple):
     damping_factor: np.ndarray
 
 
-def evaluate_stops(problem, q, v) -> PressedStops:
+def evaluate_stops(problem: InitialValueProblem, q: Array, v: Array) -> PressedStops:
     """Return the stops at states q (N, nq), v (N, nv)."""
-    x = np.empty((3, len(q), len(problem.stops.coordinate)))
-    stop_states(problem.stops, problem.schedule.q_of_v, np.array(q), np.array(v), x)
+    stops = problem.stops
+    assert stops is not None
+    x = np.empty((3, len(q), len(stops.coordinate)))
+    stop_states(stops, problem.schedule.q_of_v, np.array(q), np.array(v), x)
     return PressedStops(*x)
 
 
-def stop_jacobian(problem, q, v) -> np.ndarray:
+def stop_jacobian(problem: InitialValueProblem, q: Array, v: Array) -> np.ndarray:
     """Return the (nv, 2 nv) derivative of joint forces of compliant stops with respect to x = [dq; dv]."""
     stops, nv = problem.stops, problem.model.nv
+    assert stops is not None
     out, at = np.zeros((nv, 2 * nv)), evaluate_stops(problem, q[None], v[None])
     _, stiffness, c = stops.numbers.reshape(-1, STOP_SIZE).T
     for j in np.flatnonzero(at.force[0] > 0.0):
@@ -143,9 +150,10 @@ def stop_jacobian(problem, q, v) -> np.ndarray:
     return out
 
 
-def stop_coefficients(problem, q, v, with_load: bool) -> tuple[np.ndarray, np.ndarray]:
+def stop_coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return damping and stiffness (nv,) of each coordinate. with_load: each stop carries at least the load of its joint."""
     stops, nv = problem.stops, problem.model.nv
+    assert stops is not None
     resist, spring = np.zeros(nv), np.zeros(nv)
     force = evaluate_stops(problem, q[None], v[None]).force[0]
     _, k, c = stops.numbers.reshape(-1, STOP_SIZE).T

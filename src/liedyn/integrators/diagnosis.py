@@ -6,16 +6,19 @@ steps, it reverses the velocity in each step, and the joint chatters instead of 
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, LiedynWarning, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, Options
+from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, VANISHING_INERTIA
@@ -29,14 +32,24 @@ from liedyn.kernels.simulation.right_hand_side import (
     MotionWorkspace,
 )
 from liedyn.model.description import FRICTION_SPEED
-
-if TYPE_CHECKING:
-    from liedyn.integrators.problem import Options
+from liedyn.model.model import Model
 
 GAINS_LABEL = "pd gains"
 STABILITY_LIMIT = 2.78         # of rk4: step times rate
 _MIN_RELATIVE_INERTIA = 1e-10  # smaller relative inertias are reported as vanishing
 _MAX_ROWS = 50                 # of a record that are evaluated
+
+
+class RecordedSegment(Protocol):
+    """A segment of a run: its problem and its rows."""
+
+    @property
+    def problem(self) -> InitialValueProblem:
+        """The problem of the segment."""
+
+    @property
+    def record(self) -> Record:
+        """The rows of the segment."""
 
 
 class FastestMotion(NamedTuple):
@@ -56,7 +69,7 @@ class FastestMotion(NamedTuple):
         return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
 
 
-def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMotion:
+def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool = True) -> FastestMotion:
     """Return the maximum rate of the forces of joints, stops and contacts on coordinates without prescribed motion.
 
     with_load: each contact carries at least its share of the weight, and each stop at least the load of its joint.
@@ -64,7 +77,7 @@ def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMo
     Driven closures are evaluated at their home poses.
     """
     parts, free = _coefficients(problem, q, v, with_load)
-    resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
+    resist, spring = (sum((x[free] for x in kind.values()), np.zeros(len(free))) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
         touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, with_load)
@@ -86,13 +99,14 @@ def fastest_motion(problem, t: float, q, v, with_load: bool = True) -> FastestMo
     return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes)
 
 
-def fastest_motion_of_run(problem, record) -> FastestMotion:
+def fastest_motion_of_run(problem: InitialValueProblem, record: Record) -> FastestMotion:
     """Return the fastest motion along a recorded motion, evaluated at some of its rows."""
     rows = np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
     return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
-def _coefficients(problem, q, v, with_load):
+def _coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: bool
+                  ) -> tuple[tuple[dict[str, Array], dict[str, Array]], Integers]:
     """Return damping and stiffness (nv,) of all coordinates for each cause, and the indices of the free coordinates."""
     s, tree = problem.schedule, tree_views.py_func(problem.model.index, problem.model.constants)
     free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
@@ -106,7 +120,7 @@ def _coefficients(problem, q, v, with_load):
     return (resist, spring), free
 
 
-def _unit_motions(problem, q, free) -> np.ndarray:
+def _unit_motions(problem: InitialValueProblem, q: Array, free: Integers) -> np.ndarray:
     """Return columns of unit kinetic energy (times 2) that span the motions of the free coordinates: W W^T = M^-1."""
     Z = np.eye(len(free))
     if problem.constraints is not None:
@@ -118,10 +132,11 @@ def _unit_motions(problem, q, free) -> np.ndarray:
         return np.zeros((len(free), 0))
     w, U = np.linalg.eigh(M)
     floor = np.finfo(float).eps * w.max(initial=1e-300)
-    return Z @ (U / np.sqrt(np.maximum(w, floor)))
+    motions: Array = Z @ (U / np.sqrt(np.maximum(w, floor)))
+    return motions
 
 
-def mass_matrix_by_columns(model, q) -> np.ndarray:
+def mass_matrix_by_columns(model: Model, q: Array) -> np.ndarray:
     """Return the mass matrix (nv, nv), computed by inverse dynamics, which a run compiles anyway.
 
     Compiling the kernel of the mass matrix would take 5 s.
@@ -131,7 +146,7 @@ def mass_matrix_by_columns(model, q) -> np.ndarray:
     return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
 
 
-def worst_conditioned_motion(problem, q) -> tuple[float, str]:
+def worst_conditioned_motion(problem: InitialValueProblem, q: Array) -> tuple[float, str]:
     """Return the minimum inertia of a motion relative to that of its coordinates, and the coordinate that moves most in it.
 
     Prescribed coordinates are not considered. Returns 1 and an empty name if it cannot be computed.
@@ -147,7 +162,7 @@ def worst_conditioned_motion(problem, q) -> tuple[float, str]:
     return float(w[0]), problem.model.v_names[free[int(np.argmax(np.abs(U[:, 0])))]]
 
 
-def suggest_inertia(model, coordinate: str) -> str:
+def suggest_inertia(model: Model, coordinate: str) -> str:
     """Return advice for a coordinate whose acceleration is not defined."""
     if not coordinate:
         return "give its bodies inertia, or the joint armature, or prescribe its motion"
@@ -156,7 +171,7 @@ def suggest_inertia(model, coordinate: str) -> str:
     return f"give its bodies inertia, or the joint armature, or prescribe its motion (-S joints.{joint}.prescribe.velocity=0)"
 
 
-def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
+def probable_cause(problem: InitialValueProblem, options: Options | None) -> tuple[str, bool]:
     """Return the cause of an early end that the initial state indicates, "" for none, and whether another method may succeed."""
     slight, coordinate = worst_conditioned_motion(problem, problem.q)
     if slight < _MIN_RELATIVE_INERTIA:
@@ -200,11 +215,12 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
 
 
 def integrator_options(integrator: Integrator) -> Options:
+    """Return the options of the integrator of a scenario."""
     i = integrator
     return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
-def find_unstable_steps(integrator: Integrator, segments) -> list[LiedynWarning]:
+def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
     """Return warnings where steps of rk4 are too long for the forces along a motion.
 
     Adaptive methods shorten their steps, and the other methods are stable.
@@ -221,7 +237,7 @@ def find_unstable_steps(integrator: Integrator, segments) -> list[LiedynWarning]
     return []
 
 
-def longest_step(step: float, output_step) -> float:
+def longest_step(step: float, output_step: ArrayLike) -> float:
     """Return the maximum step if steps are equal parts of the intervals between outputs; intervals at events are zero."""
     output_step = np.atleast_1d(output_step)
     output_step = output_step[output_step > 0.0]
@@ -304,7 +320,9 @@ def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
     return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
 
 
-def _constraint_reason(problem: InitialValueProblem, code: int, t: float, constraints: ConstrainedSystem) -> tuple[str, bool]:
+def _constraint_reason(problem: InitialValueProblem, code: int, t: float,
+                       constraints: ConstrainedSystem | None) -> tuple[str, bool]:
+    assert constraints is not None
     model, row, size = problem.model, int(constraints.statistics[WORST_EQUATION]), float(constraints.statistics[WORST_RESIDUAL])
     name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
     given = _prescribed_of_constraint(problem, name)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.rank import entry_bounds, equation_weights
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
@@ -20,7 +21,7 @@ from liedyn.integrators.run_state import (
     output_is_due,
     store_evaluation,
 )
-from liedyn.integrators.segment import ImplicitStepper
+from liedyn.integrators.segment import ImplicitStepper, SampledTorques
 from liedyn.joints.joint_model import tree_views
 from liedyn.joints.loop_joints import FIRST, HEADER, KIND, constraint_views
 from liedyn.kernels.constraints.derivatives import (
@@ -46,6 +47,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     NOT_CONVERGED,
     RUNNING,
     SINGULAR,
+    ConstrainedSystem,
     apply_inputs,
     joint_power,
     prescribe,
@@ -56,6 +58,7 @@ from liedyn.kernels.simulation.right_hand_side import (
 from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.lie.vectors import load_pose
 from liedyn.model.description import ROLLING
+from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # Steps of the Lie-group generalized-alpha method for constrained motion, index 3 (Bruels, Cardona, Arnold 2012): --------
@@ -273,6 +276,7 @@ def correct(tree, system, method_ws, h):
 
 @inline_kernel
 def update_matrix(schedule, system, method_ws, h):
+    """Write and factor the Newton matrix. Return False if it is singular."""
     f, b, g, m = method_ws.method[ALPHA_F], method_ws.method[BETA], method_ws.method[GAMMA], method_ws.method[ALPHA_M]
     fill_matrix(schedule, system, method_ws, (1.0 - m) / (b * (1.0 - f)), h * g / b, h * h)
     return factor_pivoted(system.prescribed.size, method_ws.solver)
@@ -330,6 +334,7 @@ def newton(tree, loops, system, schedule, signals, constraints, t, h, state, ws,
 
 @inline_kernel
 def set_trial_state(tree, ws, method_ws):
+    """Write the state at the end of the step so far to ws."""
     retract(tree, method_ws.q, method_ws.x, ws.q)
     for k in range(method_ws.x.size):
         ws.v[k], ws.a[k] = method_ws.v_next[k], method_ws.a_next[k]
@@ -439,6 +444,7 @@ def check_constraints(constraints, t, ws):
 
 @inline_kernel
 def record_state(constraints, state, record, ws, method_ws):
+    """Store the state in ws as the next output."""
     i = state.count[NEXT_OUTPUT]
     store_evaluation(ws, state.y[2 * ws.v.size], record, i)
     if constraints is not None:
@@ -450,6 +456,7 @@ def record_state(constraints, state, record, ws, method_ws):
 
 @inline_kernel
 def alpha_step(tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws):
+    """Take one of equal steps to the next output or break. Return a code."""
     nv = method_ws.v.size
     h, end, stop_time, before, _ = next_fixed_step(schedule, state, record, method_ws.method[STEP])
     seen = before if end == stop_time else end
@@ -497,7 +504,8 @@ class GeneralizedAlphaStepper(ImplicitStepper):
     step_arrays = ("a", "alpha", "multipliers")
     reason = " (a mechanism may jam or snap through in a singular configuration)"
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None):
         model, constraints = problem.model, problem.constrained_system()
         method_ws = _make_workspace(model, constraints, method_parameters(options.rho, options.step))
         super().__init__(problem, start, times, options, controller, method_ws, constraints)
@@ -505,8 +513,10 @@ class GeneralizedAlphaStepper(ImplicitStepper):
         self.system = problem.system()
 
     def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
-        return run_alpha(*self.problem.model._arrays[:2], *self.loops, self.system, schedule, signals, self.constraints,
-                         self.state, self.record, self.workspace, self.method_ws, max_steps)
+        """Call `run_alpha`."""
+        code: int = run_alpha(*self.problem.model._arrays[:2], *self.loops, self.system, schedule, signals, self.constraints,
+                              self.state, self.record, self.workspace, self.method_ws, max_steps)
+        return code
 
 
 def method_parameters(rho: float, step: float) -> np.ndarray:
@@ -518,7 +528,7 @@ def method_parameters(rho: float, step: float) -> np.ndarray:
     return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _CLOSURE_TOLERANCE, _BALANCE_TOLERANCE, 0.0])
 
 
-def _make_workspace(model, constraints, method) -> AlphaWorkspace:
+def _make_workspace(model: Model, constraints: ConstrainedSystem | None, method: Array) -> AlphaWorkspace:
     n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
     units = model_scales(model)
     method[MIN_FORCE] = _MIN_FORCE * units.unit_scale("N m")
@@ -526,13 +536,13 @@ def _make_workspace(model, constraints, method) -> AlphaWorkspace:
         m = nc = 0
     N = nv + m
     rows = FrameWorkspace(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
-    tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
+    tree = NewtonEulerWorkspace._make((np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv)))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
                        entry_bounds(model) if m else np.zeros((0, nv)))
     constraint_motion = np.zeros(0) if constraints is None else constraints.constraint_motion
     rates = balance_derivatives_views.py_func(np.zeros(balance_derivatives_size(nv, m)), nv, m)
-    return AlphaWorkspace(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates,
-                          constraint_motion, solver, BalanceWorkspace(tree, rows, np.zeros(6 * n)),
-                          np.zeros(balance_derivatives_workspace_size(n, nv, nc)), equation_weights(model) if m else np.zeros(0),
-                          units.unit_scales(model.v_units))
+    return AlphaWorkspace._make((
+        method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, constraint_motion, solver,
+        BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(balance_derivatives_workspace_size(n, nv, nc)),
+        equation_weights(model) if m else np.zeros(0), units.unit_scales(model.v_units)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobian
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
@@ -47,7 +48,7 @@ class ConstraintOptions:
     frequency  of Baumgarte's stabilization [rad/s], or 0
     """
 
-    signals: np.ndarray
+    signals: Integers
     tolerance: float = 1e-12
     frequency: float = 0.0
 
@@ -85,8 +86,8 @@ class InitialValueProblem:
     """
 
     model: Model
-    q: np.ndarray
-    v: np.ndarray
+    q: Array
+    v: Array
     passive: bool = True
     constraints: ConstraintOptions | None = None
 
@@ -101,12 +102,12 @@ class InitialValueProblem:
 
     law: MotorLaw | None = None
     joint_laws: JointLaws | None = None
-    input_jacobian: Callable | None = None
+    input_jacobian: Callable[[InitialValueProblem, float, Array, Array], tuple[Array, Array]] | None = None
     sampled: Any = None
 
     contacts: Contacts | None = None
     stops: Stops | None = None
-    stop_loads: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    stop_loads: Array = field(default_factory=lambda: np.zeros(0))
     directions: tuple[int, ...] = ()
     hard_stop_scales: tuple[float, ...] = ()
 
@@ -119,7 +120,7 @@ class InitialValueProblem:
         sampled = None if self.sampled is None else self.sampled.restarted_at(start_times)
         return self.with_same_code(schedule=schedule, signals=signals, sampled=sampled)
 
-    def with_same_code(self, **changes) -> InitialValueProblem:
+    def with_same_code(self, **changes: Any) -> InitialValueProblem:
         """Return a copy with changes that generated code does not depend on, which shares the code."""
         other = replace(self, **changes)
         object.__setattr__(other, "code", self.code)
@@ -131,7 +132,7 @@ class InitialValueProblem:
         return 2 * self.model.nv + len(self.schedule.integral) + 1
 
     @property
-    def prescribed(self) -> np.ndarray:
+    def prescribed(self) -> Mask:
         """(nv,) bool: coordinates with prescribed acceleration, including those that rest at hard stops."""
         mask = np.asarray(self.schedule.level != TORQUE)
         if self.stops is not None:
@@ -139,12 +140,13 @@ class InitialValueProblem:
         return mask
 
     @cached_property
-    def forced_links(self) -> np.ndarray:
+    def forced_links(self) -> Integers:
         """Sorted links with external wrenches or contacts."""
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
     def system(self) -> SystemModel:
+        """Return the data of the compiled right-hand side, with new workspace of the contacts."""
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
             slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
@@ -161,6 +163,7 @@ class InitialValueProblem:
 
     @cached_property
     def without_stops(self) -> InitialValueProblem:
+        """The problem without stops at limits."""
         return self if self.stops is None else replace(self, stops=None, hard_stop_scales=())
 
     @property
@@ -168,7 +171,8 @@ class InitialValueProblem:
         """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
             self.code["rhs"] = generated_rhs(self.tables())
-        return self.code["rhs"]
+        found: GeneratedRhs | None = self.code["rhs"]
+        return found
 
     @property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
@@ -177,9 +181,11 @@ class InitialValueProblem:
             return None
         if "jacobian" not in self.code:
             self.code["jacobian"] = generated_rhs_jacobian(self.tables())
-        return self.code["jacobian"]
+        found: GeneratedBatchFunction | None = self.code["jacobian"]
+        return found
 
     def workspace(self) -> MotionWorkspace:
+        """Return a new workspace of the right-hand side."""
         m, slots = self.model, len(self.forced_links)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
@@ -187,6 +193,7 @@ class InitialValueProblem:
                           np.zeros(2 * len(self.schedule.integral)))
 
     def constrained_system(self) -> ConstrainedSystem | None:
+        """Return the constraints with a new workspace; None without constraints."""
         m, constraints, level = self.model, self.constraints, np.asarray(self.schedule.level)
         if constraints is None:
             return None
@@ -198,14 +205,16 @@ class InitialValueProblem:
                                  made.workspace.multipliers, made.workspace.statistics)
 
     @property
-    def _axis_rotations(self) -> np.ndarray:
+    def _axis_rotations(self) -> Array:
         return np.array([np.eye(3) if one.turn is None else one.turn for one in self.model.constraints if one.driven]).reshape(-1)
 
-    def allocate_record(self, times: np.ndarray) -> Record:
-        m, n, tied = self.model, len(times), self.constraints is not None
-        return Record(times, mapped_zeros((n, m.nq)), *(mapped_zeros((n, m.nv)) for _ in range(3)),
-                      mapped_zeros((n, 6 * len(self.forced_links))), mapped_zeros((n,)), mapped_zeros((n, m.nc if tied else 0)),
-                      mapped_zeros((n, 2 if tied else 0)), mapped_zeros((n, 4 * len(self.constraints.signals) if tied else 0)))
+    def allocate_record(self, times: Array) -> Record:
+        """Return a record of zeros with rows for these times."""
+        m, n = self.model, len(times)
+        equations, residuals, motions = (0, 0, 0) if self.constraints is None else (m.nc, 2, 4 * len(self.constraints.signals))
+        q, v, a, tau = (mapped_zeros((n, width)) for width in (m.nq, m.nv, m.nv, m.nv))
+        return Record(times, q, v, a, tau, mapped_zeros((n, 6 * len(self.forced_links))), mapped_zeros((n,)),
+                      mapped_zeros((n, equations)), mapped_zeros((n, residuals)), mapped_zeros((n, motions)))
 
 
 @dataclass(frozen=True)
@@ -254,24 +263,26 @@ class SegmentStart:
     """
 
     t: float
-    q: np.ndarray
-    v: np.ndarray
+    q: Array
+    v: Array
     supplied_energy: float = 0.0
     fired: tuple[int, ...] = ()
     step: float = 0.0
-    integral: np.ndarray | None = None
-    signs: np.ndarray | None = None
-    armed: np.ndarray | None = None
-    bounds: np.ndarray | None = None
+    integral: Array | None = None
+    signs: Array | None = None
+    armed: Array | None = None
+    bounds: Array | None = None
     jump_events: tuple[int, ...] = ()
-    switch_signs: np.ndarray | None = None
+    switch_signs: Array | None = None
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fields as arrays and JSON values."""
         return vars(self) | {"fired": list(self.fired), "jump_events": list(self.jump_events)}
 
     @classmethod
-    def from_state_dict(cls, state: dict) -> SegmentStart:
-        return cls(**state | {"fired": tuple(state["fired"]), "jump_events": tuple(state["jump_events"])})
+    def from_state_dict(cls, state: Mapping[str, Any]) -> SegmentStart:
+        """Return the object of a `state_dict`."""
+        return cls(**{**state} | {"fired": tuple(state["fired"]), "jump_events": tuple(state["jump_events"])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +306,10 @@ class RunObserver:
 
     saved_state: Mapping[str, Any] | None = None
 
-    def begin_segment(self, record: Record, count: np.ndarray) -> None:
+    def begin_segment(self, record: Record, count: Integers) -> None:
         """Called before the first step: the rows [0, count[NEXT_OUTPUT]) of record are complete, now and later."""
 
-    def checkpoint(self, t: float, state_dict: Callable[[], dict]) -> None:
+    def checkpoint(self, t: float, state_dict: Callable[[], dict[str, Any]]) -> None:
         """Called between chunks or steps at time t. An exception ends the run.
 
         state_dict: function that returns the state from which the segment can be continued.
@@ -322,13 +333,15 @@ class Statistics:
         return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
                           self.seconds + other.seconds, loops, tuple(WarningLog((*self.warnings, *other.warnings))))
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fields as arrays and JSON values."""
         return vars(self) | {"loops": self.loops and dict(vars(self.loops)),
                              "warnings": [warning.to_dict() for warning in self.warnings]}
 
     @classmethod
-    def from_state_dict(cls, state: dict) -> Statistics:
-        return cls(**state | {"loops": state["loops"] and LoopStatistics(**state["loops"]),
+    def from_state_dict(cls, state: Mapping[str, Any]) -> Statistics:
+        """Return the object of a `state_dict`."""
+        return cls(**{**state} | {"loops": state["loops"] and LoopStatistics(**state["loops"]),
                               "warnings": tuple(map(LiedynWarning.from_dict, state["warnings"]))})
 
 
@@ -356,6 +369,7 @@ class LoopStatistics:
 
 
 def loop_statistics(constraints: ConstrainedSystem | None) -> LoopStatistics | None:
+    """Return the statistics of the constraints of a run; None without constraints."""
     if constraints is None:
         return None
     f = constraints.statistics
@@ -369,18 +383,19 @@ def _no_stops(nv: int) -> Stops:
 
 
 def initial_state(problem: InitialValueProblem, start: SegmentStart | None = None) -> State:
+    """Return the state at the start of a segment. start: default, the initial state of the problem at time 0."""
     start = start or SegmentStart(0.0, problem.q, problem.v)
     y = state_vector(problem, start.v, start.integral, start.supplied_energy)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: InitialValueProblem, v, integral=None, supplied_energy: float = 0.0) -> np.ndarray:
+def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0) -> Array:
     """Return y = [0; v; z; work]. integral (nv,): integrals of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
 
 
-def pid_integrals(problem: InitialValueProblem, y) -> np.ndarray:
+def pid_integrals(problem: InitialValueProblem, y: Array) -> Array:
     """Return the (nv,) integrals of pid laws in a state y, 0 for other coordinates."""
     out, nv = np.zeros(problem.model.nv), problem.model.nv
     out[problem.schedule.integral] = y[2 * nv:-1]
@@ -394,6 +409,6 @@ def first_rows(record: Record, count: int) -> Record:
 
 def allocate_stages(stages: int, problem: InitialValueProblem, n_switches: int = 0) -> Stages:
     """Allocate the stages of a step. n_switches: number of switches whose values are stored next to the rates."""
-    n, model, nv = problem.size, problem.model, problem.model.nv
-    return Stages(np.zeros((stages + 2, n + n_switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
-                  np.zeros(nv))
+    n, nq, nv = problem.size, problem.model.nq, problem.model.nv
+    return Stages(np.zeros((stages + 2, n + n_switches)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv), np.zeros(nq),
+                  np.zeros(nq), np.zeros(nv))

@@ -9,15 +9,19 @@ The row of the supplied energy stays zero: nothing depends on it, and its error 
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import isfinite
 
 import numpy as np
 from scipy.special import bernoulli, factorial
 
+from liedyn.arrays import Array
 from liedyn.codegen.rhs import RhsJacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.segment import RightHandSide
+from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWorkspace
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 from liedyn.model.description import ONE_DOF
 from liedyn.model.spatial import bracket, skew
@@ -34,9 +38,11 @@ class RightHandSideJacobian:
     rhs       the `RightHandSide` of the evaluation, and origin: that of its chart; used if it is generated code
     """
 
-    def __init__(self, problem, ws, evaluate, rhs=None, origin=None):
+    def __init__(self, problem: InitialValueProblem, ws: MotionWorkspace, evaluate: Callable[[float, Array], tuple[int, Array]],
+                 rhs: RightHandSide | None = None, origin: Array | None = None):
         self.problem, self.workspace, self.evaluate, self.rhs, self.origin = problem, ws, evaluate, rhs, origin
-        self.generated_function, units = None, model_scales(problem.model)
+        self.generated_function: RhsJacobian | None = None
+        units = model_scales(problem.model)
         reach = units.unit_scales(problem.model.v_units)
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
@@ -53,13 +59,16 @@ class RightHandSideJacobian:
                           or len(self.links) or problem.joint_laws is not None               # forces can depend on the state
                                       or problem.stops is not None)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Array]:
+        """Return the last Jacobian, which replaces those that cannot be computed."""
         return {"last": self.last}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """Restore the last Jacobian."""
         self.last = np.array(state["last"])
 
-    def __call__(self, t: float, y) -> np.ndarray:
+    def __call__(self, t: float, y: Array) -> np.ndarray:
+        """Return the (n, n) derivative of the rates at t with respect to y."""
         code, rates = self.evaluate(t, y)
         self.code, self.rates = code, rates
         if code != RUNNING:
@@ -75,7 +84,7 @@ class RightHandSideJacobian:
         self.last = J
         return J
 
-    def from_generated(self, y) -> np.ndarray | None:
+    def from_generated(self, y: Array) -> np.ndarray | None:
         """Evaluate generated code at the time and signals of the last evaluation.
 
         None if not available or not differentiable here.
@@ -90,7 +99,7 @@ class RightHandSideJacobian:
         J[:-1, :-1] = self.generated_function(generated, self.origin, y)
         return J if isfinite(J.sum()) else None
 
-    def from_derivatives(self, t: float, y) -> np.ndarray:
+    def from_derivatives(self, t: float, y: Array) -> np.ndarray:
         """Compose the Jacobian at the state in `ws` from derivatives."""
         from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
@@ -100,7 +109,9 @@ class RightHandSideJacobian:
         J = np.zeros_like(self.last)
         J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
         if self.depends_on_inputs:
-            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.input_jacobian(p, t, q, v))[free]
+            assert p.input_jacobian is not None
+            by_forces, by_wrenches = p.input_jacobian(p, t, q, v)
+            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ (by_forces + by_wrenches)[free]
         J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
         by_x = {}
@@ -115,14 +126,14 @@ class RightHandSideJacobian:
                 J[joint.v, joint.v] = by_x[joint.v.start]
         return J
 
-    def _wrenches(self):
+    def _wrenches(self) -> Array | None:
         if not len(self.links):
             return None
         f_ext = np.zeros((len(self.problem.model.link_names), 6))
         f_ext[self.links] = self.workspace.wrench.reshape(-1, 6)
         return f_ext
 
-    def from_differences(self, t: float, y, rates) -> np.ndarray:
+    def from_differences(self, t: float, y: Array, rates: Array) -> np.ndarray:
         """Return forward differences; backward ones if the state ahead cannot be evaluated, zero if neither can."""
         J = np.zeros_like(self.last)
         for k in np.flatnonzero(~self.ignored):
@@ -136,7 +147,7 @@ class RightHandSideJacobian:
         return J
 
 
-def chart_jacobian(x, v) -> tuple[np.ndarray, np.ndarray]:
+def chart_jacobian(x: Array, v: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v in the chart of a ball (3,) or free joint (6,)."""
     n, units = len(x), _UNITS[len(x)]
     A, terms = -(x @ units).reshape(n, n), np.column_stack([np.eye(n), np.zeros((n, n)), v])      # A^k, d(A^k v)/dx, u = A^k v

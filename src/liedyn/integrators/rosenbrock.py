@@ -9,12 +9,14 @@ The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` run
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import int64
 
+from liedyn.arrays import Array
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS, arrays_of, load_arrays
 from liedyn.integrators.runge_kutta import MIN_FIRST_STEP
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
@@ -32,6 +34,8 @@ from liedyn.numba_tools.decorators import inline_kernel, kernel
 #     y(t + s h) = (1 - s) y + s (y1 + (1 - s) (D_1 + s (D_2 + s D_3))), D = dense U
 
 class Rosenbrock(NamedTuple):
+    """Coefficients of a Rosenbrock method."""
+
     A: np.ndarray          # (s, s)
     C: np.ndarray          # (s, s)
     b: np.ndarray          # (s,)
@@ -93,6 +97,8 @@ _ENERGY_QUADRATURE = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.aran
 
 
 class RosenbrockWorkspace(NamedTuple):
+    """Workspace of a step, with n entries of y, m of u and nv of x."""
+
     J: np.ndarray          # (n - 1, n - 1) the Jacobian without the work, transposed
     W: np.ndarray          # (m, m) inverse of what is left for u, transposed
     E: np.ndarray          # (nv, 6) rows of the blocks of (g - X)^-1
@@ -316,10 +322,10 @@ class RosenbrockSolver:
         m, block = n - 1 - nv, [part for joint in model.joints for part in _blocks(joint)]
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.method_ws = RosenbrockWorkspace(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)),
-                                             np.zeros(max(m, 6), dtype=np.int64),
-                         np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
-                         np.zeros(4), size, np.asarray(atol, dtype=float))
+        self.method_ws = RosenbrockWorkspace._make((
+            np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)), np.zeros(max(m, 6), dtype=np.int64),
+            np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)), np.zeros(4),
+            size, np.asarray(atol, dtype=float)))
         self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_generic`
         self.h_abs = max(first_step or self._first_step(), MIN_STEP_SPACINGS * np.spacing(t_bound))
 
@@ -331,13 +337,15 @@ class RosenbrockSolver:
         d0, d1 = (np.linalg.norm(x / scale) / max(len(f), 1)**0.5 for x in (size, f))
         h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
         span = self.t_bound - self.t
-        return min(max(h, MIN_FIRST_STEP * span), span, self.max_step)
+        return float(min(max(h, MIN_FIRST_STEP * span), span, self.max_step))
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state on which the next steps depend."""
         return {"t": self.t, "y": self.y, "t_old": self.t_old, "h_abs": self.h_abs, "step_size": self.step_size, "K": self.K,
                 "method_ws": arrays_of(self.method_ws)}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         self.t, self.t_old, self.h_abs, self.step_size = (state[name] for name in ("t", "t_old", "h_abs", "step_size"))
         self.y, self.K = np.array(state["y"]), np.array(state["K"])
         load_arrays(self.method_ws, state["method_ws"])
@@ -378,7 +386,7 @@ class RosenbrockSolver:
         if last:
             self.status = "finished"
 
-    def _try(self, t, h, y):
+    def _try(self, t: float, h: float, y: Array) -> tuple[int, float]:
         run = self.run
         rhs = run.rhs
         code, error = try_step(rhs.generated, rhs.generic, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.method_ws,
@@ -388,13 +396,15 @@ class RosenbrockSolver:
             run.check(code)
         return code, error
 
-    def dense_output(self):
+    def dense_output(self) -> Callable[[float], Array]:
+        """Return the state in the last step as a function of time."""
+        assert self.t_old is not None
         t, h, y, end, energy_polynomial = self.t_old, self.t - self.t_old, self.y_old, self.y, self.energy_polynomial
         dense, U = self.method.dense, self.method_ws.U
 
-        def at(time):
+        def at(time: float) -> Array:
             s, D = (time - t) / h, dense @ U
-            out = (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
+            out: Array = (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
             out[-1] = y[-1] + s**np.arange(1, 5) @ energy_polynomial
             return out
         return at

@@ -52,7 +52,7 @@ class BreakPoints(NamedTuple):
 class GenericCall(NamedTuple):
     """Arguments of `rate_evaluation.rates_generic`."""
 
-    index: np.ndarray
+    index: np.ndarray      # type: ignore[assignment]  # a field, not the method of tuples
     constants: np.ndarray
     system: SystemModel
     schedule: InputSchedule
@@ -66,7 +66,7 @@ class State(NamedTuple):
     q: np.ndarray          # (nq,) origin of the chart
     y: np.ndarray          # (n,) x, v, z, work: see `right_hand_side`; n = 2 nv + m + 1
     clock: np.ndarray      # (6,) see T_NOW
-    count: np.ndarray      # (6,) int64, see NEXT_OUTPUT
+    count: np.ndarray      # type: ignore[assignment]  # (6,) int64, see NEXT_OUTPUT; a field, not the method of tuples
 
 
 class Stages(NamedTuple):
@@ -145,6 +145,7 @@ def store_evaluation(ws, supplied, record, i):
 
 @kernel
 def store_constraints(constraint_ws, record, i, ws):
+    """Write multipliers, residuals and motions of driven loops of output i, at the state in ws."""
     d = constraint_workspace_of(constraint_ws)
     copy_array(d.multipliers, record.multipliers[i])
     copy_array(d.constraint_motion, record.constraint_motion[i])
@@ -156,20 +157,20 @@ def store_constraints(constraint_ws, record, i, ws):
 # Classes with state of a run return it from `state_dict` as {attribute: array, JSON value, or a dict of these}. It contains all
 # arrays that are written during a run, so a restored run continues bit for bit.
 
-def arrays_of(x) -> dict[str, Any]:
+def arrays_of(x: tuple[Any, ...]) -> dict[str, Any]:
     """Return the arrays in a (named) tuple of arrays and such tuples, by the names or indices of its fields, without copies."""
     names = getattr(x, "_fields", map(str, range(len(x))))
     parts = {name: arrays_of(one) if isinstance(one, tuple) else one for name, one in zip(names, x, strict=True)}
     return {name: one for name, one in parts.items() if isinstance(one, (np.ndarray, dict))}
 
 
-def load_arrays(x, state: Mapping[str, Any]) -> None:
+def load_arrays(x: tuple[Any, ...], state: Mapping[str, Any]) -> None:
     """Write the values of `arrays_of` into the arrays of such a tuple."""
     for name, one in arrays_of(x).items():
         _write_array(one, state[name])
 
 
-def _write_array(x: np.ndarray | dict[str, Any], state) -> None:
+def _write_array(x: np.ndarray | dict[str, Any], state: Any) -> None:
     if isinstance(x, np.ndarray):
         x[...] = state
         return
@@ -177,7 +178,7 @@ def _write_array(x: np.ndarray | dict[str, Any], state) -> None:
         _write_array(one, state[name])
 
 
-def constraint_arrays(constraints: ConstrainedSystem | None) -> tuple:
+def constraint_arrays(constraints: ConstrainedSystem | None) -> tuple[Any, ...]:
     """Return the arrays of the constraints without the header of the workspace, which contains addresses of this process."""
     return () if constraints is None else constraints._replace(constraint_ws=constraints.constraint_ws[HEADER:])
 
@@ -198,7 +199,7 @@ def mapped_zeros(shape: tuple[int, ...]) -> np.ndarray:
 
 def release_memory(x: np.ndarray, rows: int) -> None:
     """Release the memory of the first rows of an array of `mapped_zeros`. They read as zeros afterwards, or are unchanged."""
-    mapping = x
+    mapping: Any = x
     while isinstance(mapping, np.ndarray):
         mapping = mapping.base
     mapping = mapping.obj if isinstance(mapping, memoryview) else mapping

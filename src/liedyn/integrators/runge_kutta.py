@@ -19,6 +19,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be compiled separately
 
+from liedyn.arrays import Array
 from liedyn.integrators.problem import Options
 from liedyn.integrators.run_state import (
     ATOL,
@@ -188,6 +189,7 @@ class Tableau:
 
     @property
     def adaptive(self) -> bool:
+        """Whether the method estimates its error."""
         return self.error.size > 0
 
     @cached_property
@@ -201,7 +203,8 @@ class Tableau:
         nodes = np.array([0.0, *(self.c[rows[0]] for rows in self.interior_stages), 1.0])
         means = np.array([np.isin(np.arange(stages + 1), rows) / len(rows) for rows in ((0,), *self.interior_stages, (stages,))])
         times = np.arange(1, N_INTERPOLATION_TIMES + 1) / (N_INTERPOLATION_TIMES + 1)
-        return np.vander(times, len(nodes)) @ np.linalg.inv(np.vander(nodes)) @ means
+        weights: Array = np.vander(times, len(nodes)) @ np.linalg.inv(np.vander(nodes)) @ means
+        return weights
 
 
 @cache
@@ -390,6 +393,7 @@ def begin_step(generated, generic, now, state, stages, ws):
 
 @inline_kernel
 def move_chart_origin(q, v, state, rates):
+    """Make q the origin of the chart, where x is 0 and its rates are v."""
     nv = v.size
     copy_array(q, state.q)
     for k in range(nv):
@@ -416,6 +420,7 @@ def store_due_outputs(generated, generic, break_points, state, stages, record, w
 
 @kernel
 def store_output(generated, generic, break_points, state, stages, record, ws):
+    """Do the same as `store_due_outputs`, for calls from Python."""
     return store_due_outputs(generated, generic, break_points, state, stages, record, ws)
 
 
@@ -450,6 +455,7 @@ def accept(generated, generic, break_points, state, stages, t, ws):
 
 @inline_kernel
 def store_tried_step(state, h, end, stop_time, before):
+    """Write the length, the end, the stop time and the last time before it of a step to the clock."""
     state.clock[H_TRIED], state.clock[T_TRIED], state.clock[T_STOP], state.clock[T_BEFORE] = h, end, stop_time, before
 
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import ComputationError
@@ -69,7 +71,7 @@ class RightHandSide:
     constraints  a `ConstrainedSystem`, or None
     """
 
-    def __init__(self, problem, signals: Signals):
+    def __init__(self, problem: InitialValueProblem, signals: Signals):
         self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
         self.generated = generated_call(problem, signals, self.constraints)
         self.generic = None if self.generated else self._generic_call()
@@ -82,29 +84,31 @@ class RightHandSide:
             use_generic_kernels(self.constraints.constraint_ws)
         self.generated, self.generic = None, self._generic_call()
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state on which the rest of the segment depends."""
         return {"is_generic": self.generated is None, "measured": self.signals.measured,
                 "constraints": arrays_of(constraint_arrays(self.constraints))}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         if state["is_generic"] and self.generated is not None:
             self.use_generic_kernels()
         self.signals.measured[:] = state["measured"]
         load_arrays(constraint_arrays(self.constraints), state["constraints"])
 
-    def evaluate(self, *arguments) -> int:
+    def evaluate(self, *arguments: Any) -> int:
         """Evaluate (t, q0, y, K, row, ws): see `rates_compiled`."""
         return self._call_or_fall_back(rates_compiled, arguments)
 
-    def evaluate_stages(self, *arguments) -> int:
+    def evaluate_stages(self, *arguments: Any) -> int:
         """Evaluate (method, t, h, ceiling, state, stages, first, last, ws): see `stage_rates`."""
         return self._call_or_fall_back(stage_rates_compiled, arguments)
 
-    def bring_back(self, *arguments) -> int:
+    def bring_back(self, *arguments: Any) -> int:
         """Project (t, counted, q0, y, q, ws) onto the constraints: see `project_state`."""
         return self._call_or_fall_back(project_state, arguments)
 
-    def _call_or_fall_back(self, function, arguments) -> int:
+    def _call_or_fall_back(self, function: Callable[..., int], arguments: tuple[Any, ...]) -> int:
         code = function(self.generated, self.generic, *arguments)
         if code == INVALID_ARGUMENTS and self.generated:
             self.use_generic_kernels()
@@ -116,7 +120,8 @@ class RightHandSide:
         return GenericCall(*p.model._arrays[:2], p.system(), p.schedule, self.signals, self.constraints)
 
 
-def generated_call(problem, signals: Signals, constraints) -> GeneratedCall | None:
+def generated_call(problem: InitialValueProblem, signals: Signals, constraints: ConstrainedSystem | None) -> GeneratedCall | None:
+    """Return the generated right-hand side with arrays of this run; None if generic kernels are used."""
     step, count = problem.generated_rhs, signals.held.size // SWITCH_SIZE
     if step is None:
         return None
@@ -135,16 +140,31 @@ def generated_call(problem, signals: Signals, constraints) -> GeneratedCall | No
 SAME_TIME_SPACINGS = 4                 # spacings of floats between times that are the same but for rounding
 
 
+class SampledTorques(Protocol):
+    """A controller that is called at samples.
+
+    torque  (nv,) [N m | N] that is held. One that is linear in time also has its rate `slope` (nv,), and its start time `since`
+    """
+
+    torque: Array
+
+    @property
+    def next_time(self) -> float:
+        """Time of the next call [s]."""
+
+    def update(self, problem: InitialValueProblem, t: float, q: Array, y: Array) -> None:
+        """Take the samples that are due at t in the state y about q."""
+
+
 class ZeroOrderHold:
     """Applies the torques of a sampled controller in a segment.
 
-    controller  has `act(problem, t, q0, y)`, called at the start and at each time `due`, and `torque` (nv,), which is held; for
-                torques linear in time also `slope` (nv,) and their start time `since`
+    controller  called at the start, and at the times that it gives
     rhs         the `RightHandSide` of the segment, which gets separate constants and break points
     times       output times of the segment
     """
 
-    def __init__(self, problem, controller, rhs, times=()):
+    def __init__(self, problem: InitialValueProblem, controller: SampledTorques, rhs: RightHandSide, times: ArrayLike = ()):
         self.problem, self.controller, self.rhs, self.times = problem, controller, rhs, np.asarray(times)
         signals, signal = problem.signals, problem.sampled.signal
         self.coordinates = np.flatnonzero(signal >= 0)
@@ -160,16 +180,16 @@ class ZeroOrderHold:
         if rhs.generated is not None:
             own = own if self.linear_in_time else {"numbers": rhs.generated.numbers.copy()}
             rhs.generated = rhs.generated._replace(**own)
-        else:
+        elif rhs.generic is not None:
             rhs.generic = rhs.generic._replace(signals=rhs.signals)
         self.breaks, self.before = rhs.break_points.breaks, rhs.break_points.before
         rhs.break_points = rhs.break_points._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state; the torques are part of the state of the controller."""
         return {"breaks": self.rhs.break_points.breaks, "before": self.rhs.break_points.before}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state; the state of the controller must be restored before."""
         self.rhs.break_points.breaks[:], self.rhs.break_points.before[:] = state["breaks"], state["before"]
         self.write_torques()
@@ -187,8 +207,9 @@ class ZeroOrderHold:
         """Write the torque that the controller holds to the constants of the signals."""
         torque, signals = self.controller.torque[self.coordinates], self.rhs.signals
         if self.linear_in_time:
-            signals.breaks[self.first], signals.coefficients[ORDER * self.first] = self.controller.since, torque
-            signals.coefficients[ORDER * self.first + 1] = self.controller.slope[self.coordinates]
+            controller: Any = self.controller
+            signals.breaks[self.first], signals.coefficients[ORDER * self.first] = controller.since, torque
+            signals.coefficients[ORDER * self.first + 1] = controller.slope[self.coordinates]
             return
         signals.literals[self.first] = torque
         if self.rhs.generated is not None:
@@ -224,7 +245,8 @@ class SegmentState:
     jump_events  events among `fired` whose expressions jump there
     """
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, controller, stages: int, with_values: bool):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike,
+                 controller: SampledTorques | None, stages: int, with_values: bool):
         self.fired: tuple[int, ...] = ()
         self.jump_events: tuple[int, ...] = ()
         self.problem, self.switches = problem, ZeroCrossings(problem, start)
@@ -241,6 +263,7 @@ class SegmentState:
 
     @property
     def constraints(self) -> ConstrainedSystem | None:
+        """The constraints of the steps; None without."""
         return self.rhs.constraints
 
     @property
@@ -254,13 +277,14 @@ class SegmentState:
         return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, self.next_step,
                             integral, signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return the state on which the rest of the segment depends."""
         return {"state": arrays_of(self.state), "stages": arrays_of(self.stages), "workspace": arrays_of(self.workspace),
                 "switches": self.switches.state_dict(), "rhs": self.rhs.state_dict() if "rhs" in vars(self) else None,
                 "torques": None if self.torques is None else self.torques.state_dict()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         if state["rhs"] is not None:
             self.rhs.load_state_dict(state["rhs"])
         self.switches.load_state_dict(state["switches"])
@@ -286,7 +310,8 @@ class Stepper(SegmentState, ABC):
     step    length of a step [s], or the maximum of an adaptive method
     """
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller, tableau: Tableau):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None, tableau: Tableau):
         super().__init__(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
         self.options, self.method = options, method_arrays(tableau, options, bool(problem.prescribed.any()))
         self.step = float(self.method.control[H_MAX])
@@ -377,8 +402,8 @@ class ImplicitStepper(Stepper):
     step_arrays: tuple[str, ...] = ()
     reason = ""
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller,
-                 method_ws: NamedTuple, constraints: ConstrainedSystem | None):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None, method_ws: tuple[Any, ...], constraints: ConstrainedSystem | None):
         super().__init__(problem, start, times, options, controller, midpoint())
         self.method_ws, self._constraints = method_ws, constraints
         self._schedule = problem.schedule._replace(breaks=np.zeros(1), before=np.zeros(1))        # the stop time of a step
@@ -393,16 +418,13 @@ class ImplicitStepper(Stepper):
 
     @property
     def constraints(self) -> ConstrainedSystem | None:
+        """The constraints of the steps; None without."""
         return self._constraints
 
     @cached_property
     def evaluation(self) -> MotionWorkspace:
         """The workspace of evaluations of switches. That of the method contains the accelerations of the next output."""
         return self.problem.workspace()
-
-    @property
-    def _stops_at_breaks(self) -> bool:
-        return bool(len(self.switches)) or self.torques is not None
 
     @property
     def _stops_at_breaks(self) -> bool:
@@ -416,6 +438,7 @@ class ImplicitStepper(Stepper):
                 *(getattr(self.method_ws, name) for name in self.step_arrays)]
 
     def take_steps(self, max_steps: int) -> int:
+        """Take steps by the compiled loop, one at a time with switches or sampled torques."""
         if not self._stops_at_breaks:
             return self.run(self.problem.schedule, self.switches.signals, max_steps)
         code = RUNNING
@@ -497,6 +520,7 @@ class ImplicitStepper(Stepper):
         state.clock[T_NOW], state.count[FIRST_RATE_KNOWN] = end, 0
 
     def evaluate_part(self, h: float) -> None:
+        """Make a step of length h from the beginning of the tried step, and evaluate the switches at its end."""
         self._make_part(h)
         self.evaluate_rates(min(float(self.state.clock[T_NOW]), float(self.state.clock[T_BEFORE])), self.state.y, 2)
 
@@ -513,6 +537,7 @@ class ImplicitStepper(Stepper):
         return self.rhs.bring_back(float(state.clock[T_NOW]), False, state.q, state.y, state.q, self.evaluation)
 
     def store_output(self) -> int:
+        """Store the next output with the accelerations of the equations of motion at the present state."""
         state, t, k = self.state, float(self.state.clock[T_NOW]), int(self.state.count[NEXT_OUTPUT])
         state.clock[T_NOW] = self.record.t[k] = math.nextafter(t, -math.inf) if t > 0.0 else t          # with the signals before
         code = self._run_until(math.inf, math.inf, 0)
@@ -520,16 +545,19 @@ class ImplicitStepper(Stepper):
         return code
 
     def failure(self, code: int) -> ComputationError:
+        """Return the error, with the reason if the iteration of a step does not converge."""
         if code == NOT_CONVERGED:
             t = float(self.state.clock[T_NOW])
             return early_end_error(f"{self.options.method} did not converge in the step from t = {t:.6g} s{self.reason}", True, t)
         return super().failure(code)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state on which the rest of the segment depends."""
         return super().state_dict() | {"method_ws": arrays_of(self.method_ws),
                                        "constraints": arrays_of(constraint_arrays(self.constraints))}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         super().load_state_dict(state)
         load_arrays(self.method_ws, state["method_ws"])
         load_arrays(constraint_arrays(self.constraints), state["constraints"])
@@ -537,8 +565,8 @@ class ImplicitStepper(Stepper):
 
 # The right-hand side at one state ---------------------------------------------------------------------------------------
 
-def evaluate_state(problem: InitialValueProblem, t: float, q, v, rhs: RightHandSide | None = None,
-                   integral=None) -> MotionWorkspace:
+def evaluate_state(problem: InitialValueProblem, t: float, q: Array, v: Array, rhs: RightHandSide | None = None,
+                   integral: Array | None = None) -> MotionWorkspace:
     """Return a workspace with the inputs and accelerations at a state. Raises ComputationError if they cannot be evaluated.
 
     rhs       right-hand side, for several evaluations of one problem; default: a new one, with `problem.signals`

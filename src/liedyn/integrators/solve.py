@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
+from liedyn.arrays import Array, ArrayLike
 from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
@@ -33,7 +33,7 @@ from liedyn.integrators.run_state import (
     Record,
 )
 from liedyn.integrators.runge_kutta import METHODS, accept_shortened_step, run_adaptive, run_fixed, store_output
-from liedyn.integrators.segment import Stepper
+from liedyn.integrators.segment import SampledTorques, Stepper
 from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation import rate_evaluation
 from liedyn.kernels.simulation import right_hand_side as codes
@@ -44,7 +44,7 @@ _FIRST_CHUNK = 20          # steps until progress is reported for the first time
 _CHUNK_SECONDS = 0.2       # between reports of progress and checkpoints
 
 
-def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
+def solve(problem: InitialValueProblem, times: Array, options: Options,
           progress: Callable[[float], None] = lambda fraction: None,
           observer: RunObserver | None = None) -> tuple[Record, Statistics]:
     """Return the motion at `times` (increasing, from 0), and its statistics.
@@ -58,8 +58,8 @@ def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
     return segment.record, segment.statistics
 
 
-def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,
-                  progress: Callable[[float], None] = lambda fraction: None, controller=None,
+def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: Array, options: Options,
+                  progress: Callable[[float], None] = lambda fraction: None, controller: SampledTorques | None = None,
                   observer: RunObserver | None = None) -> Segment:
     """Return the motion from `start` at `times` (increasing, from its time), or until an event of schedule.watch.
 
@@ -75,7 +75,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
     return _SegmentLoop(_stepper_class(options.method)(problem, start, times, options, controller), observer, began).run(progress)
 
 
-def _stepper_class(method: str) -> type[Stepper]:
+def _stepper_class(method: str) -> Callable[..., Stepper]:
     if method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import GeneralizedAlphaStepper
         return GeneralizedAlphaStepper
@@ -202,36 +202,48 @@ def _next_chunk_steps(steps: int, seconds: float) -> int:
 class RungeKuttaStepper(Stepper):
     """Explicit Runge-Kutta steps by a compiled loop, which returns at switches, events and stop times."""
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None):
         tableau = METHODS[options.method]()
         super().__init__(problem, start, times, options, controller, tableau)
         self.run = run_adaptive if tableau.adaptive else run_fixed
 
     def take_steps(self, max_steps: int) -> int:
+        """Take steps by the compiled loop of the method."""
         rhs = self.rhs
-        return self.run(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages, self.record,
-                        self.workspace, max_steps)
+        code: int = self.run(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages, self.record,
+                             self.workspace, max_steps)
+        return code
 
     def accept_part(self, h: float) -> int:
+        """Accept the tried step up to h, and project it onto the constraints."""
         rhs = self.rhs
-        return accept_shortened_step(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages,
-                                     self.record, h, self.workspace)
+        code: int = accept_shortened_step(rhs.generated, rhs.generic, rhs.break_points, self.method, self.state, self.stages,
+                                          self.record, h, self.workspace)
+        return code
 
     def store_output(self) -> int:
+        """Store the next output, evaluated with the signals before the present time."""
         rhs = self.rhs
-        return store_output(rhs.generated, rhs.generic, rhs.break_points, self.state, self.stages, self.record, self.workspace)
+        code: int = store_output(rhs.generated, rhs.generic, rhs.break_points, self.state, self.stages, self.record,
+                                 self.workspace)
+        return code
 
     def limit_step(self, any_chattering: bool) -> None:
+        """Limit the step while switches chatter."""
         if self.method.error.size:
             self.method.control[H_MAX] = min(self.step, self.last / CHATTERING_STEPS) if any_chattering else self.step
 
     @property
     def next_step(self) -> float:
+        """The next step of an adaptive method [s]."""
         return float(self.state.clock[H_NEXT])
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the segment and the step size control."""
         return super().state_dict() | {"control": self.method.control}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of `state_dict`."""
         super().load_state_dict(state)
         self.method.control[:] = state["control"]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import ArrayLike
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.run_state import (
@@ -17,7 +18,7 @@ from liedyn.integrators.run_state import (
     output_is_due,
     store_evaluation,
 )
-from liedyn.integrators.segment import ImplicitStepper
+from liedyn.integrators.segment import ImplicitStepper, SampledTorques
 from liedyn.joints.joint_model import resistance_derivative, tree_views
 from liedyn.kernels.constraints.driver import copy_array
 from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
@@ -42,6 +43,7 @@ from liedyn.lie.se3 import dexp_inv, dot, neg_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
 from liedyn.model.description import NV, ONE_DOF
+from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
 # variational ------------------------------------------------------------------------------------------------------------
@@ -122,6 +124,7 @@ def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
 
 @inline_kernel
 def matvec(M, v, out):
+    """Write out = M v."""
     n = v.size
     for k in range(n):
         out[k] = 0.0
@@ -318,6 +321,7 @@ def run_variational(index, constants, system, schedule, signals, state, record, 
 
 @inline_kernel
 def begin_momentum(tree, state, method_ws):
+    """Compute the momentum from the velocity at the start of a segment."""
     nv = method_ws.v.size
     composite_rigid_body(tree, state.q, method_ws.M, method_ws.composite)
     for k in range(nv):
@@ -381,14 +385,17 @@ class VariationalStepper(ImplicitStepper):
 
     step_arrays = ("v", "p", "previous_v")
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times, options: Options, controller):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None):
         check_supported(problem, start.v)
         super().__init__(problem, start, times, options, controller, _make_workspace(problem.model), None)
         self.system = problem.system()
 
     def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
-        return run_variational(*self.problem.model._arrays[:2], self.system, schedule, signals, self.state, self.record,
-                               self.workspace, self.method_ws, self.step, max_steps)
+        """Call `run_variational`."""
+        code: int = run_variational(*self.problem.model._arrays[:2], self.system, schedule, signals, self.state, self.record,
+                                    self.workspace, self.method_ws, self.step, max_steps)
+        return code
 
 
 def check_supported(problem: InitialValueProblem, v: np.ndarray, place: Place | None = None) -> None:
@@ -407,11 +414,11 @@ def check_supported(problem: InitialValueProblem, v: np.ndarray, place: Place | 
                             place=place, found=", ".join(given[:3]) or None, expected="another integrator.method")
 
 
-def _make_workspace(model) -> VariationalWorkspace:
+def _make_workspace(model: Model) -> VariationalWorkspace:
     n, nq, nv = model.n_bodies, model.nq, model.nv
     order = (np.zeros(nv, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWorkspace(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
-    tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
+    solver = PivotWorkspace._make((np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv))))
+    tree = NewtonEulerWorkspace._make((np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv)))
     coriolis_ws = derivatives_workspace.py_func(np.zeros(derivatives_workspace_size(n, nv)), n, nv)
-    return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, coriolis_ws,
-                                CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))
+    return VariationalWorkspace._make((np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, coriolis_ws,
+                                       CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n))))

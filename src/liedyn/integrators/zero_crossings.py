@@ -10,14 +10,15 @@ schedule, and then changes sides only between steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.errors import Place, WarningLog
-from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO
+from liedyn.integrators.problem import NO_DIRECTION, STAYS_AT_ZERO, InitialValueProblem, SegmentStart
 from liedyn.kernels.simulation.signals import (
     CHATTERING,
     EVENT,
@@ -30,6 +31,7 @@ from liedyn.kernels.simulation.signals import (
     SWITCH_SIGN,
     SWITCH_SIZE,
     SWITCH_VALUE,
+    Signals,
 )
 
 Numbers: TypeAlias = Any         # a number, or an array of numbers
@@ -64,14 +66,19 @@ def first_double_crossing(violation_after: Callable[[float], float], event_value
             break
     minima = ((*minimum, e) for e in np.flatnonzero(~is_far(values)) for minimum in _sample_minima(shares, values[:, e]))
     for share, lowest, e in sorted(minima):
-        found = _minimum(violation_after, lambda e=e: event_values()[e], share, lowest,
+        found = _minimum(violation_after, partial(_value_of_event, event_values, int(e)), share, lowest,
                          dict(zip(shares, values[:, e], strict=True)))
         if found is not None:
             return found
     return end if is_beyond else None
 
 
-def _sample_step(violation_after, event_values, end: float, n_parts: int) -> tuple[np.ndarray, np.ndarray, bool]:
+def _value_of_event(event_values: Callable[[], np.ndarray], e: int) -> float:
+    return float(event_values()[e])
+
+
+def _sample_step(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray], end: float,
+                 n_parts: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Sample a step up to `end` in equal parts, until a switch is beyond its side.
 
     Returns the shares, the values of events there (shares, events), and whether a switch is beyond.
@@ -85,14 +92,15 @@ def _sample_step(violation_after, event_values, end: float, n_parts: int) -> tup
     return end * np.arange(len(values)) / n_parts, np.array(values), is_beyond
 
 
-def is_far(values) -> np.ndarray:
+def is_far(values: Array) -> Mask:
     """Return whether each event is too far from zero to reach it between two samples. values: (samples, events)."""
     low = values.min(axis=0)
     with np.errstate(invalid="ignore"):                        # the time since an event that has not happened is infinite: far
-        return ~(low <= _FAR_FACTOR * (values.max(axis=0) - low))
+        near: Mask = low <= _FAR_FACTOR * (values.max(axis=0) - low)
+    return ~near
 
 
-def _sample_minima(x, y) -> list[tuple[float, float]]:
+def _sample_minima(x: Array, y: Array) -> list[tuple[float, float]]:
     """Return the places and values of possible minima of y(x) below zero."""
     found = []
     for k in range(len(x) - 2):
@@ -103,7 +111,8 @@ def _sample_minima(x, y) -> list[tuple[float, float]]:
     return found
 
 
-def _minimum(violation_after, value, share: float, lowest: float, known: dict[float, float]) -> float | None:
+def _minimum(violation_after: Callable[[float], float], value: Callable[[], float], share: float, lowest: float,
+             known: dict[float, float]) -> float | None:
     """Return a share at which a switch is beyond, searched from `share` towards the minimum of the value near it.
 
     Returns None as soon as parabolas predict the values and none is beyond.
@@ -122,13 +131,14 @@ def _minimum(violation_after, value, share: float, lowest: float, known: dict[fl
         if not 0 < at < len(order) - 1:
             return None
         least, near = known[order[at]], order[at - 1:at + 2]
-        share, lowest = _parabola_vertex(near, [known[x] for x in near])
-        if share is None or max(least - lowest, off) < _SAFE_DECREASE * least or share in known:
+        vertex, lowest = _parabola_vertex(near, [known[x] for x in near])
+        if vertex is None or max(least - lowest, off) < _SAFE_DECREASE * least or vertex in known:
             return None
+        share = vertex
     return None
 
 
-def _parabola_vertex(x, y):
+def _parabola_vertex(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float | None, float]:
     """Return the place and value of the minimum of the parabola through three points; None, nan if it has none between them."""
     slope = (y[1] - y[0]) / (x[1] - x[0])
     bent = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])
@@ -156,7 +166,7 @@ def rounding_bound(size: ArrayLike) -> Array:
     return ROUNDING * np.finfo(float).eps * np.asarray(size)
 
 
-def sign_after(value, rate, curvature, bound):
+def sign_after(value: ArrayLike, rate: ArrayLike, curvature: ArrayLike, bound: Numbers) -> Any:
     """Return the sign of an expression just after the present time, 0 if it is zero.
 
     It is the sign of the value if that exceeds its rounding bound. Otherwise it is the sign of the rate, unless the curvature
@@ -168,7 +178,7 @@ def sign_after(value, rate, curvature, bound):
     return np.where(np.abs(value) > bound, np.sign(value), by_motion)
 
 
-def zero_at_start(value, rate, curvature, bound, begins):
+def zero_at_start(value: Numbers, rate: Numbers, curvature: Numbers, bound: Numbers, begins: Numbers) -> Any:
     """Return whether an expression counts as zero at the start of a run.
 
     It does within its rounding bound. It also does within `begins`, the possible deviation at the end of another run, unless it
@@ -178,7 +188,7 @@ def zero_at_start(value, rate, curvature, bound, begins):
     return (np.abs(value) <= bound) | ((np.abs(value) <= begins) & ~ahead)
 
 
-def is_returning(rate, sign, bound, elapsed):
+def is_returning(rate: Numbers, sign: Numbers, bound: Numbers, elapsed: Numbers) -> Any:
     """Return whether an expression that has left zero to the side `sign` returns after it has exceeded its rounding bound."""
     return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
 
@@ -202,7 +212,7 @@ def is_below_rounding(rate: Numbers, curvature: Numbers, bound: Numbers) -> Any:
     return rate * rate <= 2.0 * np.abs(curvature) * bound
 
 
-def reverses_at_once(rate, curvature, bound):
+def reverses_at_once(rate: Any, curvature: Any, bound: Numbers) -> Any:
     """Return whether the curvature reverses an expression before it exceeds its rounding bound."""
     return (rate * curvature < 0.0) & is_below_rounding(rate, curvature, bound)
 
@@ -212,7 +222,7 @@ def reverses_at_once(rate, curvature, bound):
 _MIN_VIOLATION = np.finfo(float).tiny  # violation of an event whose expression is zero; its negative for a switch
 
 
-def is_expected(sign, direction):
+def is_expected(sign: Any, direction: Any) -> Any:
     """Return whether an event happens when its expression leaves the side `sign` (1 or -1, otherwise unknown).
 
     direction: 1 rising, -1 falling, 0 both; others neither.
@@ -220,7 +230,7 @@ def is_expected(sign, direction):
     return (np.abs(sign) == 1.0) & ((direction == 0) | (direction == -sign))
 
 
-def violation(sign, value, armed=True, bound=0.0):
+def violation(sign: Any, value: Any, armed: bool | Mask = True, bound: Numbers = 0.0) -> Any:
     """Return how far the expression of an event is beyond its side: positive beyond, negative otherwise, never zero.
 
     Zero counts as beyond for an armed event. A disarmed event is beyond only outside its rounding bound.
@@ -230,7 +240,7 @@ def violation(sign, value, armed=True, bound=0.0):
     return np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
 
 
-def crossed(sign, value, direction, armed=True, bound=0.0):
+def crossed(sign: Any, value: Any, direction: Any, armed: bool | Mask = True, bound: Numbers = 0.0) -> Any:
     """Return whether an event happens at this value of its expression."""
     return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
 
@@ -240,7 +250,7 @@ def crossing_direction(sign: Numbers, direction: Numbers) -> Any:
     return np.where(direction == 0, -sign, direction)
 
 
-def is_arriving(before: EventSigns, rate, curvature, elapsed):
+def is_arriving(before: EventSigns, rate: Any, curvature: Any, elapsed: Numbers) -> Any:
     """Return whether an expression that is zero within rounding is crossing to the other side.
 
     The event must be armed, or its expression must return after it has exceeded its rounding in the time `elapsed`.
@@ -272,7 +282,7 @@ class EventSigns(NamedTuple):
     bound: np.ndarray
 
 
-def signs_after_event(before: EventSigns, value, rate, curvature, rounding, fired,
+def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: Array, rounding: Array, fired: Mask,
                       at_start: bool = False) -> tuple[EventSigns, np.ndarray]:
     """Return the signs after events have changed the state, and which expressions leave zero.
 
@@ -345,11 +355,11 @@ class ZeroCrossings:
     switches.
     """
 
-    def __init__(self, problem, start=None):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart | None = None):
         held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH_SIZE))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
-        self.shortened_steps = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
+        self.shortened_steps: list[deque[float]] = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
         self.warnings = WarningLog()
         self.armed, self.bound = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign))
         self.start = start if held.size else None
@@ -366,12 +376,14 @@ class ZeroCrossings:
     def __len__(self) -> int:
         return len(self.sign)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the switches."""
         return {"held": self.signals.held, "armed": self.armed, "bound": self.bound,
                 "shortened_steps": [list(times) for times in self.shortened_steps],
                 "warnings": self.warnings.state_dict()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of the switches."""
         self.signals.held[:], self.armed[:], self.bound[:] = state["held"], state["armed"], state["bound"]
         self.start = None
         self.shortened_steps = [deque(times, MAX_CROSSINGS) for times in state["shortened_steps"]]
@@ -379,6 +391,7 @@ class ZeroCrossings:
 
     @property
     def any_chattering(self) -> bool:
+        """Whether a switch chatters."""
         return bool(self.chattering.any())
 
     def violation(self) -> float:
@@ -393,7 +406,7 @@ class ZeroCrossings:
             beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound), beyond)
         return float(np.max(beyond[self._is_active], initial=-np.inf))
 
-    def arm(self, value) -> None:
+    def arm(self, value: Array) -> None:
         """Arm the events whose values exceed their rounding bound: they happen when zero is reached."""
         self.armed |= self.sign * value > self.bound
 
@@ -403,7 +416,7 @@ class ZeroCrossings:
         beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound) > 0.0, s * x < 0.0)
         return self._is_active & np.where(self.is_floor, (x < s) | (x >= s + 1), beyond)
 
-    def _all_far(self, violation_after) -> bool:
+    def _all_far(self, violation_after: Callable[[float], float]) -> bool:
         values = []
         for share in (0.0, 0.5, 1.0):
             violation_after(share)
@@ -415,14 +428,16 @@ class ZeroCrossings:
         return True
 
     def _event_values(self) -> np.ndarray:
-        return self.sign[self.events] * self.value[self.events]
+        values: Array = self.sign[self.events] * self.value[self.events]
+        return values
 
     @property
     def _is_active(self) -> np.ndarray:
-        return (self.chattering == 0) & np.isfinite(self.sign) & (self.direction != NO_DIRECTION)
+        active: Mask = (self.chattering == 0) & np.isfinite(self.sign) & (self.direction != NO_DIRECTION)
+        return active
 
     @np.errstate(invalid="ignore")                             # values of events that have never happened are infinite
-    def initialize(self, probe) -> None:
+    def initialize(self, probe: Callable[[float], None]) -> None:
         """Choose the signs at the start or after a break. Events keep known signs.
 
         A switch that is zero and whose sign is unknown takes the sign that it has shortly after; if that is zero, it is free.
@@ -469,6 +484,7 @@ class ZeroCrossings:
         """
         known, start, self.start = np.where(self.event >= 0, self.sign, np.nan), self.start, None
         if start is not None and start.signs is not None:
+            assert start.armed is not None and start.bounds is not None
             watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))
             e = self.event[watched]
             known[watched], self.armed[watched], self.bound[watched] = start.signs[e], start.armed[e], start.bounds[e]
@@ -492,7 +508,7 @@ class ZeroCrossings:
         signs[e], armed[e], bounds[e] = self.sign[found], self.armed[found], self.bound[found]
         return signs, armed, bounds
 
-    def locate_crossing(self, violation_after, may_cross: bool = True) -> float | None:
+    def locate_crossing(self, violation_after: Callable[[float], float], may_cross: bool = True) -> float | None:
         """Return the share of a step just after a switch crosses, or None.
 
         The last evaluated state is there, or at the end of the step.
@@ -511,14 +527,14 @@ class ZeroCrossings:
         if end is None:
             return None
         begin = self._rearming_fraction(violation_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
-        share = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
+        share: float = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
                        rtol=4 * np.finfo(float).eps)
         further = _XTOL
         while not violation_after(share) > 0 and share < end:
             share, further = min(end, share + further), 2 * further
         return share
 
-    def _rearming_fraction(self, violation_after, end: float) -> float:
+    def _rearming_fraction(self, violation_after: Callable[[float], float], end: float) -> float:
         """Return a share before `end` at which a disarmed event exceeds its rounding, as in a short flight, and arm it.
 
         Returns 0 if there is none, or if another switch crosses before.
@@ -534,15 +550,16 @@ class ZeroCrossings:
                 return 0.0 if before else share
         return 0.0
 
-    def fired(self, among=True) -> tuple[int, ...]:
+    def fired(self, among: bool | Mask = True) -> tuple[int, ...]:
         """Return the events that have crossed at the present values in their direction."""
         return tuple(np.sort(self.event[self._crossed() & self._is_expected() & among]).tolist())
 
     def _is_expected(self) -> np.ndarray:
         """Return which events happen if they leave their present side."""
-        return (self.event >= 0) & is_expected(self.sign, self.direction)
+        expected: Mask = (self.event >= 0) & is_expected(self.sign, self.direction)
+        return expected
 
-    def cross_switches(self, t: float, step: float, update_values) -> tuple[int, ...]:
+    def cross_switches(self, t: float, step: float, update_values: Callable[[], object]) -> tuple[int, ...]:
         """Change the sides of crossed switches at the end t of a shortened step, and of switches that cross as a result.
 
         Returns the events whose expressions jump with the change; then it stops. A switch that a projection onto constraints
@@ -559,7 +576,7 @@ class ZeroCrossings:
             crossed |= crossing
             self._change_signs(crossing)
             for i in np.flatnonzero(crossing & (self.event < 0)):
-                self._record_shortened_step(i, t, step)
+                self._record_shortened_step(int(i), t, step)
             update_values()
         return self.fired(~crossed)
 
@@ -603,7 +620,7 @@ class ZeroCrossings:
                           "where it switches, and the integration is of first order there", place=place, cause=k)
 
 
-def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _switch_signals(signals: Signals, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the signal and the operation of each switch.
 
     Switches of programs are followed by two for each limit of a force, whose names follow those of the signals.
@@ -619,7 +636,7 @@ def _switch_signals(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
     return signal_of, operation
 
 
-def _switch_events(problem, signal_of) -> np.ndarray:
+def _switch_events(problem: InitialValueProblem, signal_of: Integers) -> np.ndarray:
     """Return the event of each switch, or -1. The program of an event ends with the sign of its expression."""
     watch = problem.schedule.watch
     event = np.full(len(signal_of), -1)
@@ -633,12 +650,14 @@ def _switch_events(problem, signal_of) -> np.ndarray:
     return event
 
 
-def _hard_stop_signs(problem, event) -> np.ndarray:
+def _hard_stop_signs(problem: InitialValueProblem, event: Integers) -> np.ndarray:
     """Return the side of each hard stop's switch that is inside the limits, 0 for other switches."""
     directions = np.asarray(problem.directions, dtype=float)
     of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.hard_stop_scales), 0.0, -directions)
-    return np.append(of_event, 0.0)[event]
+    signs: Array = np.append(of_event, 0.0)[event]
+    return signs
 
 
 def _sign(value: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    return np.where(floor, np.floor(value), np.sign(value))
+    sign: Array = np.where(floor, np.floor(value), np.sign(value))
+    return sign
