@@ -27,7 +27,7 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside
-from liedyn.report.robot_summary import counted
+from liedyn.report.robot_summary import counted, table
 
 MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode
@@ -128,9 +128,8 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     lines = [f"{result.model.name} {place}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{stability_text(s)}{frozen}"]
     if s.modes:
-        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  "
-                  "participation"]
-        lines += [f"  {_line(mode)}" for mode in s.modes[:max_modes]]
+        head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
+        lines += [f"  {line}" for line in table([head, *map(_cells, s.modes[:max_modes])], left_aligned=(4, 5))]
     if len(s.modes) > max_modes:
         lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
@@ -155,14 +154,14 @@ def _value(mode: Mode) -> str:
     return text + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
 
 
-def _line(mode: Mode) -> str:
+def _cells(mode: Mode) -> list[str]:
     pair = 2 if mode.eigenvalue.imag else 1
     value = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
     parts = _listed([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
     constant = "" if mode.chains else f"{mode.time_constant:.4g}"
-    return f"{value:>24}  {frequency:>8}  {damped:>8}  {constant:>15}  {mode.stability:<9}  {parts}"
+    return [value, frequency, damped, constant, mode.stability, parts]
 
 
 def check(result: Linearization) -> None:

@@ -155,16 +155,16 @@ def plan_text(plan: dict[str, Any]) -> str:
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
     options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())
-    rows = [("robot", f"{robot['name']} from {robot['file']}: nq {robot['nq']}, nv {robot['nv']}, {robot['base']} base{closed}"),
-            ("joints", ", ".join(counts) or "none"),
-            ("motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps_text(plan['steps'])}"),
-            ("integrator", f"{method}: {options}; {plan['why']}"),
-            ("size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk")]
+    rows = [["robot", f"{robot['name']} from {robot['file']}: nq {robot['nq']}, nv {robot['nv']}, {robot['base']} base{closed}"],
+            ["joints", ", ".join(counts) or "none"],
+            ["motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps_text(plan['steps'])}"],
+            ["integrator", f"{method}: {options}; {plan['why']}"],
+            ["size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk"]]
     if plan["events"]:
-        rows.insert(2, ("events", ", ".join(plan["events"])))
+        rows.insert(2, ["events", ", ".join(plan["events"])])
     if plan["folder"] is not None:
-        rows.append(("folder", f"{plan['folder']} would be written"))
-    return "\n".join(f"{name:12}{text}" for name, text in rows)
+        rows.append(["folder", f"{plan['folder']} would be written"])
+    return "\n".join(table(rows, range(2), _WIDEST))
 
 
 def steps_text(steps: int | None) -> str:
@@ -190,13 +190,12 @@ def batch_text(report: dict[str, Any]) -> str:
     if report["job"] == SIMULATE:
         length = f"{steps_text(report['steps'])}, {length}"
     varied = (f"{name} ({key})" if name != key else name for name, key in report["parameters"].items())
-    lines = [f"{report['runs']} runs of {report['robot']} ({report['scenario']})",
-             f"  varied     {', '.join(varied)}",
-             f"  outputs    {', '.join(report['outputs']) or 'none'}{stored}",
-             f"  way        {report['way']}, {chunks}",
-             f"  first run  {length}",
-             f"  disk       about {report['bytes'] / 1e6:.3g} MB in {report['folder']}"]
-    return "\n".join(lines)
+    rows = [["  varied", ", ".join(varied)],
+            ["  outputs", f"{', '.join(report['outputs']) or 'none'}{stored}"],
+            ["  way", f"{report['way']}, {chunks}"],
+            ["  first run", length],
+            ["  disk", f"about {report['bytes'] / 1e6:.3g} MB in {report['folder']}"]]
+    return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2), _WIDEST)])
 
 
 # A closed configuration: text, values by joint for `initial` of a scenario, columns for a CSV ----------------------------
