@@ -154,7 +154,7 @@ def test_the_command(tmp_path):
     assert "21 complete" in found.stderr
     assert "vectorized" in ok("batch", tmp_path / "sweep.yaml", "--dry-run").stdout
     again = ok("batch", tmp_path / "sweep.yaml", "--rerun", 5, "-o", tmp_path / "five.csv")
-    assert "run 5: robot.mass.lower = " in again.stderr and "another one than in its file" in again.stderr
+    assert "run 5: robot.mass.lower = " in again.stderr and "the robot differs from its file" in again.stderr
     most = read_trajectory(tmp_path / "five.csv").columns["tau.elbow"].max()
     assert most == pytest.approx(table(tmp_path / "out")["x"][5], rel=1e-12)
     pictures = ok("plot", tmp_path / "out", "-f", "png").stderr
