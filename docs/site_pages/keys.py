@@ -72,13 +72,13 @@ def value_words(value: Value) -> str:
 
 @value_words.register
 def _(value: Number) -> str:
-    signs = {"≥": value.least, ">": value.above, "≤": value.most}
+    signs = {"≥": value.minimum, ">": value.above, "≤": value.maximum}
     return f"number {' and '.join(f'{sign} {bound:g}' for sign, bound in signs.items() if bound is not None)}".strip()
 
 
 @value_words.register
 def _(value: Integer) -> str:
-    return "integer" if value.least is None else f"integer ≥ {value.least}"
+    return "integer" if value.minimum is None else f"integer ≥ {value.minimum}"
 
 
 @value_words.register
@@ -108,8 +108,10 @@ def _(value: Vector) -> str:
 
 @value_words.register
 def _(value: List) -> str:
-    least, most, words = value.least, value.most, value_words(value.of)
-    count = str(least) if least == most else f"{least} to {most}" if most else f"{least} or more" if least > 1 else ""
+    minimum, maximum, words = value.minimum, value.maximum, value_words(value.of)
+    count = f"{minimum} or more" if minimum > 1 else ""
+    if maximum:
+        count = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
     if " " in words and not words.startswith("["):
         return f"list{f' of {count}' if count else ''}, each {words}"
     return f"list of {count} {words}{'s' * (words == 'number')}".replace("  ", " ")
