@@ -5,13 +5,13 @@
     from liedyn.interop.jax import rollout_function
 
     roll = rollout_function(model, dt=1e-3, steps=200)
-    slope = jax.grad(lambda tau: roll(q0, v0, tau)[1][-1].sum())(tau)
+    gradient = jax.grad(lambda tau: roll(q0, v0, tau)[1][-1].sum())(tau)
 
 The steps run on this machine's processor, outside of JAX (`jax.pure_callback`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -34,42 +34,44 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
     For the other arguments and errors see `liedyn.rollout`.
     """
     nq, nv = model.nq, model.nv
-    rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
+    rollouts = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
 
-    def forward(q0, v0, tau):
-        run = rolled.run(q0, v0, tau)
+    def forward(q0: Any, v0: Any, tau: Any) -> tuple[Any, Any]:
+        run = rollouts.run(q0, v0, tau)
         return run.q.astype(q0.dtype), run.v.astype(q0.dtype)
 
-    def backward(q0, v0, tau, d_q, d_v):
-        return tuple(x.astype(q0.dtype) for x in rolled.back(rolled.run(q0, v0, tau), q0, d_q, d_v))
+    def backward(q0: Any, v0: Any, tau: Any, d_q: Any, d_v: Any) -> tuple[Any, ...]:
+        return tuple(x.astype(q0.dtype) for x in rollouts.back(rollouts.run(q0, v0, tau), q0, d_q, d_v))
 
-    def called(function, shapes, *arrays):
-        """Outside of JAX. shapes: of what a run has."""
-        found = tuple(jax.ShapeDtypeStruct((*arrays[0].shape[:-1], *shape), arrays[0].dtype) for shape in shapes)
-        return jax.pure_callback(function, found, *arrays, vmap_method="broadcast_all")
+    def call(function: Callable[..., tuple[Any, ...]], shapes: Sequence[tuple[int, ...]], *arrays: Any) -> Any:
+        """Call a function outside of JAX. shapes: of its results for one run."""
+        results = tuple(jax.ShapeDtypeStruct((*arrays[0].shape[:-1], *shape), arrays[0].dtype)
+                        for shape in shapes)
+        return jax.pure_callback(function, results, *arrays, vmap_method="broadcast_all")
 
     @jax.custom_vjp
-    def roll(q0, v0, tau):
-        return called(forward, ((steps + 1, nq), (steps + 1, nv)), q0, v0, tau)
+    def roll(q0: Any, v0: Any, tau: Any) -> Any:
+        return call(forward, ((steps + 1, nq), (steps + 1, nv)), q0, v0, tau)
 
-    def first(q0, v0, tau):
+    def roll_forward(q0: Any, v0: Any, tau: Any) -> tuple[Any, tuple[Any, Any, Any]]:
         return roll(q0, v0, tau), (q0, v0, tau)
 
-    def then(given, cotangents):
-        return called(backward, ((nq,), (nv,), (steps, nv)), *given, *cotangents)
+    def roll_backward(inputs: tuple[Any, Any, Any], cotangents: tuple[Any, Any]) -> Any:
+        return call(backward, ((nq,), (nv,), (steps, nv)), *inputs, *cotangents)
 
-    roll.defvjp(first, then)
+    roll.defvjp(roll_forward, roll_backward)
     return lambda q0, v0, tau: roll(*_spread(model, steps, *map(jnp.asarray, (q0, v0, tau))))
 
 
-def _spread(model: Model, steps: int, q0, v0, tau):
+def _spread(model: Model, steps: int, q0: jax.Array, v0: jax.Array, tau: jax.Array) -> list[jax.Array]:
     """Return the arguments broadcast to all runs and steps, of one type. Errors in a callback would be hard to read."""
     tau = tau[None] if tau.ndim == 1 else tau
-    given = ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv))
-    for name, x, own in given:
-        found = x.shape[-len(own):]
-        if x.ndim < len(own) or found[-1] != own[-1] or (len(own) == 2 and found[0] not in (1, steps)):
-            raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, own))})")
-    lead = jnp.broadcast_shapes(*(x.shape[:-len(own)] for _, x, own in given))
+    arguments: tuple[tuple[str, jax.Array, tuple[int, ...]], ...] = (
+        ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv)))
+    for name, x, shape in arguments:
+        last = x.shape[-len(shape):]
+        if x.ndim < len(shape) or last[-1] != shape[-1] or (len(shape) == 2 and last[0] not in (1, steps)):
+            raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, shape))})")
+    lead = jnp.broadcast_shapes(*(x.shape[:-len(shape)] for _, x, shape in arguments))
     kind = jnp.result_type(q0, v0, tau, 0.0)                   # integers become floating-point numbers
-    return [jnp.broadcast_to(x, (*lead, *own)).astype(kind) for _, x, own in given]
+    return [jnp.broadcast_to(x, (*lead, *shape)).astype(kind) for _, x, shape in arguments]

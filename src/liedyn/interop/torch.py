@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from liedyn.arrays import Method
+from liedyn.arrays import Array, Method
 from liedyn.model.model import Model
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import RolloutMap
@@ -33,11 +33,12 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
     have no component normal to the unit sphere. States after the end of a run are NaN. For the other arguments and errors see
     `liedyn.rollout`.
     """
-    rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
+    rollouts = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
 
-    def roll(q0, v0, tau):
+    def roll(q0: Any, v0: Any, tau: Any) -> tuple[torch.Tensor, torch.Tensor]:
         tensors = (torch.as_tensor(x) for x in (q0, v0, tau))
-        return _Roll.apply(rolled, *(x if x.is_floating_point() else x.double() for x in tensors))[:2]
+        q, v, _ = _Roll.apply(rollouts, *(x if x.is_floating_point() else x.double() for x in tensors))
+        return q, v
 
     return roll
 
@@ -46,26 +47,27 @@ class _Roll(torch.autograd.Function):  # type: ignore[misc]
     """A rollout with its adjoint. The third result is the rollout itself, from which the derivative is computed."""
 
     @staticmethod
-    def forward(rolled, q0, v0, tau):
-        run = rolled.run(*map(_numbers, (q0, v0, tau)))
+    def forward(rollouts: RolloutMap, q0: torch.Tensor, v0: torch.Tensor, tau: torch.Tensor) -> tuple[Any, ...]:
+        run = rollouts.run(*map(_to_numpy, (q0, v0, tau)))
         return _like(q0, run.q), _like(q0, run.v), run
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.rolled, ctx.run = inputs[0], output[2]
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.rollouts, ctx.run = inputs[0], output[2]
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, d_q, d_v, _):
-        given = ctx.saved_tensors
-        shares = ctx.rolled.back(ctx.run, _numbers(given[0]), _numbers(d_q), _numbers(d_v))
-        return None, *(_like(x, share).sum_to_size(x.shape) for x, share in zip(given, shares, strict=True))
+    def backward(ctx: Any, d_q: torch.Tensor, d_v: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        gradients = ctx.rollouts.back(ctx.run, _to_numpy(inputs[0]), _to_numpy(d_q), _to_numpy(d_v))
+        return None, *(_like(x, gradient).sum_to_size(x.shape) for x, gradient in zip(inputs, gradients, strict=True))
 
 
-def _numbers(x):
-    return x.detach().to("cpu", torch.float64).numpy()
+def _to_numpy(x: torch.Tensor) -> Array:
+    array: Array = x.detach().to("cpu", torch.float64).numpy()
+    return array
 
 
-def _like(x, numbers):
-    return torch.from_numpy(np.require(numbers, requirements="W")).to(x)          # results of rollouts are read-only
+def _like(x: torch.Tensor, array: Array) -> torch.Tensor:
+    return torch.from_numpy(np.require(array, requirements="W")).to(x)          # results of rollouts are read-only
