@@ -75,9 +75,9 @@ class Equilibrium(Immutable):
     system: LinearSystem | None = None
 
     def __repr__(self) -> str:
-        held = "".join(f", {name} {value:+.6g}" for name, value in self.offset.items())
+        holding_forces = "".join(f", {name} {value:+.6g}" for name, value in self.offset.items())
         kind = f", {self.system.stability or 'no modes'}" if self.system is not None else ""
-        return f"<Equilibrium{kind}: q {short(self.q)}, tau {short(self.tau)}{held}; residual {self.residual:.1e}>"
+        return f"<Equilibrium{kind}: q {short(self.q)}, tau {short(self.tau)}{holding_forces}; residual {self.residual:.1e}>"
 
 
 def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
@@ -402,9 +402,9 @@ class _EquilibriumSearch:
 
 def _options(names: list[str]) -> str:
     """Return the command-line options that hold these actuators."""
-    most = 6
-    if len(names) > most:
-        return f"--fix for each of {format_names(names, most)}"
+    max_shown = 6
+    if len(names) > max_shown:
+        return f"--fix for each of {format_names(names, max_shown)}"
     return " ".join(f"--fix {name}" for name in names)
 
 
@@ -497,20 +497,20 @@ def _driven_pose(model: Model, text: str) -> tuple[str, Array]:
     return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
 
 
-def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tuple[str, list[float]]:
+def _named_values(text: str, option: str, subject: str, names: Sequence[str]) -> tuple[str, list[float]]:
     """Return name and numbers of a text NAME=VALUE,…; raise UsageError for unknown names and invalid numbers."""
-    name, equals, numbers = text.partition("=")
+    name, equals, values_text = text.partition("=")
     name = name.strip()
     if not equals:
         raise UsageError(f"{option} {text}: expected NAME=VALUE")
     if name not in names:
-        raise UsageError(f"{option} {text}: no {what} {name!r}; the robot has {', '.join(names[:12]) or 'none'}")
+        raise UsageError(f"{option} {text}: no {subject} {name!r}; the robot has {', '.join(names[:12]) or 'none'}")
     try:
-        values = [float(x) for x in numbers.strip().strip("[]").split(",")]
+        values = [float(x) for x in values_text.strip().strip("[]").split(",")]
     except ValueError:
         values = [np.nan]
     if not np.isfinite(values).all():
-        raise UsageError(f"{option} {text}: {numbers.strip()!r} is not a finite number or a comma-separated list of them")
+        raise UsageError(f"{option} {text}: {values_text.strip()!r} is not a finite number or a comma-separated list of them")
     return name, values
 
 

@@ -234,9 +234,9 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
     warnings, selected_outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
         with show.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
-            rest = solve_equilibrium(setup, t, q, v, hold)
-        q, v, u, offset = rest.q, np.zeros(setup.model.nv), rest.u, rest.offset
-        warnings, setup = [*warnings, *rest.warnings], replace(setup, integral=rest.integral)
+            equilibrium_point = solve_equilibrium(setup, t, q, v, hold)
+        q, v, u, offset = equilibrium_point.q, np.zeros(setup.model.nv), equilibrium_point.u, equilibrium_point.offset
+        warnings, setup = [*warnings, *equilibrium_point.warnings], replace(setup, integral=equilibrium_point.integral)
     with show.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
         integral = setup.integral
         problem = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, integral), rest=equilibrium)

@@ -94,9 +94,9 @@ def check_rows(t: Array, highest: int, samples: int) -> None:
                               hint="give derivatives as columns (d1a, d2a, …), or a smaller order")
     if not has_rows(len(t), highest, samples):
         smooth = f" and a knot every {samples} rows" if samples > 1 else ""
-        least = next(n for n in itertools.count(len(t)) if has_rows(n, highest, samples))
+        min_rows = next(n for n in itertools.count(len(t)) if has_rows(n, highest, samples))
         raise TrajectoryError(f"{len(t)} row(s) are not enough for derivative {highest} with a spline of degree "
-                              f"{degree_for(highest)}{smooth}; at least {least} are needed, or a smaller order")
+                              f"{degree_for(highest)}{smooth}; at least {min_rows} are needed, or a smaller order")
     steps = np.diff(t)
     if steps.max() > UNEVEN * steps.min():
         raise TrajectoryError(f"the row at t = {float(t[steps.argmin()])!r} s and the next are too close in time for splines",
@@ -186,12 +186,12 @@ def misses(t: Array, x: Array, highest: int, samples: int, units: Sequence[str] 
     units  (n,) units of the columns: the noise of a coordinate is then that of the noisiest one with the same unit
     """
     degree, ends = degree_for(highest), one_sided(len(t), highest, samples)
-    left = ((_spline(t, x, degree + more, samples)(t) - x)[ends:len(t) - ends] for more in (0, 2))
-    lower, higher = (np.sqrt(np.mean(each**2, axis=0)) for each in left)
+    residuals = ((_spline(t, x, degree + more, samples)(t) - x)[ends:len(t) - ends] for more in (0, 2))
+    lower, higher = (np.sqrt(np.mean(each**2, axis=0)) for each in residuals)
     rounding = _ROUNDING * np.abs(x).max(axis=0)                        # of a coordinate that stands still
     size = noise(t, x)
     if units is not None:
-        size = np.array([max(s for s, other in zip(size, units, strict=True) if other == unit) for unit in units])
+        size = np.array([max(s for s, other_unit in zip(size, units, strict=True) if other_unit == unit) for unit in units])
     missed: Mask = (higher > np.maximum(3.0 * size, rounding)) & (higher > 0.8 * lower)
     return missed
 
@@ -292,16 +292,16 @@ def _over(x: Array, size: Array) -> Array:
 
 # errors ------------------------------------------------------------------------------------------------------------
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
-def errors(x: Array, others: Sequence[Array], ends: int) -> tuple[Array, Array, Array]:
-    """Return root mean squares of the errors of x (N, K, n), estimated from the differences to `others`, of the same shape.
+def errors(x: Array, variants: Sequence[Array], ends: int) -> tuple[Array, Array, Array]:
+    """Return root mean squares of the errors of x (N, K, n), estimated from the differences to `variants`, of the same shape.
 
     Returns three arrays (K, n): the error without the first and last `ends` rows, the error in these rows, and the size of x
     without these rows and without its largest tenth. The largest tenth is left out because reversals of friction cause pulses in
     derivatives of forces, and any error would be small compared with them.
     """
     square = np.zeros_like(x)
-    for other in others:
-        square = square + (other - x) ** 2
+    for variant in variants:
+        square = square + (variant - x) ** 2
     inner = slice(ends, len(x) - ends)
     outer = np.concatenate([square[:ends], square[-ends:]])
     common = np.sort(x[inner] ** 2, axis=0)[:max(1, int(_QUIET * (len(x) - 2 * ends)))]
@@ -378,11 +378,11 @@ _FEWEST = 4                             # minimum number of rows for a second wa
 
 
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
-def error_warnings(found: Array, variants: Sequence[Motion], compute: Callable[[Motion], Array], names: Sequence[str],
+def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[[Motion], Array], names: Sequence[str],
                    units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
-    found         (N, n) results
+    result         (N, n) results
     variants      motions that were derived in other ways
     compute       function that returns the same results for another motion
     names, units  of the columns
@@ -392,24 +392,24 @@ def error_warnings(found: Array, variants: Sequence[Motion], compute: Callable[[
     """
     if not variants:
         return []
-    if len(found) < _FEWEST:
-        return [LiedynWarning("estimated-error", f"{len(found)} rows are not enough to estimate the error of what is derived")]
-    others = [compute(variant)[:, None] for variant in variants]
-    ends = min(POINTS // 2, len(found) // 4)
-    inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
+    if len(result) < _FEWEST:
+        return [LiedynWarning("estimated-error", f"{len(result)} rows are not enough to estimate the error of what is derived")]
+    variant_results = [compute(variant)[:, None] for variant in variants]
+    ends = min(POINTS // 2, len(result) // 4)
+    inner, outer, size = (x[0] for x in errors(result[:, None], variant_results, ends))
     judged = sizes_to_judge_by(size, units)
     worst = int((inner / judged).argmax())
-    told = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
+    figures = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
     alike = np.array([unit == units[worst] for unit in units])
-    most = int(np.where(alike, inner, -1.0).argmax())
-    largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
+    top = int(np.where(alike, inner, -1.0).argmax())
+    largest = f"; the largest is {inner[top]:.2g} {units[top]} ({names[top]})" if top != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
     warnings = [LiedynWarning("estimated-error",
-                              f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}")]
-    by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
+                              f"estimated error of the worst column: {names[worst]} {figures[worst]}{at_ends}{largest}")]
+    by_way, by_noise = (errors(result[:, None], [variant_result], ends)[0][0] for variant_result in variant_results)
     causes: dict[bool, list[str]] = {}
     for k in sorted(map(int, np.flatnonzero(inner > UNRELIABLE * judged)), key=lambda k: -inner[k] / judged[k]):
-        causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, off by {told[k]}")
+        causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, off by {figures[k]}")
     return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {remedy(noisy, 'rows', smoothing)}")
                        for noisy, columns in causes.items()]
 

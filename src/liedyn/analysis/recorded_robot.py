@@ -87,16 +87,18 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[Lied
     name, warnings = trajectory.source or "the trajectory", WarningLog()
     gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
     if gravity is not None and gravity != tuple(model.gravity):
-        there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
+        recorded_gravity, model_gravity = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
         warnings.add("gravity-differs",
-                     f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+                     f"the gravity of {name}, {recorded_gravity} m/s^2, is used instead of that of the model, "
+                     f"{model_gravity} m/s^2")
         model = model.with_changes(gravity=gravity)
-    own = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints if joint.name in armatures}
-    other = {joint: x for joint, x in armatures.items() if x != own[joint]}
-    if other:
-        listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
+    model_armatures = {joint.name: joint.coordinate_parameters[0].armature for joint in model.description.joints
+                       if joint.name in armatures}
+    differing = {joint: x for joint, x in armatures.items() if x != model_armatures[joint]}
+    if differing:
+        listing = ", ".join(f"{joint} {x:.6g} (model: {model_armatures[joint]:.6g})" for joint, x in differing.items())
         warnings.add("armature-differs", f"the armatures of {name} are used instead of those of the model: {listing}")
-        model = with_armatures(model, other)
+        model = with_armatures(model, differing)
     return model, tuple(warnings)
 
 
@@ -140,8 +142,8 @@ def comments_for(header: dict[str, str], model: Model, output: str,
     if recorded is not None and recorded.header.get("model"):
         paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
                  for key in ("robot", "loops", "model") if recorded.header.get(key)}
-        kept = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
-        return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | kept
+        hashes = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
+        return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | hashes
     named = {key: value for key, value in trajectory_header(model, folder=folder).items() if key in ("robot", "loops")}
     return named | {key: value for key, value in header.items() if key not in ("robot", "loops", "model", "model_sha256")}
 
@@ -174,11 +176,11 @@ def _named_robot(trajectory: Trajectory) -> Path:
     return _named_file(trajectory, "robot", "robot file", "or use --robot")
 
 
-def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
+def _named_file(trajectory: Trajectory, key: str, subject: str, hint: str | None = None) -> Path:
     named = trajectory.header[key]
     path = _path_of(trajectory, key)
     if not path.is_file():
-        raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
+        raise TrajectoryError(f"the {subject} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
                               expected="a file relative to the folder of the trajectory", hint=hint)
     return path
 
@@ -203,14 +205,14 @@ def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
     if text is None:
         return {}
     try:
-        given = {str(name): float(x) for name, x in json.loads(text).items()}
+        armatures = {str(name): float(x) for name, x in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
-        given = {"": math.nan}
+        armatures = {"": math.nan}
     single = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1]
-    if not all(name in single and 0.0 <= x < math.inf for name, x in given.items()):
+    if not all(name in single and 0.0 <= x < math.inf for name, x in armatures.items()):
         raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
                               expected="numbers of at least 0 by joints of the robot with one coordinate")
-    return given
+    return armatures
 
 
 def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:

@@ -72,10 +72,10 @@ def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None)
     steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # angles may wrap
     positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
                  for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
-    found = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
+    contradictions = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
     if a is not None:
-        found = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | found
-    return [LiedynWarning("contradicting-rates", found[name]) for name in model.v_names if name in found]
+        contradictions = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | contradictions
+    return [LiedynWarning("contradicting-rates", contradictions[name]) for name in model.v_names if name in contradictions]
 
 
 def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
@@ -97,22 +97,22 @@ def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
     size, bend = np.sqrt(np.mean(rate**2, axis=0)), np.diff(rate, 2, axis=0)[_without_events(dt, 2)]
     fine = np.sqrt(np.sum(bend**2, axis=0) / max(len(bend), 1)) <= _FINE * size
     both = np.maximum(np.mean(moved**2, axis=0), np.mean(integral**2, axis=0))
-    off = np.mean((moved - integral)**2, axis=0)
+    mean_square = np.mean((moved - integral)**2, axis=0)
     noise = 2.0 * _noise_variance(x, dt) + m * np.median(dt)**2 * _noise_variance(rate, dt)
     units = np.array(model.v_units)
     largest = np.array([both[units == unit].max() for unit in units])
-    differs = fine & (off > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
-    found = {}
+    differs = fine & (mean_square > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
+    contradictions = {}
     for k in map(int, np.flatnonzero(differs)):
         name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])
         if size[k] == 0.0:
-            found[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
+            contradictions[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
         elif ratio * _ratio(moved[:, k], integral[:, k]) > _PROPORTIONAL:
             guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
-            found[name] = f"{kind}.{name} is {ratio:.3g} times the rate of {sources[k]}{guess}"
+            contradictions[name] = f"{kind}.{name} is {ratio:.3g} times the rate of {sources[k]}{guess}"
         else:
-            found[name] = f"{kind}.{name} is not the rate of {sources[k]}"
-    return found
+            contradictions[name] = f"{kind}.{name} is not the rate of {sources[k]}"
+    return contradictions
 
 
 def _without_events(dt: Array, rows: int) -> Mask:

@@ -74,15 +74,15 @@ class Chain:
         entries of the file.
         """
         entries = {k: self._with_noise(t, k) if fit.noisy else x for k, x in enumerate(self.arrays) if x is not None}
-        for given, last in self.gaps():
-            fit_of_kind, is_configuration = fit.of(self.names[given]), self.names[given] == "q"
-            spline = spline_derivatives(t, self.samples(given), last - given, fit_of_kind)
+        for known, last in self.gaps():
+            fit_of_kind, is_configuration = fit.of(self.names[known]), self.names[known] == "q"
+            spline = spline_derivatives(t, self.samples(known), last - known, fit_of_kind)
             derivatives = body_velocities(self.model, spline) if is_configuration else spline[:, 1:]
-            entries |= dict(zip(range(given + 1, last + 1), derivatives.swapaxes(0, 1), strict=True))
+            entries |= dict(zip(range(known + 1, last + 1), derivatives.swapaxes(0, 1), strict=True))
             smooth = of_unit_norm(self.model, spline[:, 0]) if is_configuration else spline[:, 0]
             if not fit_of_kind.noisy:
-                smooth = np.where(np.equal(fit_of_kind.number(), 1), entries[given], smooth)
-            entries[given] = smooth
+                smooth = np.where(np.equal(fit_of_kind.number(), 1), entries[known], smooth)
+            entries[known] = smooth
         return [entries[k] for k in range(len(self.arrays))]
 
     def _with_noise(self, t: Array, k: int) -> Array:
@@ -92,12 +92,12 @@ class Chain:
     def doubt(self, t: Array, rows: int) -> list[tuple[Array, Array]]:
         """Return the estimated error and the size (n,) of the last entry of each gap."""
         entries = [self.filled(t, fit) for fit in (SmoothingFit(rows), *SmoothingFit(rows).checks())]
-        found = []
-        for given, last in self.gaps():
-            x, *others = (entry[last][:, None] for entry in entries)
-            error, _, size = errors(x, others, one_sided(len(t), last - given, rows))
-            found.append((error[0], size[0]))
-        return found
+        estimates = []
+        for known, last in self.gaps():
+            x, *variants = (entry[last][:, None] for entry in entries)
+            error, _, size = errors(x, variants, one_sided(len(t), last - known, rows))
+            estimates.append((error[0], size[0]))
+        return estimates
 
     def columns(self, k: int) -> tuple[str, ...]:
         """Return the names of the columns of entry k."""
@@ -120,11 +120,11 @@ def knot_spacings(t: Array, chains: list[Chain],
     """
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
     if isinstance(smooth, str) and gaps:
-        for _, given, last in gaps:
-            check_rows(t, last - given, 1)
-        return {chain.names[given]: _quietest_of_each(t, chain, given, last) for chain, given, last in gaps}, []
+        for _, known, last in gaps:
+            check_rows(t, last - known, 1)
+        return {chain.names[known]: _quietest_of_each(t, chain, known, last) for chain, known, last in gaps}, []
     rows, warnings = rows_per_knot(t, chains, smooth)
-    return {chain.names[given]: np.full(chain.samples(given).shape[1], rows) for chain, given, _ in gaps}, warnings
+    return {chain.names[known]: np.full(chain.samples(known).shape[1], rows) for chain, known, _ in gaps}, warnings
 
 
 def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
@@ -135,8 +135,8 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
     Raises TrajectoryError for too few rows.
     """
     gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
-    for _, given, last in gaps:
-        check_rows(t, last - given, 1)
+    for _, known, last in gaps:
+        check_rows(t, last - known, 1)
     if smooth is None or not gaps:
         return 1, [LiedynWarning("smoothing-unused",
                                  "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []
@@ -148,7 +148,7 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
         return 1, [LiedynWarning("smoothing-unused",
                                  f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is "
                                  "smoothed")]
-    missed = [chain.names[given] for chain, given, last in gaps if _missed(t, chain, given, last, rows)]
+    missed = [chain.names[known] for chain, known, last in gaps if _missed(t, chain, known, last, rows)]
     if not missed:
         return rows, []
     return rows, [LiedynWarning("smoothing-too-strong",
@@ -156,14 +156,14 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
                                 "further off than estimated; take a shorter --smooth, or --smooth auto")]
 
 
-def _quietest_of_each(t: Array, chain: Chain, given: int, last: int) -> Integers:
+def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers:
     """Return the rows per knot (n,) with the least error of each column of the entry from which `last` is derived.
 
     All columns of a quaternion have the same number.
     """
-    x, highest, blocks = chain.samples(given), last - given, chain.blocks(given)
+    x, highest, blocks = chain.samples(known), last - known, chain.blocks(known)
     variance, draws = noise(t, x) ** 2, np.random.default_rng(0).standard_normal((len(t), _DRAWS))
-    best, least, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
+    best, smallest, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
     for rows in _numbers(len(t), _FINE):
         if rows > 1:
             missed = misses(t, x, highest, rows)
@@ -171,21 +171,21 @@ def _quietest_of_each(t: Array, chain: Chain, given: int, last: int) -> Integers
         if not follows.any():
             break
         ends = one_sided(len(t), highest, rows)
-        found, other, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
+        derived, other_derived, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
                                for samples, fit in ((x, SmoothingFit(rows)), (x, SmoothingFit(rows, raised=2)),
                                                     (draws, SmoothingFit(rows))))
-        square = np.mean((other - found) ** 2, axis=0) + variance * np.mean(drawn**2)
+        square = np.mean((other_derived - derived) ** 2, axis=0) + variance * np.mean(drawn**2)
         for k, block in enumerate(blocks):
             error = float(square[block].sum())
-            if follows[k] and error < least[k]:
-                least[k], best[block] = error, rows
+            if follows[k] and error < smallest[k]:
+                smallest[k], best[block] = error, rows
     return best
 
 
-def _numbers(most: int, factor: Fraction) -> Iterator[int]:
-    """Yield the numbers of rows per knot that are tried, below `most`."""
+def _numbers(maximum: int, factor: Fraction) -> Iterator[int]:
+    """Yield the numbers of rows per knot that are tried, below `maximum`."""
     rows = 1
-    while rows < most:
+    while rows < maximum:
         yield rows
         rows = max(rows + 1, int(rows * factor))
 
@@ -197,7 +197,7 @@ def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, in
     """
     tried, errors_tried, sizes_tried = [], [], []
     for rows in _numbers(len(t), _COARSE):
-        if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
+        if rows > 1 and any(_missed(t, chain, known, last, rows, alike=True) for chain, known, last in gaps):
             break
         doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
         tried.append(rows)
@@ -209,37 +209,37 @@ def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, in
     return tried[int((error / sizes_to_judge_by(size, units)).max(axis=1).argmin())]
 
 
-def _missed(t: Array, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
+def _missed(t: Array, chain: Chain, known: int, last: int, rows: int, *, alike: bool = False) -> bool:
     """Return whether splines with so many rows per knot leave out more than the noise of a coordinate.
 
     alike  True: coordinates with the same unit are assumed to have the noise of the noisiest one
     """
-    check_rows(t, last - given, rows)
-    units = (chain.model.q_units if chain.names[given] == "q" else chain.units) if alike else None
-    return bool(misses(t, chain.samples(given), last - given, rows, units).any())
+    check_rows(t, last - known, rows)
+    units = (chain.model.q_units if chain.names[known] == "q" else chain.units) if alike else None
+    return bool(misses(t, chain.samples(known), last - known, rows, units).any())
 
 
 def derivations(t: Array, chains: list[Chain], rows: Mapping[str, Integers]) -> list[str]:
     """Return texts about which quantities are derived, and how. rows: from `knot_spacings`."""
     out = []
     for chain in chains:
-        for given, last in chain.gaps():
-            *others, name = chain.names[given + 1:last + 1]
-            what = f"{', '.join(others)} and {name} are" if others else f"{name} is"
-            way = _way(rows[chain.names[given]], chain.columns(given), float(np.median(np.diff(t))))
-            out.append(f"{what} derived from {chain.names[given]} by splines of degree {degree_for(last - given)} {way}")
+        for known, last in chain.gaps():
+            *first_names, name = chain.names[known + 1:last + 1]
+            subject = f"{', '.join(first_names)} and {name} are" if first_names else f"{name} is"
+            method = _way(rows[chain.names[known]], chain.columns(known), float(np.median(np.diff(t))))
+            out.append(f"{subject} derived from {chain.names[known]} by splines of degree {degree_for(last - known)} {method}")
     return out
 
 
 def _way(rows: Integers, names: Sequence[str], step: float) -> str:
     """Return the knot spacing as text."""
-    least, most = int(rows.min()), int(rows.max())
-    if most == 1:
+    fewest, largest = int(rows.min()), int(rows.max())
+    if largest == 1:
         return "through every row"
-    if least == most:
-        return f"with a knot every {most} rows ({most * step:.3g} s)"
+    if fewest == largest:
+        return f"with a knot every {largest} rows ({largest * step:.3g} s)"
     each = format_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
-    return f"with a knot every {least} to {most} rows ({least * step:.3g} to {most * step:.3g} s): {each}"
+    return f"with a knot every {fewest} to {largest} rows ({fewest * step:.3g} to {largest * step:.3g} s): {each}"
 
 
 # Recorded states freed of noise, and the same states with more of the noise of the recording ----------------------------

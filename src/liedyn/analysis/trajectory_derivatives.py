@@ -145,15 +145,15 @@ def column_names(model: Model, request: DerivativeRequest) -> tuple[list[str], l
 
 def unit_of(model: Model, name: str) -> str:
     """Return the unit of a coordinate's q, v, a or tau, or of a parameter of the model."""
-    head, _, rest = name.partition(".")
+    head, _, element = name.partition(".")
     fixed = {"mass": "kg", "com": "m", "inertia": "kg m^2", "pitch": "m/rad", "gravity": "m/s^2"}
     if head in fixed:
         return fixed[head]
-    last = rest.rpartition(".")[2]
+    last = element.rpartition(".")[2]
     if head in ("origin", "screw"):
         angle, length = ("rad", "m") if head == "origin" else ("", "m")
         return angle if last.startswith("w") else length
-    c = model.v_units[model.v_names.index(rest)]
+    c = model.v_units[model.v_names.index(element)]
     force = {"rad": "N m", "m": "N"}[c]
     return {"q": c, "v": f"{c}/s", "a": f"{c}/s^2", "tau": force, "armature": {"rad": "kg m^2", "m": "kg"}[c],
             "damping": f"{force} s/{c}", "friction": force, "stiffness": f"{force}/{c}", "rest": c}[head]
@@ -203,29 +203,29 @@ def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
 
 def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
     """Return the robot with `change` added to the parameter `name`."""
-    head, _, rest = name.partition(".")
+    head, _, element = name.partition(".")
     if head == "gravity":
-        return replace(robot, gravity=_with_added(robot.gravity, "xyz".index(rest), change))
+        return replace(robot, gravity=_with_added(robot.gravity, "xyz".index(element), change))
     if head in _COMPONENTS:
-        return replace(robot, links=tuple(_changed_link(link, head, rest, change) for link in robot.links))
+        return replace(robot, links=tuple(_changed_link(link, head, element, change) for link in robot.links))
     moved = head in ("origin", "screw", "pitch")
-    return replace(robot, joints=tuple(_displaced_joint(model, joint, head, rest, change) if moved else
-                                       _changed_coordinate(joint, head, rest, change) for joint in robot.joints))
+    return replace(robot, joints=tuple(_displaced_joint(model, joint, head, element, change) if moved else
+                                       _changed_coordinate(joint, head, element, change) for joint in robot.joints))
 
 
 def parameter_value(model: Model, name: str) -> float:
     """Return the value of a parameter; zero for placements and screws, whose parameters are changes."""
-    head, _, rest = name.partition(".")
+    head, _, element = name.partition(".")
     if head == "gravity":
-        return float(model.gravity["xyz".index(rest)])
+        return float(model.gravity["xyz".index(element)])
     if head in _COMPONENTS:
-        links = {_component_index(link, head, rest): link for link in model.description.links}
+        links = {_component_index(link, head, element): link for link in model.description.links}
         return float(next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in links.items() if k is not None))
     for joint in model.description.joints:
-        if head == "pitch" and joint.name == rest:
+        if head == "pitch" and joint.name == element:
             return joint.pitch
         for label, parameters in zip(joint.labels, joint.coordinate_parameters, strict=True):
-            if rest == _dotted(joint.name, label) and hasattr(parameters, head):
+            if element == _dotted(joint.name, label) and hasattr(parameters, head):
                 return float(getattr(parameters, head))
     return 0.0
 
@@ -237,14 +237,14 @@ def _with_root_joint(model: Model) -> Robot:
     return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
 
 
-def _component_index(link: Link, head: str, rest: str) -> int | None:
+def _component_index(link: Link, head: str, element: str) -> int | None:
     """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
     names = [_dotted(link.name, part) for part in _COMPONENTS[head]]
-    return names.index(rest) if rest in names else None
+    return names.index(element) if element in names else None
 
 
-def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
-    k = _component_index(link, head, rest)
+def _changed_link(link: Link, head: str, element: str, change: float) -> Link:
+    k = _component_index(link, head, element)
     if k is None:
         return link
     if head == "mass":
@@ -254,14 +254,14 @@ def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
     return replace(link, inertia=_with_added(link.inertia, k, change))
 
 
-def _displaced_joint(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
+def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change: float) -> Joint:
     """Return the joint with changed placement, screw or pitch.
 
     A placement changes as origin -> origin exp(twist). A screw changes in the list of all screws of the joint.
     """
     if head == "pitch":
-        return replace(joint, pitch=joint.pitch + change) if joint.name == rest else joint
-    owner, _, part = rest.rpartition(".")
+        return replace(joint, pitch=joint.pitch + change) if joint.name == element else joint
+    owner, _, part = element.rpartition(".")
     if head == "origin":
         if joint.name != owner:
             return joint
@@ -276,10 +276,10 @@ def _displaced_joint(model: Model, joint: Joint, head: str, rest: str, change: f
     return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
 
 
-def _changed_coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
+def _changed_coordinate(joint: Joint, head: str, element: str, change: float) -> Joint:
     parameters = list(joint.coordinate_parameters)
     for k, label in enumerate(joint.labels):
-        if rest == _dotted(joint.name, label):
+        if element == _dotted(joint.name, label):
             parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
             return replace(joint, coordinates=tuple(parameters))
     return joint
@@ -291,9 +291,9 @@ def _dotted(name: str, label: str) -> str:
 
 def _with_added(x: Numbers, k: int, change: float) -> Numbers:
     """Return a tuple of numbers with `change` added to entry k."""
-    numbers = list(x)
-    numbers[k] += change
-    return cast(Numbers, tuple(numbers))                       # as many as in x
+    values = list(x)
+    values[k] += change
+    return cast(Numbers, tuple(values))                       # as many as in x
 
 
 # Comparison with extrapolated differences of dynamics -------------------------------------------------------------------
@@ -390,20 +390,20 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
     if kind == "u":                                            # results are linear in u: large steps are accurate
-        sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if given else 'tau'}.{other}")
-                                        for other, given in zip(model.v_names, request.prescribed, strict=True))
+        sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if is_prescribed else 'tau'}.{v_name}")
+                                        for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
     steps = (step,
              2 * FRICTION_SPEED) if kind == "v" and motion.passive and has_friction(model, name.partition(".")[2]) else (step,)
     return lambda s: _outcome(model, request, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 
-def _outcome_of_robot(other: Model, model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array) -> Array:
-    """Return the results of a robot `other` with changed parameters, as a variant of `model` if the structure is the same."""
-    if not np.array_equal(other.index, model.index):
-        return _outcome(other, request, motion, motion.q, motion.v, u)
-    constants = np.tile(other.constants, (len(motion.q), 1))
-    with Variants.of_numbers(model, range(len(other.constants)), constants).in_place_of_the_model() as robots:
+def _outcome_of_robot(changed_model: Model, model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array) -> Array:
+    """Return the results of a robot `changed_model` with changed parameters, as a variant of `model` if the structure is the same."""
+    if not np.array_equal(changed_model.index, model.index):
+        return _outcome(changed_model, request, motion, motion.q, motion.v, u)
+    constants = np.tile(changed_model.constants, (len(motion.q), 1))
+    with Variants.of_numbers(model, range(len(changed_model.constants)), constants).in_place_of_the_model() as robots:
         return _outcome(robots, request, motion, motion.q, motion.v, u)
 
 
@@ -421,14 +421,14 @@ def _steps(model: Model, name: str) -> tuple[float, ...]:
     Small steps are relative to the value of the link, since accelerations are nonlinear in it. Large ones are relative to the
     largest value, since forces are linear in it.
     """
-    head, _, rest = name.partition(".")
+    head, _, element = name.partition(".")
     unit = model_scales(model).unit_scale(unit_of(model, name))
     if head not in ("mass", "inertia", "armature"):
         return (_STEP * unit,)
     links = model.description.links
     size = {link.name: link.mass if head == "mass" else max(map(abs, link.inertia)) for link in links}
     largest = unit if head == "armature" else max(size.values()) or unit
-    link_name = rest if head == "mass" else rest.rpartition(".")[0]
+    link_name = element if head == "mass" else element.rpartition(".")[0]
     magnitude = abs(parameter_value(model, name)) if head == "armature" else size[link_name]
     small, large = _STEP * (magnitude or _LIGHT * largest), _STEP * max(magnitude, unit if head == "armature" else largest)
     return (small, (small * large) ** 0.5, large)

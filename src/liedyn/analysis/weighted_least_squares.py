@@ -64,20 +64,20 @@ class StateNoiseEffect:
     force: Array
 
 
-def fit(W: Array, least: Array, sizes: Array) -> LeastSquaresSolution:
+def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
     """Solve the equations W (n, nv, b + 1), weighted by the noise of each joint, which the residual gives.
 
-    least  (nv,) smallest noise of each joint's equations; the first weights
+    min_noise  (nv,) smallest noise of each joint's equations; the first weights
     sizes  (b,) characteristic units of the parameters
     """
-    noise = least
+    noise = min_noise
     count = W.shape[0] * W.shape[1]
     freedom = np.sqrt(count / max(count - W.shape[2] + 1, 1))
     R = compressed(W)
     for _ in range(_ROUNDS):
         solution = solve(R, noise, sizes)
-        left = np.linalg.norm(R @ np.r_[solution.x, -1.0], axis=1) / np.sqrt(len(W))
-        noise = np.maximum(freedom * left, least)
+        residuals = np.linalg.norm(R @ np.r_[solution.x, -1.0], axis=1) / np.sqrt(len(W))
+        noise = np.maximum(freedom * residuals, min_noise)
     return solve(R, noise, sizes)
 
 
@@ -124,17 +124,17 @@ def _possible_change(N: Array, scale: Array, seen: Array) -> Array:
     return out
 
 
-def variance_by_force(W: Array, found: LeastSquaresSolution, noise: Array) -> Array:
+def variance_by_force(W: Array, solution: LeastSquaresSolution, noise: Array) -> Array:
     """Return the variance (nv, b) of the solution that the noise (nv,) of each joint's force causes.
 
     The noise may differ from that of the weights.
     """
-    R = compressed(W)[:, :, :-1] / found.noise[:, None, None]
-    return np.array([((row @ found.root @ found.root.T) ** 2).sum(axis=0) * ratio**2
-                     for row, ratio in zip(R, noise / found.noise, strict=True)])
+    R = compressed(W)[:, :, :-1] / solution.noise[:, None, None]
+    return np.array([((row @ solution.root @ solution.root.T) ** 2).sum(axis=0) * ratio**2
+                     for row, ratio in zip(R, noise / solution.noise, strict=True)])
 
 
-def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[Array, Array]]) -> StateNoiseEffect:
+def effect_of_noise(solution: LeastSquaresSolution, noisier: Iterable[tuple[Array, Array]]) -> StateNoiseEffect:
     """Return the effect of the noise of the states on a solution, by simulation and extrapolation (Cook and Stefanski 1994).
 
     noisier  pairs of equations: of states with random noise added, and with the same noise subtracted
@@ -142,19 +142,20 @@ def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[Array, 
     Noise of the same size again changes the solution about as much as the noise that is in the recording. The difference of a
     pair is linear in the noise and gives the variance; its mean gives the bias. Stops early where noise has no effect.
     """
-    own = (found.root ** 2).sum(axis=1)
+    own_variance = (solution.root ** 2).sum(axis=1)
     pairs = []
     for pair in noisier:
-        x = np.array([solve(compressed(other), found.noise, found.sizes).x for other in pair])
+        x = np.array([solve(compressed(noisy), solution.noise, solution.sizes).x for noisy in pair])
         change = (pair[0] - pair[1]) / 2.0
-        D = (change[:, :, :-1] / found.noise[:, None]).reshape(-1, len(found.x)) @ found.root
-        force = ((change @ np.r_[found.x, -1.0]) ** 2).mean(axis=0)
-        pairs.append((((x[0] - x[1]) / 2.0) ** 2, x.mean(axis=0) - found.x, D.T @ D, force))
-        variance, moved, part, force = (np.mean(one, axis=0) for one in zip(*pairs, strict=True))
-        share = np.einsum("kj,ji,ki->k", found.root, part, found.root)
-        effect = StateNoiseEffect(variance, _extrapolated(moved, found.root, part), np.divide(share, own, out=np.zeros_like(own),
-                                                                                    where=own > 0.0), np.sqrt(force))
-        if (variance <= _NOTHING**2 * own).all() and (np.abs(effect.bias) <= _NOTHING * np.sqrt(own)).all():
+        D = (change[:, :, :-1] / solution.noise[:, None]).reshape(-1, len(solution.x)) @ solution.root
+        force = ((change @ np.r_[solution.x, -1.0]) ** 2).mean(axis=0)
+        pairs.append((((x[0] - x[1]) / 2.0) ** 2, x.mean(axis=0) - solution.x, D.T @ D, force))
+        variance, moved, part, force = (np.mean(draws, axis=0) for draws in zip(*pairs, strict=True))
+        fraction = np.einsum("kj,ji,ki->k", solution.root, part, solution.root)
+        effect = StateNoiseEffect(variance, _extrapolated(moved, solution.root, part),
+                                  np.divide(fraction, own_variance, out=np.zeros_like(own_variance), where=own_variance > 0.0),
+                                  np.sqrt(force))
+        if (variance <= _NOTHING**2 * own_variance).all() and (np.abs(effect.bias) <= _NOTHING * np.sqrt(own_variance)).all():
             break
     return effect
 
@@ -308,15 +309,15 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
     out, shifts, rescaled = [], *np.zeros((2, model.nv, len(solution.x)))
     for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
         scores, moments = test.scores, test.explained
-        most = int(np.argmax(np.abs(scores)))
-        score = float(abs(scores[most]))
-        size = float(solution.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
+        best = int(np.argmax(np.abs(scores)))
+        score = float(abs(scores[best]))
+        size = float(solution.noise[k] * np.linalg.norm(moments[best]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
         gain, force = names[k].index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
-        shifts[k], rescaled[k] = test.shifts[:len(solution.x), most] * significant, single[k].changes[:, gain]
+        shifts[k], rescaled[k] = test.shifts[:len(solution.x), best] * significant, single[k].changes[:, gain]
         material = max(_MATERIAL_MISFIT * force, float(min_noise[k])) * np.sqrt(rows)
         out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
-                            _CAUSES[names[k][most]] if significant else "", score * significant, size * significant,
+                            _CAUSES[names[k][best]] if significant else "", score * significant, size * significant,
                             force, _detectable_scale(equations, k, candidates[k], gain, single[k], material, tested[k]),
                             float(min_noise[k]), float(np.sqrt(len(equations.W) / rows))))
     return tuple(out), shifts, rescaled
