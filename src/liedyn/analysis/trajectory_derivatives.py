@@ -393,13 +393,13 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if is_prescribed else 'tau'}.{v_name}")
                                         for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
-    steps = (step,
-             2 * FRICTION_SPEED) if kind == "v" and motion.passive and has_friction(model, name.partition(".")[2]) else (step,)
+    crosses_friction = kind == "v" and motion.passive and has_friction(model, name.partition(".")[2])
+    steps = (step, 2 * FRICTION_SPEED) if crosses_friction else (step,)
     return lambda s: _outcome(model, request, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 
 def _outcome_of_robot(changed_model: Model, model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array) -> Array:
-    """Return the results of a robot `changed_model` with changed parameters, as a variant of `model` if the structure is the same."""
+    """Return the results of a robot with changed parameters, as a variant of `model` if the structure is the same."""
     if not np.array_equal(changed_model.index, model.index):
         return _outcome(changed_model, request, motion, motion.q, motion.v, u)
     constants = np.tile(changed_model.constants, (len(motion.q), 1))
