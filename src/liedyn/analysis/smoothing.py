@@ -226,20 +226,20 @@ def derivations(t: Array, chains: list[Chain], rows: Mapping[str, Integers]) -> 
         for known, last in chain.gaps():
             *first_names, name = chain.names[known + 1:last + 1]
             subject = f"{', '.join(first_names)} and {name} are" if first_names else f"{name} is"
-            method = _way(rows[chain.names[known]], chain.columns(known), float(np.median(np.diff(t))))
+            method = _knot_spacing(rows[chain.names[known]], chain.columns(known), float(np.median(np.diff(t))))
             out.append(f"{subject} derived from {chain.names[known]} by splines of degree {degree_for(last - known)} {method}")
     return out
 
 
-def _way(rows: Integers, names: Sequence[str], step: float) -> str:
+def _knot_spacing(rows: Integers, names: Sequence[str], step: float) -> str:
     """Return the knot spacing as text."""
-    fewest, largest = int(rows.min()), int(rows.max())
+    smallest, largest = int(rows.min()), int(rows.max())
     if largest == 1:
         return "through every row"
-    if fewest == largest:
+    if smallest == largest:
         return f"with a knot every {largest} rows ({largest * step:.3g} s)"
     each = format_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
-    return f"with a knot every {fewest} to {largest} rows ({fewest * step:.3g} to {largest * step:.3g} s): {each}"
+    return f"with a knot every {smallest} to {largest} rows ({smallest * step:.3g} to {largest * step:.3g} s): {each}"
 
 
 # Recorded states freed of noise, and the same states with more of the noise of the recording ----------------------------
