@@ -270,7 +270,7 @@ class SegmentStart:
     step: float = 0.0
     integral: Array | None = None
     signs: Array | None = None
-    armed: Array | None = None
+    armed: Mask | None = None
     bounds: Array | None = None
     jump_events: tuple[int, ...] = ()
     switch_signs: Array | None = None

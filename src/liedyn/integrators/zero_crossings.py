@@ -277,9 +277,9 @@ class EventSigns(NamedTuple):
     bound  bound within which a disarmed expression counts as zero
     """
 
-    sign: np.ndarray
-    armed: np.ndarray
-    bound: np.ndarray
+    sign: Numbers
+    armed: bool | Mask
+    bound: Numbers
 
 
 def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: Array, rounding: Array, fired: Mask,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
@@ -92,8 +92,8 @@ def event_signs(problem: InitialValueProblem, start: SegmentStart, events: Seque
 def triggered_events(before: np.ndarray, after: np.ndarray, events: Sequence[int],
                      directions: Sequence[float]) -> tuple[int, ...]:
     """Return the events whose sign has changed in the direction of the event."""
-    return tuple(event for event, one, other in zip(events, before, after, strict=True)
-                 if other and crossed(one, other, directions[event]))
+    return tuple(event for event, sign, new_sign in zip(events, before, after, strict=True)
+                 if new_sign and crossed(sign, new_sign, directions[event]))
 
 
 # segments --------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,8 @@ class HybridSimulation:
         self._disabled_until: dict[str, float] = {}      # time until which events that recur too soon are disabled
         self._driven_into_stop = False      # whether an impact at a limit drives a body into the stop of the last event
         self._zero_values: dict[int, float] = {}                   # values of expressions at events, before their actions
-        self._cached_state, self._cached_values = (), {}      # state of the last evaluated expressions, and their values
+        self._cached_state: tuple[InitialValueProblem, float, bytes, bytes] | None = None
+        self._cached_motions: dict[int, ExpressionMotion] = {}     # of expressions at the cached state
         self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors can hide short flights
 
     @property
@@ -174,7 +175,7 @@ class HybridSimulation:
         start = self._first_state()
         while not self._is_finished(start):
             segment = self._integrate_until(self._next_time(start), start, times, options, progress, rows)
-            start = self._apply_due_events(self._handle_events(segment))
+            start = self._apply_due_events(self._handle_events(segment, start.t))
         if len(self.occurred_events) > self._n_recorded_events or not self.visited_states:
             self._run_segment(replace(start, fired=()), np.array([start.t]), options, rows)      # the state after the last event
         self.final_state = start
@@ -218,10 +219,10 @@ class HybridSimulation:
             self._renumber_singular_row(self.problems.current.model, segment.statistics))
         return segment
 
-    def _handle_events(self, segment: Segment) -> SegmentStart:
+    def _handle_events(self, segment: Segment, start_time: float) -> SegmentStart:
         """Return the state after the events that have ended a segment, and after known events at the same time."""
-        problem, end, began = self.problems.current, segment.end, self._segment_start.t
-        start = self._add_reached_events(end, end.signs, end.armed, end.t - began)
+        problem, end = self.problems.current, segment.end
+        start = self._add_reached_events(end, end.t - start_time)
         self._check_progress(start.t)
         count = len(self.occurred_events)
         if start.fired:
@@ -250,11 +251,11 @@ class HybridSimulation:
             return start
         start = self._apply_events(start, due)
         self._omits_first_row = has_begun and (self._omits_first_row or not start.fired) and len(self.occurred_events) == count
-        return start if has_begun else replace(start, supplied_energy=0.0)       # the motion begins with what they make
+        return start if has_begun else replace(start, supplied_energy=0.0)       # the motion begins after them
 
     def _pop_due_events(self, t: float) -> list[Event]:
         """Remove the events whose known times are reached at t, and return them."""
-        due = [event for _, event in takewhile(lambda one: one[0] <= t + self._slack, self._known_events)]
+        due = [event for _, event in takewhile(lambda timed: timed[0] <= t + self._slack, self._known_events)]
         self._known_events = self._known_events[len(due):]
         return due
 
@@ -294,10 +295,10 @@ class HybridSimulation:
         if not count:
             return replace(start, signs=None, armed=None, bounds=None)
         before = EventSigns(np.full(count, np.nan), np.ones(count, dtype=bool), np.zeros(count))
-        if start.signs is not None:
+        if start.signs is not None and start.armed is not None:
             bounds = np.array([self._overshoot(e, start) for e in range(count)])
             before = EventSigns(start.signs[:count], start.armed[:count], bounds)
-        happened, jumped = (np.isin(np.arange(count), found) for found in (start.fired, start.jump_events))
+        happened, jumped = (np.isin(np.arange(count), events) for events in (start.fired, start.jump_events))
         value, rate, curvature, rounding, contacts = self._expression_motions(start, before.bound, happened, jumped)
         with np.errstate(invalid="ignore"):                    # times since events that have not occurred are infinite
             fired = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
@@ -313,7 +314,8 @@ class HybridSimulation:
         armed, bounds = np.where(contacts, ~happened, after.armed), np.where(contacts, rounding, after.bound)
         return replace(start, signs=signs, armed=armed, bounds=bounds)
 
-    def _expression_motions(self, start: SegmentStart, bounds, happened, jumped):
+    def _expression_motions(self, start: SegmentStart, bounds: Array, happened: Mask, jumped: Mask
+                            ) -> tuple[Array, Array, Array, Array, Mask]:
         """Return value, rate, curvature and rounding of each event's expression, and which events detect contacts instead.
 
         Rate and curvature are NaN where the value is beyond its bound.
@@ -340,74 +342,78 @@ class HybridSimulation:
 
         At a discontinuity that ended at zero, it is the rounding of the expression there, where its terms may be as small.
         """
-        return 0.0 if start.bounds is None or (start.armed[e] and e not in start.jump_events) else float(start.bounds[e])
+        if start.bounds is None or start.armed is None or (start.armed[e] and e not in start.jump_events):
+            return 0.0
+        return float(start.bounds[e])
 
-    def _add_reached_events(self, start: SegmentStart, known: np.ndarray | None, armed: np.ndarray | None,
-                            elapsed: float) -> SegmentStart:
+    def _add_reached_events(self, start: SegmentStart, elapsed: float) -> SegmentStart:
         """Return `start` with the other events whose expressions are also zero where the segment ends.
 
         Their signs or times differ by rounding only, or their last step ended just before.
 
         elapsed   time since the start of the segment [s]
         """
-        if known is None or not len(self.state_events):
+        signs, armed = start.signs, start.armed
+        if signs is None or armed is None or not self.state_events:
             return start
-        found, jumped, self._zero_values = set(start.fired), set(start.jump_events), {}
+        reached, jumped, self._zero_values = set(start.fired), set(start.jump_events), {}
         for e, k in enumerate(self.problems.current.schedule.watch[:len(self.state_events)]):
             if k < 0:
                 continue
             motion = self._signal_motion(int(k), start, derivatives=False)
-            expected = is_expected(known[e], self.problems.current.directions[e])
+            expected = is_expected(signs[e], self.problems.current.directions[e])
             bound = max(motion.bound, self._overshoot(e, start))
-            if e not in found and expected and armed[e] and motion.value * known[e] < -bound:          # a signal jumps here
-                found.add(e)
+            if e not in reached and expected and armed[e] and motion.value * signs[e] < -bound:        # a signal jumps here
+                reached.add(e)
                 jumped.add(e)
-            elif e not in found and expected and abs(motion.value) <= bound:
-                way = self._signal_motion(int(k), start)
-                if is_arriving(EventSigns(known[e], armed[e], way.bound), way.rate, way.curvature, elapsed):
-                    found.add(e)
-            if e in found and (e not in jumped or abs(motion.value) <= bound):
+            elif e not in reached and expected and abs(motion.value) <= bound:
+                arrival = self._signal_motion(int(k), start)
+                if is_arriving(EventSigns(signs[e], armed[e], arrival.bound), arrival.rate, arrival.curvature, elapsed):
+                    reached.add(e)
+            if e in reached and (e not in jumped or abs(motion.value) <= bound):
                 self._zero_values[e] = motion.value
-        return replace(start, fired=tuple(sorted(found)))
+        return replace(start, fired=tuple(sorted(reached)))
 
     def _impacts_at_start(self, start: SegmentStart) -> list[Event]:
         """Return the events with impacts whose expressions are zero at the start and move in the direction of the event."""
-        signed, found = self._with_signs(replace(start, signs=None)), []
+        signed, impacts = self._with_signs(replace(start, signs=None)), []
+        if signed.signs is None or signed.armed is None:
+            return []
         for e, (event, k) in enumerate(zip(self.state_events, self.problems.current.schedule.watch, strict=False)):
             if k < 0 or signed.armed[e] or not event.has_impact:
                 continue
             if event.direction and event.direction == signed.signs[e]:
-                found.append(event)
+                impacts.append(event)
             elif not event.direction and self._is_at_rest(int(k), start):
                 self.problems.warnings.add(
                     "event-without-side",
                     f"event {event.name}: its expression starts at its value at rest, and it has no direction. Its side is "
                     "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)",
                     cause=f"{event.name} begins")
-        return found
+        return impacts
 
     def _is_at_rest(self, k: int, start: SegmentStart) -> bool:
         motion = self._signal_motion(k, start)
         return bool(motion.curvature and is_below_rounding(motion.rate, motion.curvature, motion.bound))
 
-    def _signal_motion(self, k: int, start: SegmentStart, derivatives: bool = True, problem: InitialValueProblem
-                       | None = None) -> ExpressionMotion:
+    def _signal_motion(self, k: int, start: SegmentStart, derivatives: bool = True,
+                       problem: InitialValueProblem | None = None) -> ExpressionMotion:
         problem, run = problem or self.problems.current, None
         if not derivatives and not reads_forces(problem, k):
             state = problem, start.t, start.q.tobytes(), start.v.tobytes()
             if state != self._cached_state:
-                self._cached_state, self._cached_values = state, {}
-            if k not in self._cached_values:
-                self._cached_values[k] = expression_motion(problem, k, start.t, start.q, start.v)
-            found = self._cached_values[k]
+                self._cached_state, self._cached_motions = state, {}
+            if k not in self._cached_motions:
+                self._cached_motions[k] = expression_motion(problem, k, start.t, start.q, start.v)
+            motion = self._cached_motions[k]
         else:
             if self.controller is not None:
                 run = RightHandSide(problem, problem.signals)
                 ZeroOrderHold(problem, self.controller, run).write_torques()
             work = evaluate_state(problem, start.t, start.q, start.v, run, start.integral)
-            found = expression_motion(problem, k, start.t, work.q, work.v, work.a, work.tau)
+            motion = expression_motion(problem, k, start.t, work.q, work.v, work.a, work.tau)
         rtol, atol = self._tolerances
-        return found._replace(bound=max(found.bound, _ERROR_FACTOR * (atol + rtol * found.size)))
+        return motion._replace(bound=max(motion.bound, _ERROR_FACTOR * (atol + rtol * motion.size)))
 
     def _enabled_events(self, problem: InitialValueProblem, start: SegmentStart) -> InitialValueProblem:
         """Return the problem without events that are over, belong to other phases or recur too soon.
@@ -417,7 +423,7 @@ class HybridSimulation:
         over = [self._is_over(event) or start.t < self._disabled_until.get(event.name, -math.inf) for event in self.state_events]
         if not any(over):
             return problem
-        directions = [NO_DIRECTION if one else direction for one, direction in zip(over, problem.directions, strict=False)]
+        directions = [NO_DIRECTION if ends else direction for ends, direction in zip(over, problem.directions, strict=False)]
         return problem.with_same_code(directions=(*directions, *problem.directions[len(over):]))
 
     def partial_statistics(self, partial: Statistics) -> Statistics:
@@ -435,7 +441,7 @@ class HybridSimulation:
     # checkpoints --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
         """Return the state that determines the rest of the run, except the state of the segment."""
-        events = {field.name: [getattr(one, field.name) for one in self.occurred_events] for field in fields(OccurredEvent)}
+        events = {field.name: [getattr(event, field.name) for event in self.occurred_events] for field in fields(OccurredEvent)}
         jumps = {name: np.array(events[name]).reshape(-1, self.model.nv) for name in ("dv", "impulse")}
         return {"problems": self.problems.state_dict(), "hard_stops": self._hard_stops.state_dict(),
                 "actions": self.actions.state_dict(), "controller": self.controller and self.controller.state_dict(),
@@ -487,7 +493,8 @@ class HybridSimulation:
             passed = [self.state_events[k]
                       for k in (*self._triggered_events(before, start), *_driven_events(pressed, self._pending_impacts(start)))]
             again = [event] if self._driven_into_stop else []
-            waiting.extend(one for one in (*(one for one in passed if one is not event), *again) if one not in waiting)
+            following = [*(new_event for new_event in passed if new_event is not event), *again]
+            waiting.extend(new_event for new_event in following if new_event not in waiting)
             if len(self.occurred_events) - first > 2 * _MAX_EVENTS:
                 raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
@@ -499,7 +506,7 @@ class HybridSimulation:
 
         An impact elsewhere may drive a body into its stop again, and a body may be released where it lies.
         """
-        found = {}
+        speeds = {}
         for e, (event, k) in enumerate(zip(self.state_events, self.problems.current.schedule.watch, strict=False)):
             if k < 0 or self._is_over(event) or not event.has_impact:
                 continue
@@ -507,11 +514,11 @@ class HybridSimulation:
             if abs(motion.value) > max(motion.bound, 2.0 * abs(self._zero_values.get(e, 0.0)), self._overshoot(e, start)):
                 continue
             motion = self._signal_motion(int(k), start)
-            way = crossing_direction(0.0 if start.signs is None else start.signs[e], event.direction)
+            direction = crossing_direction(0.0 if start.signs is None else start.signs[e], event.direction)
             rests = is_below_rounding(motion.rate, motion.curvature, motion.bound)
-            if way * (motion.curvature if rests else motion.rate) > 0.0:
-                found[e] = 0.0 if rests else abs(motion.rate)
-        return found
+            if direction * (motion.curvature if rests else motion.rate) > 0.0:
+                speeds[e] = 0.0 if rests else abs(motion.rate)
+        return speeds
 
     def _force_signs(self, start: SegmentStart) -> np.ndarray:
         return event_signs(self.problems.current, start, self._force_events, self.controller)
@@ -522,7 +529,7 @@ class HybridSimulation:
 
     def _event_index(self, event: Event) -> int:
         """Return the index among the events with an expression; -1 for other events."""
-        return next((e for e, one in enumerate(self.state_events) if one is event), -1)
+        return next((e for e, state_event in enumerate(self.state_events) if state_event is event), -1)
 
     def _is_over(self, event: Event) -> bool:
         """Return whether the event cannot occur again in this phase or at all."""
@@ -535,7 +542,7 @@ class HybridSimulation:
         problems.change(resting=())
         state = self.actions.apply_actions(before, event, start.t, *self._expression_function(event, start), former_stops)
         if event.name in problems.current.clocks:
-            phase = problems.phases.get(problems.hybrid_state.phase)
+            phase = problems.phases.get(problems.hybrid_state.phase or "")
             state = start_prescribed_motions(state, problems.current, start.t, phase is not None and phase.impulsive,
                                              f"event {event.name}", event.place)
         closed_stops = self.actions.pop_closed_stops()
@@ -544,9 +551,9 @@ class HybridSimulation:
         aimed = self._coordinates_set_into_stops(event, start, state)
         staying = (stop for stop in former_stops if state.q[stop.q] == before.q[stop.q] and (
             stop in self._hard_stops.stops or stop.name not in aimed))
-        made = state                                          # impulses of the event; those at limits are summed separately
+        outcome = state                                          # impulses of the event; those at limits are summed separately
         try:
-            state = self._after_limit_impacts(replace(made, impulse=np.zeros(len(start.v)), work=0.0, lost=0.0), start.t,
+            state = self._after_limit_impacts(replace(outcome, impulse=np.zeros(len(start.v)), work=0.0, lost=0.0), start.t,
                                               (*staying, *closed_stops), speed=np.abs(before.v).max(initial=0.0))
         except ScenarioError as problem:                       # the event has set a coordinate beyond its hard stop
             raise ScenarioError(f"event {event.name}: {problem.message}", place=event.place,
@@ -558,9 +565,9 @@ class HybridSimulation:
             return replace(start, q=state.q, v=state.v)
         self.actions.warn_impacts_ended([stop for stop in closed_stops if stop in problems.hybrid_state.resting], event, start.t)
         if struck:                                             # impacts at limits that the event causes or that coincide with it
-            return self._record_event(impact_name(struck), self._record_event(event.name, start, before, made), made, state)
+            return self._record_event(impact_name(struck), self._record_event(event.name, start, before, outcome), outcome, state)
         return self._record_event(event.name, start, before, replace(
-            state, impulse=made.impulse + state.impulse, work=made.work + state.work, lost=made.lost + state.lost))
+            state, impulse=outcome.impulse + state.impulse, work=outcome.work + state.work, lost=outcome.lost + state.lost))
 
     def _coordinates_set_into_stops(self, event: Event, start: SegmentStart, state: EventState) -> set[str]:
         """Return the coordinates that this event has set into the stop of another event, which then has an impact."""
@@ -568,7 +575,7 @@ class HybridSimulation:
             return set()
         pressed = self._pending_impacts(replace(start, q=state.q, v=state.v))
         return {action.coordinate for e, speed in pressed.items() if speed and self.state_events[e] is not event
-                for action in self.state_events[e].actions if isinstance(action, Impact)}
+                for action in self.state_events[e].actions if isinstance(action, Impact) and action.coordinate}
 
     def _with_fired(self, start: SegmentStart, events: Iterable[int]) -> SegmentStart:
         return replace(start, fired=tuple(sorted({*start.fired, *events})))
@@ -660,8 +667,8 @@ def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[in
 
 def _timed_events(events: Sequence[Event], duration: float) -> list[tuple[float, Event]]:
     """Return the known times of events, sorted; events at the same time are in the order of the file."""
-    found = [(t, event) for event in events for t in event.at if t <= duration]
+    timed_events = [(t, event) for event in events for t in event.at if t <= duration]
     for event in events:
         if event.every:
-            found += [(k * event.every, event) for k in range(1, int(duration / event.every * (1 + 1e-12)) + 1)]
-    return sorted(found, key=lambda one: one[0])
+            timed_events += [(k * event.every, event) for k in range(1, int(duration / event.every * (1 + 1e-12)) + 1)]
+    return sorted(timed_events, key=lambda timed: timed[0])
