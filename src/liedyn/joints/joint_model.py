@@ -42,7 +42,7 @@ class Tree(NamedTuple):
     kind: np.ndarray        # (n,) joint of body i to its parent: ONE_DOF, BALL, FREE
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
-    flags: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | NO_AXIAL_INERTIA, see `model.description`
+    flags: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | ROTATES | TRANSLATES | NO_AXIAL_INERTIA, see `model.description`
     slot: np.ndarray        # (n,) position of the sum over the children of body i in a backward pass; reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the path from the ground, or -1

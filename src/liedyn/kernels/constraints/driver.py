@@ -49,7 +49,7 @@ from liedyn.numba_tools.decorators import array_address, array_at, call_with_int
 SOLVE_MOTION, CHECK_STATE, PROJECT_POSITION, PROJECT_VELOCITY, PROJECT, PROJECT_UNCOUNTED, MEASURE, SOLVE_MULTIPLIERS = range(8)
 CLOSED, LOOP_OPEN, CONTRADICTION, VANISHING_INERTIA = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
 OUT_OF_RANGE = 32               # an angle is too large for generated code: generic functions must continue
-NOT_CLOSED = 20                 # a code in addition to those of `checks`: the constraints could not be closed
+NOT_CLOSED = 20                 # a code in addition to those of `batch_blocks`: the constraints could not be closed
 CONTRADICTION_TOLERANCE = 1e-7  # of the largest acceleration, at least statistics[ACCELERATION_SCALE]: a smaller contradiction
                                 # is rounding
 _MAX_STRAIGHTNESS = 0.25        # of the change of slope: a curve bends by less where it crosses zero, by more where it turns back

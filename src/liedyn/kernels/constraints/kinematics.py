@@ -1,4 +1,4 @@
-"""Residuals of constraints, A v, gamma (A a + gamma = 0), A; wrenches of multipliers; equations of constrained dynamics."""
+"""Residuals of constraints, A v, gamma (A a + gamma = 0), A; wrenches of multipliers."""
 from liedyn.joints.joint_model import tree_views
 from liedyn.joints.loop_joints import EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
 from liedyn.kernels.batch_blocks import (
@@ -13,23 +13,18 @@ from liedyn.kernels.batch_blocks import (
     unpack_block,
 )
 from liedyn.kernels.constraints.equations import (
-    EquationMotion,
     accelerations,
-    add_multipliers,
     closure_frames,
     frame_workspace,
     load_closure_direction,
     residuals,
     store_constraint_jacobian,
-    sweep_constraints,
     velocities,
 )
-from liedyn.kernels.constraints.solver import delassus_matrix
-from liedyn.kernels.hybrid_dynamics import forward_backward_pass, second_forward_pass
 from liedyn.kernels.kinematics import joint_poses
 from liedyn.kernels.newton_euler import BodyMotion, body_motions
 from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
-from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like
 from liedyn.lie.vectors import clear, load_pose, store_twist
 from liedyn.model.description import COUPLING
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
@@ -138,50 +133,3 @@ def store_wrenches(loops, multipliers, ws, out):
             on_a = neg(dAd_inv(load_pose(ws.T_a, c), W))
         store_twist(out, 2 * c, on_a)
         store_twist(out, 2 * c + 1, on_b)
-
-
-# Forward and hybrid dynamics under constraints (K2 (54), (55)): ---------------------------------------------------------
-
-#     M a + b = tau + A^T lambda,    A a + gamma = 0
-#
-# The open tree is eliminated first. Then A M^-1 A^T lambda = -(A a + gamma), with the acceleration a of the open tree, gives the
-# multipliers. One more forward sweep with the joint forces X lambda (`sweep_constraints`) gives a and tau. With prescribed
-# coordinates, M is M_vv and A is A_v.
-
-@inline_kernel
-def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_motion, stabilized, frequency, passive, ws,
-                      equation_ws, matrix, diagonal_scale, rhs, other):
-    """Write the system A M^-1 A^T lambda = rhs.
-
-    Writes matrix (m m), diagonal_scale (m) as `delassus_matrix` does, and rhs (m); ws and equation_ws, which `apply_multipliers`
-    reads. frequency is read if `stabilized`. other (m) is scratch. Returns a positive number if a joint's articulated inertia
-    vanishes.
-    """
-    deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
-    closure_frames(tree, loops, ws.T, constraint_motion, equation_ws)
-    accelerations(loops, None, ws.V, None, constraint_motion, equation_ws, rhs)
-    if stabilized:
-        add_baumgarte(loops, q, v, ws.V, constraint_motion, frequency, equation_ws, rhs, other)
-    sweep_constraints(tree, loops, prescribed, ws.T, ws.U, ws.Psi, equation_ws, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
-    delassus_matrix(tree, loops, prescribed, ws.Psi, equation_ws, matrix, diagonal_scale)
-    for r in range(rhs.shape[0]):
-        store(rhs, r, -(load(rhs, r) + load(equation_ws.rate, r)))
-    return deficit
-
-
-@inline_kernel
-def apply_multipliers(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, equation_ws):
-    """Write a and tau from the multipliers."""
-    add_multipliers(tree, loops, prescribed, multipliers, equation_ws, ws.u)
-    second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
-
-
-@inline_kernel
-def add_baumgarte(loops, q, v, V, constraint_motion, frequency, equation_ws, rhs, x):
-    """Add the terms of A a + gamma + 2 f (A v) + f^2 residual = 0, which is critically damped."""
-    velocities(loops, v, V, constraint_motion, equation_ws, x)
-    for r in range(rhs.shape[0]):
-        store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))
-    residuals(loops, q, equation_ws, x)
-    for r in range(rhs.shape[0]):
-        store(rhs, r, load(rhs, r) + frequency * frequency * load(x, r))

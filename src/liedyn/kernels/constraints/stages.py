@@ -13,7 +13,9 @@ from liedyn.joints.joint_model import tree_views
 from liedyn.joints.joint_model import unpack_model as tree_parts
 from liedyn.joints.loop_joints import DRIVEN, EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views, unpack_constraints
 from liedyn.kernels.constraints.equations import (
+    EquationMotion,
     EquationWorkspace,
+    accelerations,
     add_multipliers,
     closure_frames,
     equation_workspace,
@@ -23,9 +25,14 @@ from liedyn.kernels.constraints.equations import (
     sweep_constraints,
     velocities,
 )
-from liedyn.kernels.constraints.kinematics import apply_multipliers, multiplier_system
 from liedyn.kernels.constraints.solver import SolverWorkspace, delassus_matrix, solver_workspace, solver_workspace_size
-from liedyn.kernels.hybrid_dynamics import HybridWorkspace, hybrid_workspace, hybrid_workspace_size
+from liedyn.kernels.hybrid_dynamics import (
+    HybridWorkspace,
+    forward_backward_pass,
+    hybrid_workspace,
+    hybrid_workspace_size,
+    second_forward_pass,
+)
 from liedyn.kernels.kinematics import body_twists, joint_poses
 from liedyn.kernels.manifold import retract
 from liedyn.kernels.mass_matrix import FactorWorkspace, factor_articulated, forward_sweep
@@ -142,7 +149,53 @@ def stage_workspace_size(n, nv, nc, m):
     return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nc, m) + m
 
 
-# motion -----------------------------------------------------------------------------------------------------------
+# Forward and hybrid dynamics under constraints (K2 (54), (55)): ---------------------------------------------------------
+
+#     M a + b = tau + A^T lambda,    A a + gamma = 0
+#
+# The open tree is eliminated first. Then A M^-1 A^T lambda = -(A a + gamma), with the acceleration a of the open tree, gives the
+# multipliers. One more forward sweep with the joint forces X lambda (`sweep_constraints`) gives a and tau. With prescribed
+# coordinates, M is M_vv and A is A_v.
+
+@inline_kernel
+def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_motion, stabilized, frequency, passive, ws,
+                      equation_ws, matrix, diagonal_scale, rhs, other):
+    """Write the system A M^-1 A^T lambda = rhs.
+
+    Writes matrix (m m), diagonal_scale (m) as `delassus_matrix` does, and rhs (m); ws and equation_ws, which `apply_multipliers`
+    reads. frequency is read if `stabilized`. other (m) is scratch. Returns a positive number if a joint's articulated inertia
+    vanishes.
+    """
+    deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    closure_frames(tree, loops, ws.T, constraint_motion, equation_ws)
+    accelerations(loops, None, ws.V, None, constraint_motion, equation_ws, rhs)
+    if stabilized:
+        add_baumgarte(loops, q, v, ws.V, constraint_motion, frequency, equation_ws, rhs, other)
+    sweep_constraints(tree, loops, prescribed, ws.T, ws.U, ws.Psi, equation_ws, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
+    delassus_matrix(tree, loops, prescribed, ws.Psi, equation_ws, matrix, diagonal_scale)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, -(load(rhs, r) + load(equation_ws.rate, r)))
+    return deficit
+
+
+@inline_kernel
+def apply_multipliers(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, equation_ws):
+    """Write a and tau from the multipliers."""
+    add_multipliers(tree, loops, prescribed, multipliers, equation_ws, ws.u)
+    second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
+
+
+@inline_kernel
+def add_baumgarte(loops, q, v, V, constraint_motion, frequency, equation_ws, rhs, x):
+    """Add the terms of A a + gamma + 2 f (A v) + f^2 residual = 0, which is critically damped."""
+    velocities(loops, v, V, constraint_motion, equation_ws, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))
+    residuals(loops, q, equation_ws, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + frequency * frequency * load(x, r))
+
+
 @inline_kernel
 def write_equations(tree, loops, prescribed, stabilized, passive, constraint_ws, ws):
     """Write the system A M^-1 A^T lambda = rhs at q, v, and the power of external wrenches."""
