@@ -1,5 +1,5 @@
 """A type of joint is a row of `JOINT_TYPES`: whatever reads robots finds types that are added from outside."""
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import jsonschema
 import numpy as np
@@ -9,9 +9,9 @@ import yaml
 import liedyn as ld
 import zoo
 from liedyn.analysis.trajectory_derivatives import perturbed_model
-from liedyn.io.robots.robot_schema import ROBOT
+from liedyn.io.robots.robot_schema import JOINT, ROBOT
 from liedyn.io.schema_export import json_schema
-from liedyn.model.description import JOINT_TYPES, JointType, Pose
+from liedyn.model.description import JOINT_TYPES, Joint, JointType, Pose
 from liedyn.model.model import joint_screws
 
 OFFSET = 0.1        # m between the axes of a crank
@@ -56,6 +56,21 @@ def test_units_are_those_of_the_screws(name):
     joint = zoo.random_joint(np.random.default_rng(3), "joint", name, "a", "b")
     assert joint.units == tuple("rad" if any(screw[:3]) else "m" for screw in one.screws(joint))
     assert len(joint.labels) == len(joint.units)
+
+
+@pytest.mark.parametrize("name", JOINT_TYPES)
+def test_parameters_have_fields_and_keys(name):
+    """Readers and writers take them from the two."""
+    keys = {field.name for field in JOINT.keys}
+    assert set(JOINT_TYPES[name].parameters) <= {field.name for field in fields(Joint)} & keys
+
+
+def test_screws_are_linear_in_the_pitch():
+    """Derivatives with respect to the pitch assume it."""
+    for name in (name for name, joint_type in JOINT_TYPES.items() if "pitch" in joint_type.parameters):
+        joint = zoo.random_joint(np.random.default_rng(4), "joint", name, "a", "b")
+        without, unit, more = (joint_screws(replace(joint, pitch=pitch)) for pitch in (0.0, 1.0, -2.5))
+        np.testing.assert_allclose(more, without - 2.5 * (unit - without), rtol=0, atol=1e-14)
 
 
 def test_dynamics_of_an_added_type():

@@ -132,10 +132,10 @@ def _some_massless(rng, links, joints) -> tuple[Link, ...]:
 
 ROBOTS: dict[str, Robot] = {
     **{kind: random_robot(100 + k, 3, types=(kind,), chain=True) for k, kind in enumerate(MOVING)},
-    "every kind": random_robot(1, 11, grounded=True),
-    "every kind, floating": random_robot(2, 11, base="floating"),
-    "every kind, a chain": random_robot(3, 11, chain=True),
-    "every kind twice, floating": random_robot(4, 22, base="floating"),
+    "every kind": random_robot(1, len(MOVING), grounded=True),
+    "every kind, floating": random_robot(2, len(MOVING), base="floating"),
+    "every kind, a chain": random_robot(3, len(MOVING), chain=True),
+    "every kind twice, floating": random_robot(4, 2 * len(MOVING), base="floating"),
     "no passive forces, floating": random_robot(5, 9, base="floating", springs=False),
     "one degree of freedom each": random_robot(6, 12, types=SIMPLE),
     "a long chain": random_robot(7, 30, types=("revolute", "prismatic", "helical"), chain=True),

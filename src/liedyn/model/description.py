@@ -191,7 +191,7 @@ class Joint:
         return JOINT_TYPES[self.type].kind
 
 
-# Types of joint. One that is made of screws is a row of this table and nothing else (CONTRIBUTING.md shows how to add one). ----
+# Types of joint. One that is made of screws is a row of this table (CONTRIBUTING.md shows how to add one). ---------------------
 
 ForJoint = tuple[str, ...] | Callable[[Joint], tuple[str, ...]]
 
@@ -205,7 +205,7 @@ class JointType:
     screws      function of a joint with unit axes: its screws [w; v] in the joint frame, linear in the pitch: motion =
                 exp(S1 q1) … exp(Sk qk). None: the joint is fixed, or its `kind` is not ONE_DOF
     axes        meaning of each axis: none, one, or two that are not parallel
-    parameters  further required fields of `Joint`: pitch, sequence, screws
+    parameters  names of further fields of `Joint` that this type requires, such as pitch, sequence or screws
     bounded     whether its coordinates may have lower and upper limits
     kind        kind of the joint in the kernels
     """

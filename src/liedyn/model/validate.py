@@ -351,7 +351,9 @@ def _validate_joint(joint: Joint) -> Joint:
                          expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
     check_pose(joint.origin, element_location(joint, "origin"), "origin")
     _check_axes(joint)
-    check_finite((joint.pitch,), 1, element_location(joint, "pitch"), "pitch")
+    for name in JOINT_TYPES[joint.type].parameters:
+        if isinstance(value := getattr(joint, name), int | float):
+            check_finite((value,), 1, element_location(joint, name), name)
     if "sequence" in JOINT_TYPES[joint.type].parameters:
         _check_sequence(joint)
     if "screws" in JOINT_TYPES[joint.type].parameters:

@@ -193,10 +193,10 @@ def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
     values = JOINT.values(node)
     if "mimic" in values:
         node.value["mimic"].value["joint"].choice(joints)
-    fields_of_joint = {key: values[key] for key in ("origin", "axes", "pitch", "sequence", "screws", "mimic") if key in values}
+    fields_of_joint = {field.name: values[field.name] for field in fields(Joint) if field.name in values}
     if "axis" in values:
         fields_of_joint["axes"] = (values["axis"],)
-    joint = Joint(name, values["type"], values["parent"], values["child"], **fields_of_joint,
+    joint = Joint(name, **fields_of_joint,
                   place=place_of_keys(node, axis="axes" if "axes" in values else "axis"))
     return _with_coordinates(joint, node)
 

@@ -145,10 +145,9 @@ def _link(link: Link) -> dict[str, Any]:
 def _joint(joint: Joint) -> dict[str, Any]:
     limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
-    pitch = joint.pitch if "pitch" in JOINT_TYPES[joint.type].parameters else None
+    parameters = {name: getattr(joint, name) for name in JOINT_TYPES[joint.type].parameters}
     return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": pose_to_dict(joint.origin) or None,
-            **_axes(joint), "pitch": pitch, "sequence": joint.sequence or None, "screws": joint.screws or None,
-            "limits": plain(limits) or None, **passive, "mimic": mimic}
+            **_axes(joint), **parameters, "limits": plain(limits) or None, **passive, "mimic": mimic}
 
 
 def _axes(element: Joint | Loop) -> dict[str, Any]:
