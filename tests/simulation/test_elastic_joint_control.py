@@ -273,7 +273,7 @@ def test_a_motion_with_corners_is_run_with_a_note(scenario):
     assert "the jerk of the motion of m1 jumps" in note
     text = text % 1
     note, = warnings(scenario(text))
-    assert "the jerk of the motion of m1 jumps at t = 0.5 s, and an elastic joint follows no jump" in note
+    assert "the jerk of the motion of m1 jumps at t = 0.5 s. An elastic joint cannot follow it" in note
     assert "s.yaml:4: control" in note
     assert warnings(scenario(text.replace("feedback_linearization", "computed_torque"))) == []
 

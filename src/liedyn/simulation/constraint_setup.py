@@ -75,14 +75,15 @@ def solve_coupled_velocity(model: Model, q: Array, v: Array, fixed_masks: tuple[
 
 
 def _coupling_rows(model: Model) -> list[int]:
-    return [one.rows.start for one in model.constraints if one.type == "coupling"]
+    return [constraint.rows.start for constraint in model.constraints if constraint.type == "coupling"]
 
 
 def _followers(model: Model) -> list[int]:
     """Return the coordinate (index in v) of the follower of each coupling; -1 if there is none."""
     mimics = {joint.name for joint in model.description.joints if joint.mimic}
     first = {joint.name: joint.v.start for joint in model.joints}
-    return [first[one.name] if one.name in mimics else -1 for one in model.constraints if one.type == "coupling"]
+    couplings = [constraint.name for constraint in model.constraints if constraint.type == "coupling"]
+    return [first[name] if name in mimics else -1 for name in couplings]
 
 
 def _coupling_step(model: Model, C: Array, residual: Array, fixed_masks: tuple[Mask, ...], size: float) -> Array | None:
@@ -92,16 +93,16 @@ def _coupling_step(model: Model, C: Array, residual: Array, fixed_masks: tuple[M
     followers, unit = np.array(_followers(model)), coordinate_scales(model)
     for mask in fixed_masks:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
-        F, others = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
+        F, leaders = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
         # followers from their drivers: x_F = -S x_others - s
-        S, s = (np.linalg.solve(C[np.ix_(follows, F)], y) for y in (C[np.ix_(follows, others)], residual[follows]))
-        A = C[np.ix_(~follows, others)] - C[np.ix_(~follows, F)] @ S
+        S, s = (np.linalg.solve(C[np.ix_(follows, F)], y) for y in (C[np.ix_(follows, leaders)], residual[follows]))
+        A = C[np.ix_(~follows, leaders)] - C[np.ix_(~follows, F)] @ S
         b = C[np.ix_(~follows, F)] @ s - residual[~follows]
-        free, x = ~mask[others], np.zeros(len(others))
-        x[free] = unit[others][free] * np.linalg.lstsq(A[:, free] * unit[others][free], b, rcond=None)[0]
+        free, x = ~mask[leaders], np.zeros(len(leaders))
+        x[free] = unit[leaders][free] * np.linalg.lstsq(A[:, free] * unit[leaders][free], b, rcond=None)[0]
         if np.abs(A @ x - b).max(initial=0.0) <= _CONTRADICTION * size:
             step = np.zeros(model.nv)
-            step[others], step[F] = x, -S @ x - s
+            step[leaders], step[F] = x, -S @ x - s
             return step
     return None
 
@@ -118,7 +119,7 @@ def bind_constraints(scenario: Scenario, model: Model, compiler: SignalCompiler)
 
     Raises ScenarioError where the scenario names constraints that the robot does not have.
     """
-    driven = tuple(one.name for one in model.constraints if one.driven)
+    driven = tuple(constraint.name for constraint in model.constraints if constraint.driven)
     if scenario.constraint_motion and not driven:
         rule = scenario.constraint_motion[0]
         raise ScenarioError("the robot has no driven loop", place=rule.place, found=rule.pattern,
@@ -142,13 +143,13 @@ def bind_constraints(scenario: Scenario, model: Model, compiler: SignalCompiler)
 def constraint_motions(model: Model, numbers: Array) -> LoopMotions | None:
     """Return {name: (T, V, dV)} for the functions of constraints, from the numbers (..., 24 driven) of the kernels."""
     motions: LoopMotions = {}
-    for k, one in enumerate(one for one in model.constraints if one.driven):
-        x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
+    for k, constraint in enumerate(constraint for constraint in model.constraints if constraint.driven):
+        x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if constraint.turn is None else constraint.turn
         T = np.zeros((*x.shape[:-1], 4, 4))
         T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
         T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0
         V, dV = (np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18))
-        motions[one.name] = T, V, dV
+        motions[constraint.name] = T, V, dV
     return motions or None
 
 
@@ -195,14 +196,14 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
 
 def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion: LoopMotions | None) -> WarningLog:
     warnings = WarningLog()
-    for what, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
+    for kind, x, per in (("constraint", constraint_residual(model, problem.q, constraint_motion=constraint_motion), ""),
                          ("velocity of constraint",
                           constraint_velocity(model, problem.q, problem.v, constraint_motion=constraint_motion), "/s")):
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
-            unit = [unit for one in model.constraints for unit in one.units][r]
+            unit = [unit for constraint in model.constraints for unit in constraint.units][r]
             warnings.add("initial-state-open",
-                         f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
+                         f"the initial state violates the constraints: the {kind} {model.constraint_equation_names[r]} has a "
                          f"residual of {abs(x[r]):.3g} {unit}{per}")
     return warnings
 
@@ -240,13 +241,13 @@ def _close(model: Model, q: Array, fixed_mask: Mask, constraint_motion: LoopMoti
         if within.distance(near, q) <= MAX_NEAR_DISTANCE:
             return near
     try:
-        found = within.find(q)
+        closed = within.find(q)
     except ComputationError as reason:
         try:
-            found = BranchSearch(model, fixed_mask, constraint_motion, limits=False).find(q)
+            closed = BranchSearch(model, fixed_mask, constraint_motion, limits=False).find(q)
         except ComputationError:
             raise reason from None
-    return project_configuration(model, found[0].q, prescribed=fixed_mask, constraint_motion=constraint_motion)
+    return project_configuration(model, closed[0].q, prescribed=fixed_mask, constraint_motion=constraint_motion)
 
 
 def _check_rank(model: Model, q: Array, constraint_motion: LoopMotions | None, place: Place) -> None:
@@ -272,33 +273,34 @@ def _most_dependent(model: Model, A: Array) -> str:
     """Return the constraint with the maximum coefficient in a linear relation among the rows."""
     _, left = row_and_null_space(scaled_equations(model, A).T)
     r = int(np.argmax(np.abs(left).sum(axis=0))) if left.size else 0
-    return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
+    return next(constraint.name for constraint in model.constraints if constraint.rows.start <= r < constraint.rows.stop)
 
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
 def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
-    off = np.zeros(model.nc)
+    errors = np.zeros(model.nc)
     for fixed_mask in (fixed_or_given, fixed_v):
         after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
-        off = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
+        errors = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
         if (equation_weights(model) *
-            off).max() <= _VELOCITY_TOLERANCE * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
+            errors).max() <= _VELOCITY_TOLERANCE * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
             return after
-    r = int(np.argmax(equation_weights(model) * off))
-    names = [model.v_names[i] for i in np.flatnonzero(fixed_v)] or [one.name for one in model.constraints if one.driven]
+    r = int(np.argmax(equation_weights(model) * errors))
+    driven = [constraint.name for constraint in model.constraints if constraint.driven]
+    names = [model.v_names[i] for i in np.flatnonzero(fixed_v)] or driven
     raise ScenarioError(f"the prescribed motion contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
                         place=place,
-                        found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
+                        found=f"velocities of {', '.join(names)} with a residual of {errors[r]:.3g}",
                         hint="prescribe fewer joints, or consistent motions")
 
 
 def _projection_warnings(model: Model, dq: Array, dv: Array) -> WarningLog:
     """Return a warning about every coordinate that moved."""
     warnings = WarningLog()
-    for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
+    for kind, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
         if moved:
-            warnings.add("initial-state-projected", f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
+            warnings.add("initial-state-projected", f"the initial {kind} was projected onto the constraints: {', '.join(moved)}")
     return warnings

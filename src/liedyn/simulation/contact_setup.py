@@ -81,8 +81,8 @@ class ContactMotion(Immutable):
         """Return (name, unit, (N,) array) of each column. The centre is 0 without contact: files contain finite numbers."""
         quantities = (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip),
                       ("tangential", "N", self.tangential), ("utilization", "", self.utilization))
-        of_each = [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
-                   for what, unit, x in quantities]
+        of_each = [(f"contact.{name}.{quantity}", unit, x[:, k]) for k, name in enumerate(self.names)
+                   for quantity, unit, x in quantities]
         return of_each + [(f"cop.{axis}", "m", np.nan_to_num(self.centre[:, k])) for k, axis in enumerate("xyz")]
 
 
@@ -145,18 +145,18 @@ def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, row
                             expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
         raise unknown_name_error(touch.link, model.link_names, "link", place)
-    found = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
+    contacts = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
     if touch.other is not None:
         others, planes = {touch.other, *matching_names(touch.other, model.link_names)}, [row.what for row in rows]
         if len(others) == 1 and touch.other not in (*planes, *model.link_names):
             raise unknown_name_error(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
-        found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
-    if not found:
+        contacts = [k for k in contacts if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
+    if not contacts:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
         raise ScenarioError(f"event {event.name}: {expression.text} is not among the contacts", place=place,
                             expected=f"one of {' and '.join(touching)}" if len(touching) < 3 else
                             f"one of {', '.join(touching[:8])}{', …' if len(touching) > 8 else ''}")
-    return found
+    return contacts
 
 
 def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sphere]], load: float) -> list[_Row]:
@@ -199,9 +199,9 @@ def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[st
 
 
 def _links_with_shapes(name: str, model: Model, parts: Mapping[str, list[_Sphere]], place: Place) -> list[str]:
-    found = [model.link_names[k] for k in select(name, model.link_names, "link",
+    links = [model.link_names[k] for k in select(name, model.link_names, "link",
                                                  lambda pattern: unknown_name_error(pattern, model.link_names, "link", place))]
-    with_shape = [link for link in found if link in parts]
+    with_shape = [link for link in links if link in parts]
     if not with_shape:
         raise ScenarioError(f"the link {name} of a pair has no shape", place=place, expected="a shape of it in contacts.links")
     return with_shape
@@ -288,13 +288,13 @@ def _weight(model: Model) -> float:
 
 def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts:
     _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
-    links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
-    paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
+    links, other_links = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
+    paths = [_paths(model, a, b, k) for a, b, k in zip(links, other_links, kind, strict=True)]
     (first, path), (other_first, other_path) = (concatenate_paths(side) for side in zip(*paths, strict=True))
     m, no_event = len(links), np.zeros(0, dtype=np.int64)
     return Contacts(
         links, np.zeros(m, dtype=np.int64), first, path, np.concatenate(centre), np.array(radius, dtype=float),
-        np.array(kind, dtype=np.int64), others, np.zeros(m, dtype=np.int64), other_first, other_path, np.concatenate(normal),
+        np.array(kind, dtype=np.int64), other_links, np.zeros(m, dtype=np.int64), other_first, other_path, np.concatenate(normal),
         np.array(height, dtype=float),
         np.array([round(2 * one.exponent) for one in material], dtype=np.int64),
         np.array([one.smooth is not None for one in material]),
@@ -329,11 +329,11 @@ def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Arra
     """Return the contacts in a motion q (N, nq), v (N, nv)."""
     if problem.contacts is None:
         return None
-    found = contact_forces(problem.model, problem.contacts, q, v)
-    force = np.where(problem.contacts.kind == GROUND, found.force, 0.0)
+    forces = contact_forces(problem.model, problem.contacts, q, v)
+    force = np.where(problem.contacts.kind == GROUND, forces.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (force[:, :, None] * found.ground_point).sum(axis=1) / force.sum(axis=1, keepdims=True)
-    return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre,
+        centre = (force[:, :, None] * forces.ground_point).sum(axis=1) / force.sum(axis=1, keepdims=True)
+    return ContactMotion(names, forces.force, forces.depth, np.linalg.norm(forces.slip, axis=2), centre,
                          *friction_parameters(problem.contacts))
 
 

@@ -66,23 +66,23 @@ def start_prescribed_motions(state: EventState, problem: InitialValueProblem, t:
     """
     present, motion = (state.q, state.v), prescribed_state(problem, t, state.q, state.v)
     targets: dict[int, float] = {}
-    for one in prescribed_motions(problem):
-        displacement, jump = one.mismatch(present, motion)
+    for prescribed in prescribed_motions(problem):
+        displacement, jump = prescribed.mismatch(present, motion)
         if not displacement <= _MOTION_TOLERANCE:
-            target, position = one.format(motion[0][one.q]), one.format(present[0][one.q])
+            target, position = prescribed.format(motion[0][prescribed.q]), prescribed.format(present[0][prescribed.q])
             expected = "a motion that begins where the joint is"
-            if one.is_pose:
-                raise ScenarioError(
-                    f"{description} prescribes the pose {target} of {one.name} from t = {t:.9g} s on, where it is {position}",
-                                    place=place, expected=expected)
-            raise ScenarioError(f"{description} prescribes {one.name} at {target} from t = {t:.9g} s on, where it is at "
+            if prescribed.is_pose:
+                raise ScenarioError(f"{description} prescribes the pose {target} of {prescribed.name} from t = {t:.9g} s on, "
+                                    f"where it is {position}", place=place, expected=expected)
+            raise ScenarioError(f"{description} prescribes {prescribed.name} at {target} from t = {t:.9g} s on, where it is at "
                                 f"{position}", place=place, expected=f"{expected}, or prescribe velocity")
         if not (impulsive or jump <= _MOTION_TOLERANCE):
-            raise ScenarioError(
-                f"{description} prescribes the {'twist' if one.is_pose else 'velocity'} {one.format(motion[1][one.v])} of "
-                                f"{one.name} from t = {t:.9g} s on, where it is {one.format(present[1][one.v])}", place=place,
+            quantity = "twist" if prescribed.is_pose else "velocity"
+            target, velocity = prescribed.format(motion[1][prescribed.v]), prescribed.format(present[1][prescribed.v])
+            raise ScenarioError(f"{description} prescribes the {quantity} {target} of {prescribed.name} from t = {t:.9g} s on, "
+                                f"where it is {velocity}", place=place,
                                 expected="a motion without a jump, or impulsive: true in the phase")
-        targets |= {k: float(motion[1][k]) for k in range(one.v.start, one.v.stop)}
+        targets |= {k: float(motion[1][k]) for k in range(prescribed.v.start, prescribed.v.stop)}
     if all(state.v[k] == x for k, x in targets.items()):
         return state
     rows, values = np.eye(len(state.v))[list(targets)], np.array(list(targets.values()))
@@ -94,37 +94,38 @@ def jump_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
     warnings: dict[str, LiedynWarning] = {}
     for segment in segments:
         problem, times = segment.problem, segment.record.t
-        moving = [one for one in prescribed_motions(problem) if one.name not in warnings and _is_expression(problem, one)]
+        moving = [motion for motion in prescribed_motions(problem)
+                  if motion.name not in warnings and _is_expression(problem, motion)]
         breaks, before = problem.schedule.breaks, problem.schedule.before
         within = (breaks > times[0]) & (breaks <= times[-1]) if moving and len(times) else np.zeros(len(breaks), dtype=bool)
         q, v = problem.q, problem.v
         for t, earlier in zip(breaks[within], before[within], strict=True):
             before_jump, after = prescribed_state(problem, earlier, q, v), prescribed_state(problem, t, q, v)
-            for one in moving:
-                if one.name not in warnings and max(one.mismatch(before_jump, after)) > _MOTION_TOLERANCE:
-                    warnings[one.name] = _jump_warning(problem, one, t, before_jump, after)
+            for motion in moving:
+                if motion.name not in warnings and max(motion.mismatch(before_jump, after)) > _MOTION_TOLERANCE:
+                    warnings[motion.name] = _jump_warning(problem, motion, t, before_jump, after)
     return list(warnings.values())
 
 
-def _is_expression(problem: InitialValueProblem, one: PrescribedPose) -> bool:
+def _is_expression(problem: InitialValueProblem, motion: PrescribedPose) -> bool:
     poses = problem.schedule.poses
-    used = poses.signal[poses.signal >= 0] if one.is_pose else problem.schedule.signal[one.v]
+    used = poses.signal[poses.signal >= 0] if motion.is_pose else problem.schedule.signal[motion.v]
     return any(len(signal_instructions(problem.signals, int(k))) for k in used)
 
 
-def _jump_warning(problem: InitialValueProblem, one: PrescribedPose, t: float, before: tuple[Array, Array],
+def _jump_warning(problem: InitialValueProblem, motion: PrescribedPose, t: float, before: tuple[Array, Array],
                   after: tuple[Array, Array]) -> LiedynWarning:
-    unit = problem.model.v_units[one.v.start]
-    is_displaced = one.mismatch(before, after)[0] > _MOTION_TOLERANCE
-    if one.is_pose:
-        what, size = "pose" if is_displaced else "twist", ""
+    unit = problem.model.v_units[motion.v.start]
+    is_displaced = motion.mismatch(before, after)[0] > _MOTION_TOLERANCE
+    if motion.is_pose:
+        quantity, size = "pose" if is_displaced else "twist", ""
     elif is_displaced:
-        what, size = "position", f" by {(after[0][one.q] - before[0][one.q])[0]:.6g} {unit}"
+        quantity, size = "position", f" by {(after[0][motion.q] - before[0][motion.q])[0]:.6g} {unit}"
     else:
-        what, size = "velocity", f" by {(after[1][one.v] - before[1][one.v])[0]:.6g} {unit}/s"
+        quantity, size = "velocity", f" by {(after[1][motion.v] - before[1][motion.v])[0]:.6g} {unit}/s"
     return LiedynWarning("motion-jumps",
-                         f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, "
-                         "forces and energies are not reliable from there on (use waypoints or a smooth expression)")
+                         f"the prescribed {quantity} of {motion.name} jumps{size} at t = {t:.6g} s, where no impulse acts: "
+                         "motion, forces and energies are not reliable from there on (use waypoints or a smooth expression)")
 
 
 # actions ----------------------------------------------------------------------------------------------------------------
@@ -268,16 +269,16 @@ def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventSt
 
 def _close_loops(run: Actions, state: EventState, formerly_open: Collection[str], phase: Phase) -> EventState:
     """Return the state after loops have become active: they must be closed, and an impulse cancels their velocities."""
-    closing = [one.rows for one in state.model.constraints if one.name in formerly_open]
+    closing = [constraint.rows for constraint in state.model.constraints if constraint.name in formerly_open]
     if not closing:
         return state
     rows = np.concatenate([np.arange(part.start, part.stop) for part in closing])
-    off = np.abs(constraint_residual(state.model, state.q))
-    scaled = (equation_weights(state.model) * off)[rows]
+    errors = np.abs(constraint_residual(state.model, state.q))
+    scaled = (equation_weights(state.model) * errors)[rows]
     if scaled.max(initial=0.0) > _CLOSURE_TOLERANCE:
         row = rows[int(np.argmax(scaled))]
         name = state.model.constraint_equation_names[row]
-        raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off[row]:.3g} (rad or m) in {name}",
+        raise ScenarioError(f"phase {phase.name} closes a loop that is open by {errors[row]:.3g} (rad or m) in {name}",
                             place=phase.place, expected=f"at most {_CLOSURE_TOLERANCE:g}, at an event where it closes")
     A = clear_rounding(state.model, constraint_jacobian(state.model, state.q))[rows]
     return after_collision(state, run.problem, A, np.zeros(len(rows)), closing=rows)
@@ -296,10 +297,10 @@ def _joint_names(action: Lock, model: Model) -> tuple[str, ...]:
 def _lock(run: Actions, state: EventState, action: Lock) -> EventState:
     problems, model, names = run.problems, run.model, _joint_names(action, run.model)
     if action.hold:
-        held = np.concatenate([np.arange(model.nv)[model.v_index(name)] for name in names])
-        state = after_collision(state, run.problem, np.eye(model.nv)[held], np.zeros(len(held)), set(held))
+        locked = np.concatenate([np.arange(model.nv)[model.v_index(name)] for name in names])
+        state = after_collision(state, run.problem, np.eye(model.nv)[locked], np.zeros(len(locked)), set(locked))
         v = state.v.copy()
-        v[held] = 0.0                                          # removes rounding
+        v[locked] = 0.0                                          # removes rounding
         state = replace(state, v=v)
         problems.change(locked=tuple(sorted({*problems.hybrid_state.locked, *names})))
         return state
@@ -325,10 +326,10 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     model = run.problem.model
     free = np.asarray(np.linalg.solve(mass_matrix(model.spanning_tree(), state.q), before), dtype=float)
     rows, b = preserved_velocities(state, run.problem)
-    found = velocity_jump(model, state.q, free, rows,
+    jump = velocity_jump(model, state.q, free, rows,
                           b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))
-    after = replace(state, model=model, v=found.v, impulse=state.impulse + found.impulse)
-    driven = float(found.impulse @ found.v)                    # work of the drives of prescribed joints
+    after = replace(state, model=model, v=jump.v, impulse=state.impulse + jump.impulse)
+    driven = float(jump.impulse @ jump.v)                    # work of the drives of prescribed joints
     lost = before @ state.v / 2 - after.energies[0] + driven
     return replace(after.with_work_since(state), lost=state.lost + lost)
 
@@ -508,8 +509,8 @@ class Actions:
         if abs(came.rate - leaves.rate) <= RATE_TOLERANCE * max(abs(came.rate), abs(leaves.rate)) and (
                 (after.v != before.v).any() or not self._affects_expression(before, row, exempt)):
             return False                                       # the impact does not act on the expression
-        found = came if before is self.initial else self.expression(self.initial)
-        duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(found.value))
+        motion = came if before is self.initial else self.expression(self.initial)
+        duration, bound = self.problems.scenario.duration, max(leaves.bound, 2.0 * abs(motion.value))
         if abs(leaves.value) > bound:
             return False                                       # another action has changed the expression
         turned = came.rate * leaves.rate <= 0.0 or is_below_rounding(came.rate, leaves.curvature, bound)

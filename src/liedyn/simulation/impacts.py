@@ -62,10 +62,10 @@ def velocity_jump(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Ju
 
     Raises ComputationError where rows contradict each other.
     """
-    found = velocity_jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
-    if found.contradicted:
+    jumps = velocity_jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
+    if jumps.contradicted:
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
-    return found
+    return jumps
 
 
 def velocity_jumps(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Jump:
@@ -318,11 +318,11 @@ class HardStops:
         known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # also stops of impact events
         resting = [stop for stop in resting if self.is_at(stop, state.q, _BEYOND_TOLERANCE)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
-        held = tuple(stop for stop in resting if stop not in acting)                           # until released
+        waiting = tuple(stop for stop in resting if stop not in acting)                           # until released
         at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, state.q)]
         self._check_within_limits([stop for stop in acting if stop in self.stops and stop not in at], state.q, t)
         if not at:
-            return state, held
+            return state, waiting
         q, came, ends = state.q.copy(), state.v, set()
         zero_speeds = self._zero_speeds(speed)
         for stop in at:
@@ -346,7 +346,7 @@ class HardStops:
         still = [stop for stop in at if state.v[stop.coordinate] == 0.0]
         pushing = self._pushing_stops(state, t, problem, still, mobility)
         self._note_leaving([stop for stop in still if stop in hits and stop not in pushing], t)
-        return state, (*pushing, *held)
+        return state, (*pushing, *waiting)
 
     def supporting_stops(self, stops: Sequence[JointStop], state: EventState, t: float,
                          problem: InitialValueProblem) -> tuple[JointStop, ...]:
@@ -392,8 +392,8 @@ class HardStops:
         G = limit_normals([stop for stop in at if abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]], len(a))
         back = _separation_speeds(at, a + mobility @ G.T @ solve_lcp(G @ mobility @ G.T, G @ a))
         bounds = rounding_bound([stop.size for stop in at])
-        found = is_resolvable(away, back, bounds, self.duration)
-        return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
+        resolvable = is_resolvable(away, back, bounds, self.duration)
+        return [stop for stop, u, ok in zip(at, away, resolvable, strict=True) if u > 0.0 and not ok]
 
     def _pushing_stops(self, state: EventState, t: float, problem: InitialValueProblem, still: Sequence[JointStop],
                        mobility: Array) -> tuple[JointStop, ...]:

@@ -76,17 +76,17 @@ def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict
     if start is None:
         return {}, {}
     trajectory = read_trajectory(start.file, events=True)
-    others = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
-    if others:
-        raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(others),
+    unused = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
+    if unused:
+        raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(unused),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
     return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
             _last_row(start, model, trajectory, "v", "velocities", model.v_index))
 
 
-def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, what: str,
+def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
               index: Callable[[str], slice]) -> dict[str, Rule]:
-    """Return the values of each joint in the last row. kind: q or v, the columns; what: the same for messages."""
+    """Return the values of each joint in the last row. kind: q or v, the columns; meaning: the same for messages."""
     try:
         values = bind_columns(model, trajectory, kind)
     except TrajectoryError as error:
@@ -94,7 +94,7 @@ def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str,
                             expected=error.expected) from None
     if values is None:
         if model.nv:
-            raise ScenarioError(f"{start.file} has no columns of {what}", place=start.place, expected=f"{kind}.<joint>")
+            raise ScenarioError(f"{start.file} has no columns of {meaning}", place=start.place, expected=f"{kind}.<joint>")
         return {}
     place = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})")
     return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place) for name in model.joint_names}
@@ -345,16 +345,16 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings = normalize_quaternions(q, rules_q, model)
     initial, motion = (q, v), prescribed_state(problem, 0.0, q, v)
-    for one in prescribed_motions(problem):                            # start on the prescribed motion
-        displacements, at_position = one.mismatch(initial, motion), (True, one.is_pose)
-        for x, begins, part, rules, displacement, level in zip(initial, motion, (one.q, one.v), (rules_q, rules_v),
+    for prescribed in prescribed_motions(problem):                            # start on the prescribed motion
+        displacements, at_position = prescribed.mismatch(initial, motion), (True, prescribed.is_pose)
+        for x, begins, part, rules, displacement, level in zip(initial, motion, (prescribed.q, prescribed.v), (rules_q, rules_v),
                                                                displacements, at_position, strict=True):
-            rule = rules.get(one.joint)
+            rule = rules.get(prescribed.joint)
             if rule and displacement > _MOTION_TOLERANCE:
                 raise ScenarioError("the initial value contradicts the prescribed motion: "
-                                    f"{one.name} is prescribed{' at position level' * level}", place=rule.place,
-                                    found=list(rule.value) if one.is_pose else float(x[part.start]),
-                                    expected=f"{one.format(begins[part])}, or no value")
+                                    f"{prescribed.name} is prescribed{' at position level' * level}", place=rule.place,
+                                    found=list(rule.value) if prescribed.is_pose else float(x[part.start]),
+                                    expected=f"{prescribed.format(begins[part])}, or no value")
             x[part] = begins[part]
     if problem.constraints is not None:
         q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, joint_mask(rules_q, model),

@@ -113,7 +113,7 @@ def _compliance(limits: LimitStops, model: Model, joint: ModelJoint, k: int, ine
 def _mass_behind(model: Model, joint: ModelJoint) -> float:
     robot, behind = model.description, [joint.child]
     for link in behind:
-        behind += [one.child for one in robot.joints if one.parent == link]
+        behind += [child_joint.child for child_joint in robot.joints if child_joint.parent == link]
     return math.fsum(link.mass for link in robot.links if link.name in behind)
 
 
@@ -194,13 +194,13 @@ def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[Joi
                                                                   stop.limit), SignalPurpose(f"limit of {stop.name}"))
                           for stop in hard)
     numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
-    found = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
+    bound = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
                   _integers(compiler.reserve_switches(2, f"stop of {stop.name}") for stop in compliant),
                   _integers(stop.coordinate for stop in resting), _integers(compiler.reserve_switches(1) for _ in resting),
                   np.zeros(len(level)))
     sizes = [stop.size for stop in hard]
     sizes += model_scales(model).force_scales(model.v_units[stop.coordinate] for stop in resting).tolist()
-    return BoundStops(found if compliant or hard or resting else None, event_signals,
+    return BoundStops(bound if compliant or hard or resting else None, event_signals,
                       tuple(stop.side for stop in (*hard, *resting)), tuple(sizes), np.array([stop.load for stop in compliant]))
 
 
@@ -216,9 +216,9 @@ def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
         row = depth.argmax(axis=0)
         for j, k in enumerate(p.stops.coordinate):
             stiffness = p.stops.numbers.reshape(-1, 3)[j, 1]
-            sink, name, found = p.stop_loads[j] / stiffness, segment.model.v_names[k], float(depth[row[j], j])
-            if found > _MAX_DEPTH_RATIO * sink and found > worst.get(name, (0.0,))[0]:
-                worst[name] = found, float(record.t[row[j]]), segment.model.v_units[k], sink
+            sink, name, depth_of_row = p.stop_loads[j] / stiffness, segment.model.v_names[k], float(depth[row[j], j])
+            if depth_of_row > _MAX_DEPTH_RATIO * sink and depth_of_row > worst.get(name, (0.0,))[0]:
+                worst[name] = depth_of_row, float(record.t[row[j]]), segment.model.v_units[k], sink
     return [LiedynWarning("stop-yields",
                           f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint "
                           f"presses it in by {sink:.3g} {unit}: a larger limits.stiffness makes it "

@@ -52,15 +52,15 @@ def limits_exceeded(model: Model, t: Array, q: Array, v: Array, tau: Array) -> t
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a position range of zero width mean no limit, as in
     many URDF files. Ball and free joints have no limits.
     """
-    found, q_of_v, speed, effort = [], v_to_q_indices(model), *velocity_and_force_limits(model)
+    violations, q_of_v, speed, effort = [], v_to_q_indices(model), *velocity_and_force_limits(model)
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
                 ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
         if q_of_v[k] >= 0 and model.lower[k] < model.upper[k]:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
-        found += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]
-    return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
+        violations += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]
+    return tuple(sorted(violations, key=lambda excess: KINDS.index(excess.kind)))
 
 
 def velocity_and_force_limits(model: Model) -> tuple[Array, Array]:
@@ -87,26 +87,26 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
 
     q is NaN after the end of a run.
     """
-    found, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
+    violations, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
     for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
         x, lower, upper = q[..., places[k]], model.lower[k], model.upper[k]
         slack = _ROUNDING * max(abs(limit) for limit in (lower, upper) if np.isfinite(limit))
-        off = np.maximum(lower - x, x - upper) - slack
-        off[np.isnan(off)] = -np.inf
-        farthest = off.max(axis=1, initial=-np.inf)
+        excess_of = np.maximum(lower - x, x - upper) - slack
+        excess_of[np.isnan(excess_of)] = -np.inf
+        farthest = excess_of.max(axis=1, initial=-np.inf)
         if not (farthest > 0.0).any():
             continue
         run = int(np.argmax(farthest))
         whole = np.isfinite(x[run])
         excess = _limit_violation(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
         if excess is not None:                                             # None: rounding only
-            found.append((excess, run))
+            violations.append((excess, run))
             beyond |= farthest > 0.0
-    if not found:
+    if not violations:
         return []
-    found.sort(key=lambda one: -abs(one[0].worst - one[0].limit) / max(abs(one[0].limit), 1.0))
-    named = ", ".join(f"{excess} in run {run}" for excess, run in found[:_MAX_NAMES])
-    more = f", and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
+    violations.sort(key=lambda item: -abs(item[0].worst - item[0].limit) / max(abs(item[0].limit), 1.0))
+    named = ", ".join(f"{excess} in run {run}" for excess, run in violations[:_MAX_NAMES])
+    more = f", and {len(violations) - _MAX_NAMES} more" if len(violations) > _MAX_NAMES else ""
     return [LiedynWarning("beyond-limits",
                           f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): "
                           f"{named}{more}")]
@@ -114,15 +114,15 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
 
 def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
     """Return the violations of two parts of a motion, merged by kind and coordinate."""
-    found = {(excess.kind, excess.coordinate): excess for excess in one}
+    worst = {(excess.kind, excess.coordinate): excess for excess in one}
     for later in other:
-        known = found.get((later.kind, later.coordinate))
+        known = worst.get((later.kind, later.coordinate))
         if known is None:
-            found[later.kind, later.coordinate] = later
+            worst[later.kind, later.coordinate] = later
         else:
             farther = abs(later.worst - later.limit) > abs(known.worst - known.limit)
-            found[later.kind, later.coordinate] = replace(later if farther else known, first=min(known.first, later.first))
-    return tuple(found.values())
+            worst[later.kind, later.coordinate] = replace(later if farther else known, first=min(known.first, later.first))
+    return tuple(worst.values())
 
 
 def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower: float, upper: float) -> LimitViolation | None:
@@ -138,7 +138,7 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
 
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
-    found = []
+    messages = []
     for k, place in enumerate(v_to_q_indices(model)):
         if place < 0 or not model.lower[k] < model.upper[k]:
             continue
@@ -146,9 +146,9 @@ def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
         slack = _START_TOLERANCE * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
-            found.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
-    more = f"; and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {'; '.join(found[:_MAX_NAMES])}{more}")] if found else []
+            messages.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
+    more = f"; and {len(messages) - _MAX_NAMES} more" if len(messages) > _MAX_NAMES else ""
+    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {'; '.join(messages[:_MAX_NAMES])}{more}")] if messages else []
 
 
 def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViolation] = (), stopped: Collection[str] = (), *,
@@ -166,18 +166,19 @@ def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViol
     for kind in KINDS:
         mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
         why = "" if recorded else f" (they do not act on the motion{mend})"
-        free = [one for one in exceeded if not (kind == "position" and one.coordinate in stopped)]
+        free = [violation for violation in exceeded if not (kind == "position" and violation.coordinate in stopped)]
         groups = ((merge_violations(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
         for group, reason in groups:
-            found = [one for one in group if one.kind == kind and (recorded or kind != "position" or one.at != 0.0)]
-            if found:
-                warnings.add("beyond-limits", f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(found)}")
+            violations = [violation for violation in group
+                          if violation.kind == kind and (recorded or kind != "position" or violation.at != 0.0)]
+            if violations:
+                warnings.add("beyond-limits", f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(violations)}")
     return warnings
 
 
 def _describe_worst(group: list[LimitViolation]) -> str:
     """Return a description of the worst violations of one kind."""
     min_size = 1.0 if group[0].kind == "position" else 1e-300
-    group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), min_size))
+    group = sorted(group, key=lambda violation: -abs(violation.worst - violation.limit) / max(abs(violation.limit), min_size))
     more = f", and {len(group) - _MAX_NAMES} more" if len(group) > _MAX_NAMES else ""
     return ", ".join(map(str, group[:_MAX_NAMES])) + more

@@ -46,7 +46,7 @@ def bind_joints(rules: Sequence[Rule], model: Model, names: Sequence[str] | None
 
 def phase_rules(scenario: Scenario, model: Model, phase: str | None) -> dict[str, Rule]:
     """Return the rule of each joint in a phase: the rule of the phase, otherwise that of the scenario."""
-    rules = next((one.joints for one in scenario.phases if one.name == phase), ())
+    rules = next((phase_.joints for phase_ in scenario.phases if phase_.name == phase), ())
     return bind_joints(scenario.joints, model) | bind_joints(rules, model)
 
 
@@ -77,7 +77,7 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
     error   (pattern) -> the exception for a pattern without match; by default a UsageError with similar or all names
     shown   names in this message, instead of `names`
     """
-    found: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         hits = matching_names(pattern, names)
         if not hits and error:
@@ -85,8 +85,8 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
         if not hits:
             hint = nearest(pattern, names, 3, 0.5) or f"there are {format_names(names if shown is None else shown, 12) or 'none'}"
             raise UsageError(f"no {what} matches {pattern!r}; {hint}")
-        found.update(dict.fromkeys(hits))
-    return [names.index(name) for name in found]
+        selected.update(dict.fromkeys(hits))
+    return [names.index(name) for name in selected]
 
 
 def joint_coordinates(model: Model, patterns: str | Sequence[str], what: str = "moving joint") -> Mask:
@@ -193,11 +193,11 @@ def unwrap_angle(x: Array, name: str, lower: float, upper: float) -> tuple[Array
 
 def normalize_quaternions(q: Array, rules: Mapping[str, Rule], model: Model) -> list[LiedynWarning]:
     """Check and normalize the quaternions of ball and free joints among `rules`, and return warnings."""
-    found = []
+    messages = []
     for joint in model.joints:
         if joint.name in rules and joint.screws is None:
-            found += _normalize_quaternion(q[joint.q], joint.name, rules[joint.name].place)
-    return found
+            messages += _normalize_quaternion(q[joint.q], joint.name, rules[joint.name].place)
+    return messages
 
 
 def _normalize_quaternion(part: Array, name: str, place: Place) -> list[LiedynWarning]:

@@ -75,7 +75,7 @@ def rotation_curves(t: Array, u: Array, coefficients: Array, constant_ends: bool
     """
     pieces = np.zeros((7, len(t) - 1, ORDER))
     pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
-    curves = [Curve(t[:-1].copy(), one, t if constant_ends else np.empty(0)) for one in pieces]
+    curves = [Curve(t[:-1].copy(), piece, t if constant_ends else np.empty(0)) for piece in pieces]
     ends = np.vstack([np.zeros((3, 2)), u[[0, -1]].T])
     return [extend_constant(curve, t, x) for curve, x in zip(curves, ends, strict=True)] if constant_ends else curves
 
@@ -115,10 +115,10 @@ def _waypoint_rates(r: Array, h: Array, first: Array, last: Array) -> Array:
     fastest = np.abs(r / h).max()
     for _ in range(_MAX_ITERATIONS):
         b = steady - _quadratic(r[:-1], np.einsum("nij,nj->ni", J_inv[:-1], w[1:-1]))
-        found = solve_banded((5, 5), banded, b.ravel()).reshape(n, 3)
-        change = np.abs(found - w[1:-1]).max()
-        w[1:-1] = found
-        if change <= _RATE_TOLERANCE * max(fastest, np.abs(found).max()):
+        rates = solve_banded((5, 5), banded, b.ravel()).reshape(n, 3)
+        change = np.abs(rates - w[1:-1]).max()
+        w[1:-1] = rates
+        if change <= _RATE_TOLERANCE * max(fastest, np.abs(rates).max()):
             return w
         if not np.isfinite(change):
             break
@@ -207,13 +207,13 @@ class PoseTable:
 
     def _waypoints(self, name: str, waypoints: Waypoints, free: bool) -> list[int]:
         points = waypoints.points
-        turns = np.array([one.turn for one in points])
-        place = next((one.place for one in points if one.xyz), None)
+        turns = np.array([point.turn for point in points])
+        place = next((point.place for point in points if point.xyz), None)
         if place is not None and not free:
             raise _no_position_error(name, place)
-        t = np.array([one.t for one in points])
+        t = np.array([point.t for point in points])
         turn = _pose_rotation(name, waypoints.place, t, turns, constant_ends=True)
-        position = [make_finite_curve(waypoints.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points])
+        position = [make_finite_curve(waypoints.place, spline, [(point.t, (point.xyz or (0.0,) * 3)[k]) for point in points])
                     for k in range(3)]
         return [self._add_curve(curve, _pose_purpose(axis, name), waypoints)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
@@ -238,10 +238,10 @@ class PoseTable:
         return [*position, *(self._add_curve(curve, _pose_purpose(axis, name), source)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
-    def _add_curve(self, curve: Curve, purpose: SignalPurpose, given: Waypoints | Column) -> int:
+    def _add_curve(self, curve: Curve, purpose: SignalPurpose, source: Waypoints | Column) -> int:
         if not np.isfinite(curve.coefficients).all():
-            raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
-        return self.compiler.add_program(curve, purpose, given.place)
+            raise ScenarioError("the curve is not finite", place=source.place, expected="smaller values, or times farther apart")
+        return self.compiler.add_program(curve, purpose, source.place)
 
 
 def motion_signals(compiler: SignalCompiler, name: str, motion: Motion) -> list[int]:
@@ -321,17 +321,17 @@ def _relative_difference(values: Array, target: Array, units: Sequence[str], sca
 
 def prescribed_motions(problem: InitialValueProblem) -> list[PrescribedPose]:
     """Return the motions that are prescribed at position or velocity level."""
-    found, schedule = [], problem.schedule
+    motions, schedule = [], problem.schedule
     for joint in problem.model.joints:
         if joint.screws is None and schedule.level[joint.v.start] == POSITION:
-            found.append(PrescribedPose(joint.name, joint.name, joint.q, joint.v, True, problem.model))
+            motions.append(PrescribedPose(joint.name, joint.name, joint.q, joint.v, True, problem.model))
             continue
         for k in range(joint.v.start, joint.v.stop):
             if schedule.level[k] in (POSITION, VELOCITY):
                 i = schedule.q_of_v[k]
                 q = slice(i, i + 1) if schedule.level[k] == POSITION else slice(0)
-                found.append(PrescribedPose(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False, problem.model))
-    return found
+                motions.append(PrescribedPose(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False, problem.model))
+    return motions
 
 
 def prescribed_state(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
@@ -339,10 +339,10 @@ def prescribed_state(problem: InitialValueProblem, t: float, q: Array, v: Array)
     schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
     q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.workspace()
     work.q[:], work.v[:] = q, v
-    for one in prescribed_motions(problem):
-        if not one.is_pose:
-            x, dx = _finite_signal(problem, schedule.signal[one.v.start], t, work, 2)
-            q[one.q], v[one.v] = x, x if schedule.level[one.v] == VELOCITY else dx
+    for motion in prescribed_motions(problem):
+        if not motion.is_pose:
+            x, dx = _finite_signal(problem, schedule.signal[motion.v.start], t, work, 2)
+            q[motion.q], v[motion.v] = x, x if schedule.level[motion.v] == VELOCITY else dx
     for k in poses.signal[poses.signal >= 0]:
         _finite_signal(problem, k, t, work, 3)
     with np.errstate(all="ignore"):

@@ -396,10 +396,10 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     began = time.perf_counter()
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
     record = rows.full_run_record(list(segments))
-    found = SelfCheck(scenario, model, problem, rows, list(segments), prepared.contact_names)
-    check, loop_warnings = found.values(statistics)
+    checks = SelfCheck(scenario, model, problem, rows, list(segments), prepared.contact_names)
+    check, loop_warnings = checks.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
-    tied = found.reactions is not None
+    tied = checks.reactions is not None
     multipliers, drift = (record.multipliers, record.residual[:, 0]) if tied else (None, None)
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
     inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
@@ -409,17 +409,17 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
         inaccurate[-1] = LiedynWarning(last.code, last.message + others(segments))
     warnings = WarningLog((
         *prepared.warnings, *prepared.integrator_reasons, *(hybrid_simulation.warnings if hybrid_simulation else ()),
-        *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *found.creep.warnings(),
-        *limit_warnings(*found.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
-        *saturation_warnings(segments, model, found.stops), *task_space_warnings(segments),
-        *motor_warnings(bind_motors(scenario, model), segments, found.stops)))
+        *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
+        *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
+        *saturation_warnings(segments, model, checks.stops), *task_space_warnings(segments),
+        *motor_warnings(bind_motors(scenario, model), segments, checks.stops)))
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
-                  found.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
-                  multipliers, found.reactions, drift, found.tracking, found.limits,
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
+                  checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
+                  multipliers, checks.reactions, drift, checks.tracking, checks.limits,
                   tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
-                  found.contacts, found.stops, status, reason)
+                  checks.contacts, checks.stops, status, reason)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:

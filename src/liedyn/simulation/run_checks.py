@@ -152,11 +152,11 @@ class ConstraintCheck:
         """Update the maximum residuals with the equations that are `closed` (nc,), in radians and lengths of their loops."""
         residual = np.abs(constraint_residual(model, record.q,
                                               constraint_motion=constraint_motions(model, record.constraint_motion))) * closed
-        off = residual * equation_weights(model)
-        k, r = np.unravel_index(np.argmax(off), off.shape)
-        if not off[k, r] <= self._off:
-            unit = [unit for one in model.constraints for unit in one.units][r]
-            self._off = float(off[k, r])
+        errors = residual * equation_weights(model)
+        k, r = np.unravel_index(np.argmax(errors), errors.shape)
+        if not errors[k, r] <= self._off:
+            unit = [unit for constraint in model.constraints for unit in constraint.units][r]
+            self._off = float(errors[k, r])
             row = model.constraint_equation_names[r]
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
 
@@ -264,9 +264,9 @@ class FrictionCreep:
 
     def select_run(self, i: int) -> FrictionCreep:
         """Return the values of run i."""
-        one = FrictionCreep(self.model, self.friction[i])
-        one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
-        return one
+        creep = FrictionCreep(self.model, self.friction[i])
+        creep.time, creep.distance, creep.speed = self.time[i], self.distance[i], self.speed[i]
+        return creep
 
     def is_reported(self) -> Mask:
         """Return the (…, nv) mask of coordinates that creep long enough to be reported."""
@@ -285,14 +285,14 @@ class FrictionCreep:
         arrays = self.time, self.distance, np.where(is_reported, self.speed, 0.0)
         time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
         worst, columns = speed.argmax(axis=0), range(self.model.nv)
-        found = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
+        joints = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
                  for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
-        if not found:
+        if not joints:
             return []
-        more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+        more = f", and {len(joints) - 3} more" if len(joints) > 3 else ""
         runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
         return [LiedynWarning("friction-creep",
-                              f"joints held by friction creep{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed "
+                              f"joints held by friction creep{runs}: {', '.join(joints[:3])}{more}. Coulomb friction is smoothed "
                               f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
                               "sign(v); lock the joint to hold it")]
 
@@ -330,14 +330,14 @@ def measure_creep(model: Model, friction: Array, t: Array, q: Array,
     t, q       rows (R,), (N, R, nq)
     problem    its torque expressions may act as friction
     """
-    found = FrictionCreep(model, friction)
+    creep = FrictionCreep(model, friction)
     rows, step = spaced_rows(t), max(1, _MAX_VALUES_PER_CHUNK // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
         some = slice(first, first + step)
         chunk = FrictionCreep(model, friction[some])
         chunk.add(t[rows], q[some][:, rows], problem)
-        found.time[some], found.distance[some], found.speed[some] = chunk.time, chunk.distance, chunk.speed
-    return found
+        creep.time[some], creep.distance[some], creep.speed[some] = chunk.time, chunk.distance, chunk.speed
+    return creep
 
 
 def spaced_rows(t: Array) -> Integers:
@@ -425,9 +425,9 @@ class SelfCheck:
             self.stops[place] = stop_forces(block.problem, record)
             driven = record.tau - self.stops[place]
         free = {model.v_names[k] for k in np.flatnonzero(block.problem.schedule.level == TORQUE)}
-        found, (moved, fixed) = limits_exceeded(model, record.t, record.q, record.v, driven), self.exceeded
-        self.exceeded = (merge_violations(moved, (one for one in found if one.coordinate in free)),
-                         merge_violations(fixed, (one for one in found if one.coordinate not in free)))
+        violations, (moved, fixed) = limits_exceeded(model, record.t, record.q, record.v, driven), self.exceeded
+        self.exceeded = (merge_violations(moved, (violation for violation in violations if violation.coordinate in free)),
+                         merge_violations(fixed, (violation for violation in violations if violation.coordinate not in free)))
         self._add_tracking(place, record)
         self._add_contacts(place, record)
 
@@ -435,29 +435,30 @@ class SelfCheck:
     def limits(self) -> tuple[LimitViolation, ...]:
         """Violations of limits, merged for all joints, in the order of the model."""
         order = {name: k for k, name in enumerate(self.model.v_names)}
-        return tuple(sorted(merge_violations(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
+        return tuple(sorted(merge_violations(*self.exceeded),
+                            key=lambda violation: (KINDS.index(violation.kind), order[violation.coordinate])))
 
     def _add_tracking(self, place: slice, record: Record) -> None:
         problem, final = self.problem, place.stop == self.n
-        found = compute_tracking(problem, record.t, record.q, final)
-        if found is None:
+        tracking = compute_tracking(problem, record.t, record.q, final)
+        if tracking is None:
             return
-        self.tracking = self._store_rows(self.tracking, place, found, ("link", "reference"))
-        self._tracking = np.maximum(self._tracking, _max_abs(found.error))
+        self.tracking = self._store_rows(self.tracking, place, tracking, ("link", "reference"))
+        self._tracking = np.maximum(self._tracking, _max_abs(tracking.error))
 
     def _add_contacts(self, place: slice, record: Record) -> None:
-        found = contact_motion(self.problem, self.contact_names, record.q, record.v)
-        if found is not None:
-            self.contacts = self._store_rows(self.contacts, place, found, ("force", "depth", "slip", "centre"))
+        motion = contact_motion(self.problem, self.contact_names, record.q, record.v)
+        if motion is not None:
+            self.contacts = self._store_rows(self.contacts, place, motion, ("force", "depth", "slip", "centre"))
 
-    def _store_rows(self, stored: Rows | None, place: slice, found: Rows, names: tuple[str, ...]) -> Rows:
-        """Return the arrays of all rows with the values `found` of some rows written to their place."""
-        buffers = self._buffers.setdefault(type(found), {})
+    def _store_rows(self, stored: Rows | None, place: slice, rows: Rows, names: tuple[str, ...]) -> Rows:
+        """Return the arrays of all rows with the values `rows` of some rows written to their place."""
+        buffers = self._buffers.setdefault(type(rows), {})
         if stored is None:
-            buffers |= {name: self.rows.allocate(name, self.n, *getattr(found, name).shape[1:]) for name in names}
-            stored = replace(found, **buffers)                    # read-only views
+            buffers |= {name: self.rows.allocate(name, self.n, *getattr(rows, name).shape[1:]) for name in names}
+            stored = replace(rows, **buffers)                    # read-only views
         for name, buffer in buffers.items():
-            buffer[place] = getattr(found, name)
+            buffer[place] = getattr(rows, name)
         return stored
 
     def values(self, statistics: Statistics) -> tuple[dict[str, float], WarningLog]:

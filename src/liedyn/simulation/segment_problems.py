@@ -91,7 +91,7 @@ def with_open_loops(model: Model, phase: Phase | None) -> Model:
     """
     if phase is None or not phase.open:
         return model
-    robot, names = model.description, [one.name for one in model.constraints]
+    robot, names = model.description, [element.name for element in model.constraints]
     if not names:
         raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
     for name in phase.open:
@@ -99,9 +99,10 @@ def with_open_loops(model: Model, phase: Phase | None) -> Model:
             raise unknown_name_error(name, names, "loop or coupling", phase.place)
         if model.constraint(name).driven:
             raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place)
-    return build(replace(robot, loops=tuple(one for one in robot.loops if one.name not in phase.open),
-                         couplings=tuple(one for one in robot.couplings if one.name not in phase.open),
-                         joints=tuple(replace(one, mimic=None) if one.name in phase.open else one for one in robot.joints)))
+    return build(replace(robot, loops=tuple(element for element in robot.loops if element.name not in phase.open),
+                         couplings=tuple(element for element in robot.couplings if element.name not in phase.open),
+                         joints=tuple(replace(joint, mimic=None) if joint.name in phase.open else joint
+                                      for joint in robot.joints)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ def full_record(segment: RunSegment, model: Model) -> Record:
     record, rows = segment.record, segment.model.constraint_equation_names
     if segment.model.nc == model.nc:
         return record
-    n, driven = len(record.t), sum(one.driven for one in model.constraints)
+    n, driven = len(record.t), sum(constraint.driven for constraint in model.constraints)
     multipliers = np.zeros((n, model.nc))
     multipliers[:, [model.constraint_equation_names.index(name) for name in rows]] = record.multipliers
     tied = segment.problem.constraints is not None
@@ -202,8 +203,8 @@ class SegmentProblems:
         """Return the problem in which coordinates also rest at these stops, without entering it."""
         present = self.hybrid_state
         self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
-        found, self.hybrid_state = self.current, present
-        return found
+        problem, self.hybrid_state = self.current, present
+        return problem
 
     def _compile(self, hybrid_state: HybridState) -> None:
         phase = self.phases.get(hybrid_state.phase or "")
@@ -215,8 +216,8 @@ class SegmentProblems:
         self._problems[hybrid_state] = problem, warnings
 
     def _rules(self, hybrid_state: HybridState) -> dict[str, Rule]:
-        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}
-        return phase_rules(self.scenario, self.model, hybrid_state.phase) | held
+        locked_rules = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}
+        return phase_rules(self.scenario, self.model, hybrid_state.phase) | locked_rules
 
     def state_dict(self) -> dict[str, Any]:
         """Return the current hybrid state, the ledger and the warnings."""
@@ -249,7 +250,7 @@ def with_attached_bodies(model: Model, attached: tuple[Attach, ...]) -> Model:
     """Return the robot with bodies attached to links."""
     if not attached:
         return model
-    by_link = {one.link: one for one in attached}
+    by_link = {body.link: body for body in attached}
     links = tuple(_attach_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
     try:
         return build(replace(model.description, links=links))
@@ -259,5 +260,5 @@ def with_attached_bodies(model: Model, attached: tuple[Attach, ...]) -> Model:
 
 
 def _attach_body(link: Link, body: Attach) -> Link:
-    found = combine_bodies([(one.mass, np.array(one.com), symmetric_matrix(one.inertia)) for one in (link, body)])
-    return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))
+    combined = combine_bodies([(part.mass, np.array(part.com), symmetric_matrix(part.inertia)) for part in (link, body)])
+    return replace(link, mass=combined.mass, com=tuple(combined.com), inertia=tuple(combined.inertia[np.triu_indices(3)]))

@@ -116,12 +116,12 @@ def constraint_columns(model: Model, multipliers: Array | None, wrenches: Array,
     if multipliers is None:
         return []
     columns, loops = [], len(model.description.loops)
-    for k, one in enumerate(model.constraints):
+    for k, constraint in enumerate(model.constraints):
         if k < loops:
-            columns += _component_columns(f"reaction.{one.name}", wrenches[:, k])
+            columns += _component_columns(f"reaction.{constraint.name}", wrenches[:, k])
         else:
-            columns.append((f"reaction.{one.name}", _FORCE[one.units[0]], multipliers[:, one.rows.start]))
-    units = {unit for one in model.constraints for unit in one.units}
+            columns.append((f"reaction.{constraint.name}", _FORCE[constraint.units[0]], multipliers[:, constraint.rows.start]))
+    units = {unit for constraint in model.constraints for unit in constraint.units}
     return [*columns, ("drift", " or ".join(sorted(units, reverse=True)), drift)]
 
 
@@ -171,8 +171,8 @@ def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
 
     def fits(column: str) -> bool:
         kind, _, name = column.partition(".")
-        found = _KIND.fullmatch(kind)
-        if not found or (found["rate"] and found["kind"] in ("q", "v")):          # rates of q are called v and a
+        match = _KIND.fullmatch(kind)
+        if not match or (match["rate"] and match["kind"] in ("q", "v")):          # rates of q are called v and a
             return kind in _OTHER_KINDS
         if kind not in known:
             known[kind] = _units(model, kind)
@@ -181,9 +181,9 @@ def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
 
 
 def _check_unit(trajectory: Trajectory, column: str, unit: str) -> None:
-    found = trajectory.units.get(column, "")
-    if found and found.replace("·", " ").replace("*", " ") != unit:
-        raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=found,
+    actual = trajectory.units.get(column, "")
+    if actual and actual.replace("·", " ").replace("*", " ") != unit:
+        raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=actual,
                               expected=unit or "none")
 
 
@@ -194,10 +194,10 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
     expected = [f"{kind}.{name}" for name in names]
     for name in expected:
         if name not in trajectory.columns:
-            others = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
-            alike = next((x for x in others if nearest(x, [name])), None)
+            unexpected = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
+            alike = next((x for x in unexpected if nearest(x, [name])), None)
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
-                                  found=alike or format_names(others, 4) or None,
+                                  found=alike or format_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
                                   hint=f"is {alike} a misspelling of {name}?" if alike else None)
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
@@ -239,12 +239,12 @@ def bind_wrench_rate(model: Model, trajectory: Trajectory, names: list[str], rat
 
     Raises TrajectoryError if only some are present, or others.
     """
-    kind, found = derivative_kind("fext", rate), wrench_components(model, trajectory, rate)
-    for name in found:
+    kind, wrenches = derivative_kind("fext", rate), wrench_components(model, trajectory, rate)
+    for name in wrenches:
         if name not in names:
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, f"fext.{name}"),
                                   expected=f"the wrench itself, because there is its rate {kind}.{name}")
-    return _stack_columns(trajectory, kind, names, found)
+    return _stack_columns(trajectory, kind, names, wrenches)
 
 
 def _column_location(trajectory: Trajectory, column: str) -> Place:

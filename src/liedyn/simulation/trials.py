@@ -92,8 +92,8 @@ def try_integrators(prepared: PreparedRun, segments: Sequence[RunSegment], progr
     if not outcomes:
         return ""
     cause = ("; the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
-             if all(one.ended_early for one in outcomes) else "")
-    return f"; tried: {', '.join(one.text for one in outcomes)}{cause}"
+             if all(tried.ended_early for tried in outcomes) else "")
+    return f"; tried: {', '.join(tried.text for tried in outcomes)}{cause}"
 
 
 def _candidates(prepared: PreparedRun, segments: Sequence[RunSegment]) -> list[Integrator]:

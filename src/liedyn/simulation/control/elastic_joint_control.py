@@ -47,14 +47,14 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
     if model.nc:
         raise ScenarioError("control is for robots without loops and couplings", place=place,
                             found=model.constraints[0].name)
-    found, taken = [], set()
+    joints, taken = [], set()
     for joint in model.joints:
         if joint.name not in taken:
-            found.append(Elastic(joint.name, _spring_behind(model, joint, place)))
-            taken |= {found[-1].motor, found[-1].spring}
-    if not found:
+            joints.append(Elastic(joint.name, _spring_behind(model, joint, place)))
+            taken |= {joints[-1].motor, joints[-1].spring}
+    if not joints:
         raise ScenarioError("control needs elastic joints; the robot has no moving joint", place=place)
-    return tuple(found)
+    return tuple(joints)
 
 
 def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
@@ -156,9 +156,9 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
     return _motor_law(control, model, signals, compiler.stack_size)
 
 
-def _same_axis(one: Array, other: Array, length: float) -> bool:
+def _same_axis(axis: Array, other: Array, length: float) -> bool:
     """Return whether two screws [w; v] are equal to rounding of a file. length: length of the robot [m]."""
-    apart = np.abs(one - other)
+    apart = np.abs(axis - other)
     return bool(apart[:3].max() <= _AXIS_TOLERANCE and apart[3:].max() <= _AXIS_TOLERANCE * (length if other[:3].any() else 1.0))
 
 
@@ -189,11 +189,10 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
         for order in range(1, 4):
             x, y = before.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
             if abs(x - y) > min_jumps[order]:
-                what = ("velocity", "acceleration", "jerk")[order - 1]
-                return [LiedynWarning("motion-not-smooth",
-                                      f"the {what} of the motion of {name} jumps at t = {t:g} s, and an elastic joint follows no "
-                                      "jump up to that of the jerk: an error starts there (a sine, a csv of interpolation "
-                                      "quintic or a smooth expression has none)", place=place)]
+                quantity = ("velocity", "acceleration", "jerk")[order - 1]
+                return [LiedynWarning("motion-not-smooth", f"the {quantity} of the motion of {name} jumps at t = {t:g} s. An "
+                                      "elastic joint cannot follow it, so an error starts there (a sine, a csv of "
+                                      "interpolation quintic or a smooth expression has no jump up to the jerk)", place=place)]
     return []
 
 

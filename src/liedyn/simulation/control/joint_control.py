@@ -91,16 +91,16 @@ def _piecewise_linear_expression(motor: Motor, v: str) -> str:
 
 def bind_motors(scenario: Scenario, model: Model) -> list[BoundMotor]:
     """Return the motors in the order of the model. Raises ScenarioError for named joints that do not have one coordinate."""
-    found = []
+    motors = []
     for name, rule in bind_joints(scenario.motors, model).items():
         v = model.v_index(name)
         if v.stop - v.start == 1:
             assert isinstance(rule.value, Motor)
-            found.append(BoundMotor(v.start, name, rule.value, rule))
+            motors.append(BoundMotor(v.start, name, rule.value, rule))
         elif rule.pattern == name:
             raise ScenarioError(f"joint {name} has {v.stop - v.start} coordinates: motors are for joints of one",
                                 place=rule.place)
-    return found
+    return motors
 
 
 def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
@@ -108,7 +108,7 @@ def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
 
     Raises ScenarioError if the robot file defines an armature, too.
     """
-    rotors = {one.joint: one for one in bind_motors(scenario, model) if one.motor.inertia}
+    rotors = {motor.joint: motor for motor in bind_motors(scenario, model) if motor.motor.inertia}
     if not rotors:
         return model
     for joint in model.description.joints:
@@ -117,12 +117,12 @@ def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
                                 place=rotors[joint.name].rule.place, expected="one of the two",
                                 found=f"inertia: {rotors[joint.name].motor.inertia:g}, armature: "
                                       f"{joint.coordinates[0].armature:g}")
-    return with_armatures(model, {name: one.armature for name, one in rotors.items()})
+    return with_armatures(model, {name: motor.armature for name, motor in rotors.items()})
 
 
 def motor_armatures(scenario: Scenario, model: Model) -> dict[str, float]:
     """Return the armatures [kg m^2 | kg] of joints whose motors have a rotor inertia."""
-    return {one.joint: one.armature for one in bind_motors(scenario, model) if one.motor.inertia}
+    return {motor.joint: motor.armature for motor in bind_motors(scenario, model) if motor.motor.inertia}
 
 
 def with_armatures(model: Model, armatures: dict[str, float]) -> Model:
@@ -134,9 +134,9 @@ def with_armatures(model: Model, armatures: dict[str, float]) -> Model:
 
 def motor_columns(motors: list[BoundMotor], v: Array, tau: Array) -> list[tuple[str, str, Array]]:
     """Return (name, unit, (N,) array) of torque and speed of each motor. tau (N, nv): without the forces of stops."""
-    return [column for one in motors
-            for column in ((f"motor.{one.joint}.torque", "N m", tau[:, one.k] / one.motor.gear),
-                           (f"motor.{one.joint}.speed", "rad/s", one.motor.gear * v[:, one.k]))]
+    return [column for motor in motors
+            for column in ((f"motor.{motor.joint}.torque", "N m", tau[:, motor.k] / motor.motor.gear),
+                           (f"motor.{motor.joint}.speed", "rad/s", motor.motor.gear * v[:, motor.k]))]
 
 
 def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment],
@@ -195,15 +195,15 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     control = scenario.control if scenario.control and not is_motor_law(scenario.control, model) else None
     gravity, now, always = _pd_with_gravity(rules, model), actuation["level"] != TORQUE, _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
-    motors = {one.k: one for one in bind_motors(scenario, model) if one.motor.curve and not now[one.k]}
+    motors = {motor.k: motor for motor in bind_motors(scenario, model) if motor.motor.curve and not now[motor.k]}
     alone = now.copy() if controlled is None or first_order_hold else now | (controlled & _without_torque(actuation, compiler))
     limit[alone] = np.inf
-    places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
+    places = {k: place for k, place in places.items() if not alone[k]} | {k: motor.rule.place for k, motor in motors.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
     if model.nc and (control or gravity.any()):
-        what = f"control: {control.law}" if control else "gravity of a pd law"
-        raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
+        purpose = f"control: {control.law}" if control else "gravity of a pd law"
+        raise ScenarioError(f"{purpose} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, now, gravity)
     if controlled is not None:
@@ -252,10 +252,10 @@ def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place
 def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler: SignalCompiler) -> JointLaws:
     """Return the laws with the limits of motors as signals; `limit` is then at most the maximum over all speeds."""
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
-    for k, one in motors.items():
-        purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {one.joint}")
-        top[k], bottom[k] = (compiler.add(expression, purpose) for expression in one.limits(float(limit[k])))
-        limit[k] = min(limit[k], one.max_force)
+    for k, motor in motors.items():
+        purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {motor.joint}")
+        top[k], bottom[k] = (compiler.add(expression, purpose) for expression in motor.limits(float(limit[k])))
+        limit[k] = min(limit[k], motor.max_force)
     return laws._replace(limit=limit, top=top, bottom=bottom)
 
 
@@ -348,7 +348,7 @@ def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array,
     if laws is None:
         return bottom, top
     for k in np.flatnonzero(laws.top >= 0):
-        bottom[k], top[k] = (read_signal(problem.signals, one[k], t, q, v)[0] for one in (laws.bottom, laws.top))
+        bottom[k], top[k] = (read_signal(problem.signals, limits[k], t, q, v)[0] for limits in (laws.bottom, laws.top))
     return bottom, top
 
 

@@ -108,9 +108,9 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
     full = np.zeros((len(control.rows), 2 * model.nv))
     columns = [find_index(name, names, "column of a gain", control.place) for name in control.columns]
     rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
-    for what, found in (("row", rows), ("column", columns)):
-        if len(set(found)) < len(found):
-            raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
+    for axis, selected in (("row", rows), ("column", columns)):
+        if len(set(selected)) < len(selected):
+            raise ScenarioError(f"a {axis} of the gain is given twice", place=control.place)
     for k in rows:
         if not mask[k]:
             raise not_controllable_error(next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop),

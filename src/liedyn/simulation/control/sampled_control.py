@@ -178,16 +178,16 @@ def _quantize(x: Array, resolution: Array) -> Array:
         return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
-def _torque_array(torques: ArrayLike | None, n: int, what: str) -> Array:
-    """Return the torques (n,) of a user's function, or raise ComputationError. what: beginning of the message."""
+def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
+    """Return the torques (n,) of a user's function, or raise ComputationError. meaning: beginning of the message."""
     if torques is None:
-        raise ComputationError(f"{what}; it returned None")
+        raise ComputationError(f"{meaning}; it returned None")
     try:
         values = np.asarray(torques, dtype=float)
     except (TypeError, ValueError):
-        raise ComputationError(f"{what}; it returned {type(torques).__name__}") from None
+        raise ComputationError(f"{meaning}; it returned {type(torques).__name__}") from None
     if values.shape != (n,) and not (n == 1 and values.shape == ()):
-        raise ComputationError(f"{what}; it returned an array of shape {values.shape}")
+        raise ComputationError(f"{meaning}; it returned an array of shape {values.shape}")
     return values
 
 

@@ -120,14 +120,14 @@ def _bind_task(control: Control, model: Model, compiler: SignalCompiler, prescri
 
 def _controls_rotation(target: Motion | Waypoints) -> bool:
     """Return whether the target has an orientation."""
-    return bool(target.rpy) if isinstance(target, Motion) else any(one.rpy or one.quaternion for one in target.points)
+    return bool(target.rpy) if isinstance(target, Motion) else any(point.rpy or point.quaternion for point in target.points)
 
 
 def _controls_position(target: Motion | Waypoints) -> bool:
     """Return whether the target has a position."""
     if isinstance(target, Motion):
         return bool(target.xyz)
-    return any(one.xyz for one in target.points) or not _controls_rotation(target)
+    return any(point.xyz for point in target.points) or not _controls_rotation(target)
 
 
 def _posture(control: Control, model: Model) -> tuple[Array, Mask]:

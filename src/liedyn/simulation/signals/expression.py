@@ -49,8 +49,8 @@ class SignalProgram:
 
 def sign_of_difference(program: SignalProgram, x: float) -> SignalProgram:
     """Return a program for the sign of the program's value minus x."""
-    found = subtract_constant(program, x)
-    return SignalProgram((*found.code, code.SIGN), found.literals, found.depth)
+    difference = subtract_constant(program, x)
+    return SignalProgram((*difference.code, code.SIGN), difference.literals, difference.depth)
 
 
 def subtract_constant(program: SignalProgram, x: float) -> SignalProgram:

@@ -279,7 +279,7 @@ def _secant(a: Bounds) -> Bounds:
 
 def _linear(function: Callable[..., Bounds]) -> Callable[..., BoundsAndRates]:
     """Return the interval rule of a linear function: the rates follow from the rates by the same function."""
-    return lambda *x: (*function(*(one[:2] for one in x)), *function(*(one[2:] for one in x)))
+    return lambda *x: (*function(*(operand[:2] for operand in x)), *function(*(operand[2:] for operand in x)))
 
 
 _root, _logarithm, _arcsine, _minus_arccosine = (_restrict_domain(_monotone(f), low, high) for f, low, high in (

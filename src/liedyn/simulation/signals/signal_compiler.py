@@ -288,10 +288,10 @@ class SignalCompiler:
         for x, purpose, place in self._signals:
             if not isinstance(x, SignalProgram):
                 continue
-            found = switches_in_time(x if purpose.forces else with_clock_origins(x, origins),
+            switches = switches_in_time(x if purpose.forces else with_clock_origins(x, origins),
                                      *(purpose.window or (0.0, self.duration)))
-            windows.append(found.windows)
-            if not found.complete:
+            windows.append(switches.windows)
+            if not switches.complete:
                 warnings.add("many-switches",
                              f"the {purpose.name} has more switching times than can be located (at most {MAX_SWITCHES}): "
                              f"adaptive methods take steps of at most {self.duration / MAX_SWITCHES:.3g} s", place=place)

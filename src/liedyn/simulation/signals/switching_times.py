@@ -97,7 +97,7 @@ def _bisect_label(program: SignalProgram, label: Array, alike: Array, other: Arr
 def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]:
     """Return the positions in the code of operations whose jumps or kinks depend on the state or, if `clocks`, on a clock."""
     stack: list[bool] = []
-    found: list[int] = []
+    switches: list[int] = []
     state = (*code.STATE_OPERATIONS, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
@@ -108,8 +108,8 @@ def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]
         by_state = any(stack[-count:])
         stack[-count:] = [by_state]
         if by_state and operation in code.SWITCH_OPERATIONS:
-            found.append(i)
-    return found
+            switches.append(i)
+    return switches
 
 
 def labels(program: SignalProgram, start: Array, end: Array) -> Array:
@@ -118,7 +118,7 @@ def labels(program: SignalProgram, start: Array, end: Array) -> Array:
     half = np.nextafter(np.maximum(end - middle, middle - start), np.inf)
     n = len(start)
     stack: list[Interval | None] = []
-    found: list[Array] = []
+    rows: list[Array] = []
     t = time(np.concatenate([start, middle]), np.concatenate([end, middle]))
 
     def bounds(x: Interval) -> SwitchBounds:
@@ -133,14 +133,14 @@ def labels(program: SignalProgram, start: Array, end: Array) -> Array:
             continue
         count = 1 if operation < code.FIRST_BINARY else 2
         arguments, stack[-count:] = stack[-count:], []
-        x = [one for one in arguments if one is not None]
+        x = [argument for argument in arguments if argument is not None]
         if len(x) < count:                                     # it depends on the state
             stack.append(None)
             continue
         if operation in _SWITCHES:
-            found.append(_label(operation, *_switch_bounds(operation, x, bounds), x[0].rate_high[:n] < 0))
+            rows.append(_label(operation, *_switch_bounds(operation, x, bounds), x[0].rate_high[:n] < 0))
         stack.append(apply(operation, *x))
-    return np.stack(found, axis=1) if found else np.empty((n, 0))
+    return np.stack(rows, axis=1) if rows else np.empty((n, 0))
 
 
 def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval) -> Interval | None:
