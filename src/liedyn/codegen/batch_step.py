@@ -214,9 +214,9 @@ class StepTracing(RhsTracing):
 
         In this case the caller need not check each run.
         """
-        found = self.range_checked_trace(code, **results)
-        codes = next(array.new_values for array in found.arrays if array.name == "code")
-        return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
+        trace = self.range_checked_trace(code, **results)
+        codes = next(array.new_values for array in trace.arrays if array.name == "code")
+        return replace(trace, bounds=tuple((x, RUNNING + 0.5) for x in codes))
 
     def trace(self, **results) -> Trace:
         """Return the trace. results: contents of the arrays by name; other inputs do not change."""
@@ -249,7 +249,7 @@ class _ConstraintTracing(MechanismTracing):
     """The constraints of a robot, with `solve_with_fixed_pivots` between the stages."""
 
     def __init__(self, runs: StepTracing, model, pivots: Pivots):
-        if any(one.driven for one in model.constraints):
+        if any(constraint.driven for constraint in model.constraints):
             raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.pivots = runs, [np.array(x, dtype=np.int64) for x in pivots]
@@ -309,10 +309,10 @@ def trace_evaluation(tables: ScenarioTables, method: str, varying, pivots: Pivot
     """Return the trace for `RhsCalls`, or None if the step is shorter without calls."""
     if method != "rk4":
         return None
-    one = EvaluationTracing(tables, varying, pivots)
-    rates, code = one.rates(0, one.inputs["q"], one.y)
-    found = one.range_checked_trace(code, rates=rates)
-    return found if found.size > MIN_CALLED_OPERATIONS else None
+    tracing = EvaluationTracing(tables, varying, pivots)
+    rates, code = tracing.rates(0, tracing.inputs["q"], tracing.y)
+    trace = tracing.range_checked_trace(code, rates=rates)
+    return trace if trace.size > MIN_CALLED_OPERATIONS else None
 
 
 class RhsCalls:
@@ -410,10 +410,10 @@ METHODS = tuple(_STEPS)
 
 def _first_error(*codes):
     """Return the first code that is not RUNNING."""
-    found = float(RUNNING)
+    first = float(RUNNING)
     for code in reversed(codes):
-        found = where_less(RUNNING + 0.5, code, code, found)
-    return found
+        first = where_less(RUNNING + 0.5, code, code, first)
+    return first
 
 
 def trace_step_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
@@ -534,11 +534,11 @@ def _trace_evaluation_adjoint(tables: ScenarioTables, varying, pivots: Pivots) -
     It maps derivatives of a cost with respect to the rates to those with respect to the state y in the chart and the shared
     inputs.
     """
-    one = EvaluationTracing(tables, varying, pivots)
-    n, nv = len(one.y), tables.model.nv
-    one.inputs |= {name: one.ops.inputs(name, n) for name in ("rates", "by_rates")}
-    one.ops.solved_unknowns, one.ops.known_accelerations = {}, one.inputs["rates"][nv:2 * nv]
-    rates, _ = one.rates(0, one.inputs["q"], one.y)
-    back = adjoint(one.ops, zip(rates, one.inputs["by_rates"], strict=True))
-    variant = {"y": one.y, **{name: one.inputs.get(name, one.varying) for name in SHARED_INPUTS}}
-    return one.trace(**{f"by_{name}": [back(x) for x in inputs] for name, inputs in variant.items()})
+    tracing = EvaluationTracing(tables, varying, pivots)
+    n, nv = len(tracing.y), tables.model.nv
+    tracing.inputs |= {name: tracing.ops.inputs(name, n) for name in ("rates", "by_rates")}
+    tracing.ops.solved_unknowns, tracing.ops.known_accelerations = {}, tracing.inputs["rates"][nv:2 * nv]
+    rates, _ = tracing.rates(0, tracing.inputs["q"], tracing.y)
+    back = adjoint(tracing.ops, zip(rates, tracing.inputs["by_rates"], strict=True))
+    variant = {"y": tracing.y, **{name: tracing.inputs.get(name, tracing.varying) for name in SHARED_INPUTS}}
+    return tracing.trace(**{f"by_{name}": [back(x) for x in inputs] for name, inputs in variant.items()})

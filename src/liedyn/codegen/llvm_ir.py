@@ -234,15 +234,15 @@ def segments(trace: Trace, late: bool = False) -> list[TraceSegment]:
     if late:
         uses[-1] |= {x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)}
     slots: dict[int, int] = {}
-    found = []
+    starts = []
     for s, used in enumerate(uses):
         inputs = sorted(x for x in used if x not in of)
         reloaded = {x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s}
         bounds = list(trace.bounds) if s == count - 1 else []
-        found.append(TraceSegment([*inputs, *(k for k in computed if of[k] == s)], reloaded, {}, bounds))
+        starts.append(TraceSegment([*inputs, *(k for k in computed if of[k] == s)], reloaded, {}, bounds))
     for k, slot in slots.items():
-        found[of[k]].spilled[k] = slot
-    return found
+        starts[of[k]].spilled[k] = slot
+    return starts
 
 
 # Functions --------------------------------------------------------------------------------------------------------------
@@ -349,8 +349,8 @@ def has_results(trace: Trace) -> list[bool]:
 
 def _result_slots(trace: Trace) -> dict[int, int]:
     """Return operations that are results, each once, and their places in the block of results."""
-    found = sorted({x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)})
-    return {k: slot for slot, k in enumerate(found)}
+    slots = sorted({x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)})
+    return {k: slot for slot, k in enumerate(slots)}
 
 
 def _declarations(simd_width: int) -> list[str]:
@@ -442,13 +442,13 @@ class _TraceWriter(Instructions):
 
     def library(self, k, name, *operands):
         """Call a function of the C library, state by state."""
-        found = "undef"
+        vector = "undef"
         for lane in range(self.simd_width):
             x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
-            one = self.let(f"call double @{name}({', '.join(x)})")
-            insert = f"insertelement {self.T} {found}, double {one}, i32 {lane}"
+            element = self.let(f"call double @{name}({', '.join(x)})")
+            insert = f"insertelement {self.T} {vector}, double {element}, i32 {lane}"
             if lane < self.simd_width - 1:
-                found = self.let(insert)
+                vector = self.let(insert)
         self.add(f"%t{k} = {insert}")
 
     def fneg(self, k, _name, a):
@@ -561,9 +561,9 @@ def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
 def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
     """Return the columns of the blocks of a program that are not arrays of its caller."""
     sizes = {array.name: array.size for array in program.arrays if array.shared}
-    given = {array.name for array in program.arrays}
+    arguments = {array.name for array in program.arrays}
     for trace, renamed in program.calls:
-        sizes |= {renamed.get(x.name, x.name): x.size for x in trace.arrays if renamed.get(x.name, x.name) not in given}
+        sizes |= {renamed.get(x.name, x.name): x.size for x in trace.arrays if renamed.get(x.name, x.name) not in arguments}
     return sizes | {"spilled": max(_n_spilled(segments(trace, late=True)) for trace in program.traces)}
 
 

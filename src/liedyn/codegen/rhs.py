@@ -93,16 +93,17 @@ _GROUPS = {(stages.EQUATIONS, stages.SOLUTION): ("prescribed", "passive", "stabi
            (stages.PFAFFIAN, stages.VELOCITY_CORRECTION): ("fixed_velocity",)}
 
 
-def stage_addresses(model, ask: StageKey, which=stages.STAGES, loops: bool = False) -> np.ndarray:
-    """Return the addresses (8,) of stages, 0 for those that are not in `which`. loops: use generic kernels only."""
-    found = np.zeros(len(stages.STAGES), dtype=np.int64)
+def stage_addresses(model, ask: StageKey, functions=stages.STAGES, loops: bool = False) -> np.ndarray:
+    """Return the addresses (8,) of stages, 0 for those that are not in `functions`. loops: use generic kernels only."""
+    addresses = np.zeros(len(stages.STAGES), dtype=np.int64)
     for group, depends in _GROUPS.items():
-        if set(group) & set(which):
+        if set(group) & set(functions):
             content = ask.has_wrenches, *(getattr(ask, name) for name in depends)
             lines = () if loops or not is_enabled() else _stage_engines(model, group, content, ask)
             for k, part in enumerate(group):
-                found[part] = lines[k].get_function_address("one") if lines else entry_point_address(stages.GENERIC_STAGES[part])
-    return found
+                addresses[part] = (lines[k].get_function_address("one") if lines
+                                   else entry_point_address(stages.GENERIC_STAGES[part]))
+    return addresses
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,14 @@ class MechanismTracing:
         self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, *sizes)
         self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
 
-    def write(self, what: str, *options) -> None:
+    def write(self, stage: str, *options) -> None:
         """Call a stage by name: write("pfaffian", mask, holonomic) calls `write_pfaffian` of `kernels.constraints.stages`."""
-        getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
+        getattr(self.kernels, f"write_{stage}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
 def constraint_workspace_sizes(model, has_wrenches: bool) -> tuple[int, int, int, int, int, bool]:
     """Return the sizes on which the size of a constraint workspace depends."""
-    return model.n_bodies, model.nq, model.nv, model.nc, sum(one.driven for one in model.constraints), has_wrenches
+    return model.n_bodies, model.nq, model.nv, model.nc, sum(constraint.driven for constraint in model.constraints), has_wrenches
 
 
 def trace_stages(model, group, ask: StageKey) -> list[Trace]:

@@ -82,8 +82,8 @@ def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau
     workspace.V[:] = bodies.V
     tau[prescribed] = force[prescribed]
     still, at = tree._replace(dV0=zeros(6)), q.copy()                                      # copies: the arrays change later
-    given = _strip_negations([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
-    ends = [*given, *a[free]]
+    inputs = _strip_negations([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
+    ends = [*inputs, *a[free]]
 
     def back(shares):
         x, by = zeros(nv), zeros(nv)
@@ -91,14 +91,14 @@ def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau
         room = traced_module("kernels.hybrid_dynamics").hybrid_workspace(zeros(hybrid_workspace_size(n, nv)), n, nv)
         _hybrid_dynamics(traced_module, still, prescribed, at, zeros(nv), x, by, f_ext[:0], False, room)
         of_forces = adjoint(ops, [(force[k], -x[k]) for k in free], ends)
-        return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in given)]
+        return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in inputs)]
     ops.solved_unknowns |= dict.fromkeys((x.k for x in a[free]), SolvedUnknowns(a[free], back))
     return deficit
 
 
-def _strip_negations(given) -> list[Tracer]:
+def _strip_negations(values) -> list[Tracer]:
     """Return each operation once, x in place of -x."""
-    recorded = (-x if x.is_negation else x for x in given if isinstance(x, Tracer))
+    recorded = (-x if x.is_negation else x for x in values if isinstance(x, Tracer))
     return list({x.k: x for x in recorded}.values())
 
 
@@ -380,18 +380,18 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
         function = getattr(traced_module(module), name)
         names = list(inspect.signature(function).parameters)[3 + len(specialization.before):]
         rows = [_row(ops, names[k], x) for k, x in enumerate(specialization.arrays)]
-        given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
+        inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = traced_constants(ops, model, specialization.varying)
         code = function(model.index, constants, zeros(specialization.size), *specialization.before, *rows, 0, 1)
     except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants, NaN in kernels: the centre of no mass
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot without coordinates
         return None
-    found = [Array(names[k], x.size, new_values(given[k].flat, x.flat))
+    arrays = [Array(names[k], x.size, new_values(inputs[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if specialization.varying:
-        found.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
-    return Trace(ops, tuple(found), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
+        arrays.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
+    return Trace(ops, tuple(arrays), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
 
 
 VARYING = "varying"

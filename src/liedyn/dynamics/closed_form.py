@@ -173,10 +173,10 @@ class ProductOfExponentials(Immutable):
 
 def child_links(model: Model) -> Integers:
     """Return (N,) the index of the child link of each block's joint; -1 for blocks between the screws of a joint."""
-    found = np.full(model.n_bodies - 1, -1)
+    links = np.full(model.n_bodies - 1, -1)
     for joint in model.joints:
-        found[joint.body - 1] = model.link_index(joint.child)
-    return found
+        links[joint.body - 1] = model.link_index(joint.child)
+    return links
 
 
 def _blocks(model: Model, joint: ModelJoint, q: Array) -> Iterator[tuple[str, Array, Array, Array]]:
@@ -428,11 +428,11 @@ class ClosedForm(ProductOfExponentials):
 
 def as_single_state(name: str, x: ArrayLike, *shape: int) -> Array:
     """Return x as an array of this shape; raise ShapeError or ConfigurationError."""
-    found = as_array(x, name, shape)
-    if found.shape != shape:
-        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {found.shape}, expected {shape}")
-    check_finite(name, found, n_axes=len(shape))
-    return found
+    array = as_array(x, name, shape)
+    if array.shape != shape:
+        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {array.shape}, expected {shape}")
+    check_finite(name, array, n_axes=len(shape))
+    return array
 
 
 def skew_form(I: Array, V: Array) -> Array:

@@ -176,9 +176,9 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
     return _christoffels(model, q, DERIVATIVE)
 
 
-def _christoffels(model: Model, q: ArrayLike, what: int) -> Array:
-    return evaluate(model, ("christoffel_symbols", what), christoffel_batch, christoffel_workspace_size, {"q": q},
-                    (model.nv,) * 3, static_arguments=(what,))
+def _christoffels(model: Model, q: ArrayLike, quantity: int) -> Array:
+    return evaluate(model, ("christoffel_symbols", quantity), christoffel_batch, christoffel_workspace_size, {"q": q},
+                    (model.nv,) * 3, static_arguments=(quantity,))
 
 
 # Riemannian curvature of the mass matrix (PBP (66)): in plain NumPy, one state ------------------------------------------

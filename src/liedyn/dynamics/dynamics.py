@@ -33,7 +33,7 @@ from liedyn.model.spatial import adjoint, symmetric_matrix
 
 def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
     """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
-    names = [one.name for one in model.constraints]
+    names = [constraint.name for constraint in model.constraints]
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
     raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",

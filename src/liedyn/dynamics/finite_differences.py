@@ -123,11 +123,11 @@ def best_derivative(f: Callable[[float], Array], steps: Sequence[float], conditi
         steps, center_value = [*steps, *(narrow * h for h in steps)], f(0.0)
     for h in steps:
         try:
-            found, estimate = extrapolated_derivative(f, h, center_value=center_value)
+            derivative, estimate = extrapolated_derivative(f, h, center_value=center_value)
         except ComputationError as problem:
             failure = problem
             continue
-        best, error = np.where(estimate < error, found, best), np.minimum(estimate, error)
+        best, error = np.where(estimate < error, derivative, best), np.minimum(estimate, error)
     if not np.all(np.isfinite(error)):
         raise failure or ComputationError("finite differences cannot be computed here: they are not finite")
     return best, error

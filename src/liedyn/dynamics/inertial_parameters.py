@@ -89,10 +89,10 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
         values += list(inertia_from_link(link))
         names += [f"{number}.{link.name}" for number in LINK_PARAMETERS]
         units += _LINK_UNITS
-    for what, k, value in _joint_parameters(model, joint_parameter_kinds(model, passive, joints)):
+    for kind, k, value in _joint_parameters(model, joint_parameter_kinds(model, passive, joints)):
         values.append(value)
-        names.append(f"{what}.{model.v_names[k]}")
-        units.append(_JOINT_UNITS[what][model.v_units[k] == "m"])
+        names.append(f"{kind}.{model.v_names[k]}")
+        units.append(_JOINT_UNITS[kind][model.v_units[k] == "m"])
     return InertialParameters(np.array(values, dtype=float), tuple(names), tuple(units))
 
 
@@ -211,18 +211,18 @@ def joint_parameter_kinds(model: Model, passive: bool, joints: Sequence[str] | N
     NameLookupError for an unknown kind.
     """
     if joints is not None:
-        for what in joints:
-            if what not in JOINT_PARAMETERS:
-                raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(JOINT_PARAMETERS)}")
-        return tuple(what for what in JOINT_PARAMETERS if what in joints)
+        for kind in joints:
+            if kind not in JOINT_PARAMETERS:
+                raise NameLookupError(f"no joint parameter {kind!r}; there are {', '.join(JOINT_PARAMETERS)}")
+        return tuple(kind for kind in JOINT_PARAMETERS if kind in joints)
     parameters = _joint_parameter_values(model)
-    return tuple(what for what in (JOINT_PARAMETERS if passive else JOINT_PARAMETERS[:1]) if parameters[what].any())
+    return tuple(kind for kind in (JOINT_PARAMETERS if passive else JOINT_PARAMETERS[:1]) if parameters[kind].any())
 
 
 def _joint_parameter_values(model: Model) -> dict[str, Array]:
     """Return the values of each velocity coordinate, by kind."""
     tree = tree_views.py_func(model.index, model.constants)
-    return {what: getattr(tree, what) for what in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
+    return {kind: getattr(tree, kind) for kind in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
                                                                       "offset": np.zeros(model.nv)}
 
 
@@ -230,9 +230,9 @@ def _joint_parameters(model: Model, kinds: Sequence[str]) -> Iterator[tuple[str,
     """Return (kind, coordinate, value) of each joint parameter, column by column. Springs and offsets need 1-DoF coordinates."""
     parameters = _joint_parameter_values(model)
     straight = [k for joint in model.joints if joint.kind == ONE_DOF for k in range(joint.v.start, joint.v.stop)]
-    for what in kinds:
-        for name in ("stiffness", "preload") if what == "stiffness" else (what,):
-            for k in straight if what in ("stiffness", "offset") else range(model.nv):
+    for kind in kinds:
+        for name in ("stiffness", "preload") if kind == "stiffness" else (kind,):
+            for k in straight if kind in ("stiffness", "offset") else range(model.nv):
                 yield name, k, parameters[name][k]
 
 

@@ -191,9 +191,9 @@ def _motions(model: Model, level: int, inputs: dict[str, ArrayLike]) -> tuple[Ar
     unused = (NONE,) * (3 - len(inputs))
     n = len(model.link_names)
     shapes = [(n, 12), (n, 6), (n, 6)][:len(inputs)]
-    found = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, inputs, *shapes,
+    motions = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, inputs, *shapes,
                      static_arguments=(level,), options=unused, after=unused)
-    return found if isinstance(found, tuple) else (found,)
+    return motions if isinstance(motions, tuple) else (motions,)
 
 
 def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:

@@ -133,16 +133,16 @@ class Variants:
     @classmethod
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
         """Return variants of a model whose constants with the indices `places` are `numbers` (robots, places)."""
-        found = cls.__new__(cls)
-        found.model = model
-        found._varying_indices, found._varying_constants = tuple(map(int, places)), np.ascontiguousarray(numbers)
-        return found
+        variants = cls.__new__(cls)
+        variants.model = model
+        variants._varying_indices, variants._varying_constants = tuple(map(int, places)), np.ascontiguousarray(numbers)
+        return variants
 
     def constants_of(self, k: int) -> Array:
         """Return the constants of the model of robot k."""
-        found = self.model.constants.copy()
-        found[list(self._varying_indices)] = self._varying_constants[k]
-        return found
+        constants = self.model.constants.copy()
+        constants[list(self._varying_indices)] = self._varying_constants[k]
+        return constants
 
     def robot(self, k: int) -> Model:
         """Return the model of robot k: its numbers for the kernels; everything else is that of `model`."""
@@ -185,17 +185,17 @@ class Variants:
         if states is not None:
             robots = Variants.of_numbers(self.model, self._varying_indices, self._varying_constants[states])
             return robots._run(model, entry, size, static_arguments, arrays, count, None) if len(robots) else batch_blocks.OK
-        found, count = ("one state", 1) if count is None else (f"{count} states", count)
+        given_states, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
-            raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
+            raise ShapeError(f"there are {len(self)} variants; found {given_states}, expected arrays with {len(self)} states")
         if is_enabled() and have_state_rows(nonempty_arrays(arrays), count):
             generated = generated_batch_function(
                 model, specialization_of(entry, size, static_arguments, arrays, self._varying_indices))
             rows = nonempty_arrays((*arrays, self._varying_blocks))
             if generated is not None and run_generated_batch(generated, model, rows, count):
                 return batch_blocks.OK
-        which = len(entry.liedyn_signatures) - 1
-        compile_entry_point(entry, which)
+        signature = len(entry.liedyn_signatures) - 1
+        compile_entry_point(entry, signature)
         for k in range(len(self)):
             state = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
             code = entry(model._arrays.index, self.constants_of(k), simd_thread_workspace(size), *static_arguments, *state, 0, 1)

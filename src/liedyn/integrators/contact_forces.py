@@ -104,8 +104,8 @@ def contact_coefficients(model: Model, contacts: Contacts, q: Array, v: Array,
         moved = of[a][3:] - skew(p) @ of[a][:3]
         if contacts.kind[j] != GROUND:
             R = poses[b][:3, :3]
-            there = R.T @ (poses[a][:3, :3] @ p + poses[a][:3, 3] - poses[b][:3, 3])
-            moved = moved - poses[a][:3, :3].T @ R @ (of[b][3:] - skew(there) @ of[b][:3])
+            p_b = R.T @ (poses[a][:3, :3] @ p + poses[a][:3, 3] - poses[b][:3, 3])
+            moved = moved - poses[a][:3, :3].T @ R @ (of[b][3:] - skew(p_b) @ of[b][:3])
         _, _, axes = np.linalg.svd(n[None])                                  # the normal and two tangents
         rows.append(axes @ moved)
         resist.append([c[j] * N[j], friction[j], friction[j]])

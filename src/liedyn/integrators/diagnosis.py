@@ -65,8 +65,10 @@ class FastestMotion(NamedTuple):
     def subject_and_verb(self) -> str:
         """Subject and verb, such as "friction and pd gains of elbow act"."""
         causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
-        one = len(self.causes) == 1 and self.causes[0] != GAINS_LABEL
-        return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
+        is_single = len(self.causes) == 1 and self.causes[0] != GAINS_LABEL
+        if self.contact:
+            return f"forces of {self.coordinate} act"
+        return f"{causes} of {self.coordinate} {'acts' if is_single else 'act'}"
 
 
 def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool = True) -> FastestMotion:
@@ -203,13 +205,13 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
     default = scenario.integrator
     if default.named:
         return default, []
-    found = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    fastest = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     step = longest_step(default.step, output_step)
-    if found.rate * step <= _MARGIN * STABILITY_LIMIT:
+    if fastest.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
     taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
     return taken, [LiedynWarning("stiff-integrator",
-                                 f"{_cause_description(found)}, too fast for rk4 with {steps_description(step, default.step)}: "
+                                 f"{_cause_description(fastest)}, too fast for rk4 with {steps_description(step, default.step)}: "
                                  f"the run uses {taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set "
                                  "integrator.method to choose another)")]
 
@@ -228,11 +230,11 @@ def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegme
     if integrator.method != "rk4":
         return []
     for segment in segments:
-        step, found = longest_step(integrator.step,
+        step, fastest = longest_step(integrator.step,
                                    np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
-        if found.rate * step > STABILITY_LIMIT:
+        if fastest.rate * step > STABILITY_LIMIT:
             return [LiedynWarning("stiff-step",
-                                  f"{_cause_description(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                                  f"{_cause_description(fastest)} at t = {fastest.t:.6g} s: rk4 is not stable there with "
                                   f"{steps_description(step, integrator.step)}, and the motion is not reliable")]
     return []
 
@@ -250,8 +252,8 @@ def steps_description(taken: float, given: float) -> str:
     return f"steps of {taken:g} s{cut}"
 
 
-def _cause_description(found: FastestMotion) -> str:
-    return f"{found.subject_and_verb} with a time constant of {1 / found.rate:.1e} s"
+def _cause_description(motion: FastestMotion) -> str:
+    return f"{motion.subject_and_verb} with a time constant of {1 / motion.rate:.1e} s"
 
 
 # Messages about runs that ended early -----------------------------------------------------------------------------------
@@ -280,8 +282,8 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         k = int(ws.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
         place = problem.signal_locations[k] if k < len(problem.signal_locations) else Place()
-        where = f"{place}: " if str(place) else ""
-        return f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
+        location = f"{place}: " if str(place) else ""
+        return f"{location}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
     if code in (SINGULAR, VANISHING_INERTIA):
         loose = worst_conditioned_motion(problem, ws.q)[1]
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
@@ -305,9 +307,9 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
 def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
     """Return a description of the coordinate with the maximum force, whose gain may be too large, and of the fastest one."""
     forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (ws.tau, ws.v))
-    told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
+    sentences = [f"{text} {names[int(np.argmax(sizes))]}" for text, sizes in (("the largest force was that of", forces),
                                                                         ("the fastest coordinate was", speeds)) if sizes.any()]
-    return "".join(f"; {one}" for one in told)
+    return "".join(f"; {sentence}" for sentence in sentences)
 
 
 def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
@@ -324,18 +326,19 @@ def _constraint_reason(problem: InitialValueProblem, code: int, t: float,
                        constraints: ConstrainedSystem | None) -> tuple[str, bool]:
     assert constraints is not None
     model, row, size = problem.model, int(constraints.statistics[WORST_EQUATION]), float(constraints.statistics[WORST_RESIDUAL])
-    name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
-    given = _prescribed_of_constraint(problem, name)
+    name = next(constraint.name for constraint in model.constraints if constraint.rows.start <= row < constraint.rows.stop)
+    prescribed = _prescribed_of_constraint(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
         return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.constraint_equation_names[row]} "
                 f"has a residual "
-                f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent "
+                f"acceleration of {size:.3g}; prescribed: {', '.join(prescribed)} (prescribe fewer joints, or consistent "
                 "motions)"), False
     equation = model.constraint_equation_names[row]
     open_ = f"the constraint {name} cannot be closed {at}: the residual of {equation} stays at {size:.3g}"
-    if given:
-        return f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the mechanism allows)", False
+    if prescribed:
+        names = ", ".join(prescribed)
+        return f"{open_}; prescribed: {names} (prescribe fewer joints, or a motion that the mechanism allows)", False
     return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
 
 
@@ -345,5 +348,5 @@ def _prescribed_of_constraint(problem: InitialValueProblem, name: str) -> list[s
     A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]
     felt = prescribed & is_significant(np.abs(A).max(axis=0))
     among = felt if felt.any() else prescribed
-    driven = [one.name for one in model.constraints if one.driven]
-    return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {one}" for one in driven]
+    driven = [constraint.name for constraint in model.constraints if constraint.driven]
+    return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {constraint}" for constraint in driven]

@@ -171,8 +171,8 @@ class InitialValueProblem:
         """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
             self.code["rhs"] = generated_rhs(self.tables())
-        found: GeneratedRhs | None = self.code["rhs"]
-        return found
+        generated: GeneratedRhs | None = self.code["rhs"]
+        return generated
 
     @property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
@@ -181,8 +181,8 @@ class InitialValueProblem:
             return None
         if "jacobian" not in self.code:
             self.code["jacobian"] = generated_rhs_jacobian(self.tables())
-        found: GeneratedBatchFunction | None = self.code["jacobian"]
-        return found
+        generated: GeneratedBatchFunction | None = self.code["jacobian"]
+        return generated
 
     def workspace(self) -> MotionWorkspace:
         """Return a new workspace of the right-hand side."""
@@ -199,14 +199,16 @@ class InitialValueProblem:
             return None
         rests = self.prescribed & (level == TORQUE)
         masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
-        made = constraint_workspace_for(m, masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
-        made.workspace.statistics[[TOLERANCE, RANK, TIME_1, TIME_2]] = constraints.tolerance, -1.0, np.inf, -np.inf
-        return ConstrainedSystem(made.buffer, constraints.signals, self._axis_rotations, made.workspace.constraint_motion,
-                                 made.workspace.multipliers, made.workspace.statistics)
+        workspace = constraint_workspace_for(m, masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
+        arrays = workspace.workspace
+        arrays.statistics[[TOLERANCE, RANK, TIME_1, TIME_2]] = constraints.tolerance, -1.0, np.inf, -np.inf
+        return ConstrainedSystem(workspace.buffer, constraints.signals, self._axis_rotations, arrays.constraint_motion,
+                                 arrays.multipliers, arrays.statistics)
 
     @property
     def _axis_rotations(self) -> Array:
-        return np.array([np.eye(3) if one.turn is None else one.turn for one in self.model.constraints if one.driven]).reshape(-1)
+        turns = [constraint.turn for constraint in self.model.constraints if constraint.driven]
+        return np.array([np.eye(3) if turn is None else turn for turn in turns]).reshape(-1)
 
     def allocate_record(self, times: Array) -> Record:
         """Return a record of zeros with rows for these times."""

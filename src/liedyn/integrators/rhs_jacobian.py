@@ -46,9 +46,9 @@ class RightHandSideJacobian:
         reach = units.unit_scales(problem.model.v_units)
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
-        given = np.isin(level, (POSITION, VELOCITY))              # coordinates that follow their signals, independent of y
+        follows_signal = np.isin(level, (POSITION, VELOCITY))    # coordinates that follow their signals, independent of y
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
-        self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
+        self.ignored = np.concatenate([level == POSITION, follows_signal, kept, [True]])
         self.prescribed = problem.prescribed
         self.exact = problem.constraints is None and problem.law is None and problem.input_jacobian is not None and not len(
             kept) and (problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
@@ -140,9 +140,9 @@ class RightHandSideJacobian:
             for h in _DIFFERENCE_STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
                 moved = np.array(y)
                 moved[k] += h
-                code, there = self.evaluate(t, moved)
+                code, moved_rates = self.evaluate(t, moved)
                 if code == RUNNING:
-                    J[:-1, k] = (there - rates)[:-1] / (moved[k] - y[k])
+                    J[:-1, k] = (moved_rates - rates)[:-1] / (moved[k] - y[k])
                     break
         return J
 

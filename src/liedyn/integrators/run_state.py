@@ -160,22 +160,22 @@ def store_constraints(constraint_ws, record, i, ws):
 def arrays_of(x: tuple[Any, ...]) -> dict[str, Any]:
     """Return the arrays in a (named) tuple of arrays and such tuples, by the names or indices of its fields, without copies."""
     names = getattr(x, "_fields", map(str, range(len(x))))
-    parts = {name: arrays_of(one) if isinstance(one, tuple) else one for name, one in zip(names, x, strict=True)}
-    return {name: one for name, one in parts.items() if isinstance(one, (np.ndarray, dict))}
+    parts = {name: arrays_of(part) if isinstance(part, tuple) else part for name, part in zip(names, x, strict=True)}
+    return {name: part for name, part in parts.items() if isinstance(part, (np.ndarray, dict))}
 
 
 def load_arrays(x: tuple[Any, ...], state: Mapping[str, Any]) -> None:
     """Write the values of `arrays_of` into the arrays of such a tuple."""
-    for name, one in arrays_of(x).items():
-        _write_array(one, state[name])
+    for name, array in arrays_of(x).items():
+        _write_array(array, state[name])
 
 
 def _write_array(x: np.ndarray | dict[str, Any], state: Any) -> None:
     if isinstance(x, np.ndarray):
         x[...] = state
         return
-    for name, one in x.items():
-        _write_array(one, state[name])
+    for name, part in x.items():
+        _write_array(part, state[name])
 
 
 def constraint_arrays(constraints: ConstrainedSystem | None) -> tuple[Any, ...]:

@@ -63,8 +63,8 @@ def _state_of_attribute(x: Any) -> np.ndarray | dict[str, Any] | None:
     if isinstance(x, _NUMBER_TYPES):
         return None if np.asarray(x).dtype == object else np.array(x)
     if isinstance(x, tuple):
-        return {str(k): np.array(one) for k, one in enumerate(x)}
-    return {name: np.array(one) for name, one in vars(x).items()} if type(x).__name__ == "RadauDenseOutput" else None
+        return {str(k): np.array(part) for k, part in enumerate(x)}
+    return {name: np.array(part) for name, part in vars(x).items()} if type(x).__name__ == "RadauDenseOutput" else None
 
 
 def load_solver_state_dict(solver: Any, state: Mapping[str, Any]) -> None:
@@ -129,9 +129,9 @@ def solve_with_scipy(problem: InitialValueProblem, start: SegmentStart, times: A
 
 def _solver_warnings(method: str, caught_warnings: Iterable[warnings.WarningMessage]) -> Iterator[LiedynWarning]:
     """Yield the warnings of SciPy during a run, except those about files that were not closed."""
-    for one in caught_warnings:
-        if not issubclass(one.category, ResourceWarning):
-            yield LiedynWarning("solver-warning", f"{method} of SciPy warned: {' '.join(str(one.message).split())}")
+    for caught in caught_warnings:
+        if not issubclass(caught.category, ResourceWarning):
+            yield LiedynWarning("solver-warning", f"{method} of SciPy warned: {' '.join(str(caught.message).split())}")
 
 
 class _SolverRun(SegmentState):

@@ -102,13 +102,13 @@ def is_far(values: Array) -> Mask:
 
 def _sample_minima(x: Array, y: Array) -> list[tuple[float, float]]:
     """Return the places and values of possible minima of y(x) below zero."""
-    found = []
+    minima = []
     for k in range(len(x) - 2):
         at, lowest = _parabola_vertex(x[k:k + 3], y[k:k + 3])
         chord = y[k] + (x[k + 1] - x[k]) / (x[k + 2] - x[k]) * (y[k + 2] - y[k])
         if at is not None and lowest < _MIN_CURVATURE * (chord - y[k + 1]):
-            found.append((float(at), float(lowest)))
-    return found
+            minima.append((float(at), float(lowest)))
+    return minima
 
 
 def _minimum(violation_after: Callable[[float], float], value: Callable[[], float], share: float, lowest: float,
@@ -124,15 +124,15 @@ def _minimum(violation_after: Callable[[float], float], value: Callable[[], floa
         if violation_after(share) > 0:
             return share
         known[share] = value()
-        off = abs(known[share] - lowest)
+        distance = abs(known[share] - lowest)
         order = sorted(known)
         at = order.index(share)
         at = min((at - 1, at, at + 1), key=lambda n: known[order[n]])
         if not 0 < at < len(order) - 1:
             return None
-        least, near = known[order[at]], order[at - 1:at + 2]
+        lowest_value, near = known[order[at]], order[at - 1:at + 2]
         vertex, lowest = _parabola_vertex(near, [known[x] for x in near])
-        if vertex is None or max(least - lowest, off) < _SAFE_DECREASE * least or vertex in known:
+        if vertex is None or max(lowest_value - lowest, distance) < _SAFE_DECREASE * lowest_value or vertex in known:
             return None
         share = vertex
     return None
@@ -503,9 +503,9 @@ class ZeroCrossings:
     def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the sign (NaN: unknown), the armed flag and the rounding bound of the first `count` events."""
         signs, armed, bounds = np.full(count, np.nan), np.zeros(count, dtype=bool), np.zeros(count)
-        found = (self.event >= 0) & (self.event < count)
-        e = self.event[found]
-        signs[e], armed[e], bounds[e] = self.sign[found], self.armed[found], self.bound[found]
+        events = (self.event >= 0) & (self.event < count)
+        e = self.event[events]
+        signs[e], armed[e], bounds[e] = self.sign[events], self.armed[events], self.bound[events]
         return signs, armed, bounds
 
     def locate_crossing(self, violation_after: Callable[[float], float], may_cross: bool = True) -> float | None:

@@ -62,25 +62,25 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
     compute, names = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
-    asked, _ = intercepted_specialization(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
-    found = CFunction(model, function, asked, name=path.stem, passive=passive, single=single)
-    texts = {path: found.source, path.with_suffix(".h"): found.header}
+    specialization, _ = intercepted_specialization(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
+    c_function = CFunction(model, function, specialization, name=path.stem, passive=passive, single=single)
+    texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
         rng, units = np.random.default_rng(0), _units(model)
         rates = rng.standard_normal((len(names), model.nv)) * np.reshape([units[name] for name in names], (-1, model.nv))
-        given = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
-        result = compute(model, *given.values(), **options)
+        state = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
+        result = compute(model, *state.values(), **options)
         results = result if isinstance(result, tuple) else (result,)
         of, by = _RESULTS[function]
         sizes = [units[of] if x is None else units[of][:, None] / units[x] for x in by]
-        texts[path.with_name(f"{path.stem}_test.c")] = found.test(
-            given, *(dict(zip(found.outputs, arrays, strict=True)) for arrays in (results, sizes)))
+        texts[path.with_name(f"{path.stem}_test.c")] = c_function.test(
+            state, *(dict(zip(c_function.outputs, arrays, strict=True)) for arrays in (results, sizes)))
     for file in texts:
         check_output(file, force=force)
     for file, text in texts.items():
         with open_output(file, force=force) as stream:
             stream.write(text)
-    return found, list(texts)
+    return c_function, list(texts)
 
 
 def _units(model: Model) -> dict[str, np.ndarray]:

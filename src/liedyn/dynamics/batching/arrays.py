@@ -125,7 +125,7 @@ def wrenches(model: Model, f_ext: Wrenches | None, name: str = "f_ext", rows: tu
     if not isinstance(f_ext, Mapping):
         return as_array(f_ext, name, (*rows, n, 6))
     links = [model.link_index(link) for link in f_ext]
-    named = [(what := f"{name}[{link!r}]", as_array(F, what, (*rows, 6)), len(rows) + 1) for link, F in f_ext.items()]
+    named = [(label := f"{name}[{link!r}]", as_array(F, label, (*rows, 6)), len(rows) + 1) for link, F in f_ext.items()]
     out = np.zeros((*common_leading_axes(*named), *rows, n, 6))
     for k, (_, F, _) in zip(links, named, strict=True):
         out[..., k, :] = F
@@ -134,13 +134,15 @@ def wrenches(model: Model, f_ext: Wrenches | None, name: str = "f_ext", rows: tu
 
 def constraint_motion_array(model: Model, constraint_motion: Mapping[str, Any] | None) -> Array:
     """Return (..., 24 driven): pose, twist and its rate of frame A of each driven loop, in the axes of the kernels."""
-    driven = [one for one in model.constraints if one.driven]
+    driven = [constraint for constraint in model.constraints if constraint.driven]
     inputs = dict(constraint_motion or {})
-    unknown = [name for name in inputs if name not in {one.name for one in driven}]
+    unknown = [name for name in inputs if name not in {constraint.name for constraint in driven}]
     if unknown:
-        known = ", ".join(one.name for one in driven) or "none"
+        known = ", ".join(constraint.name for constraint in driven) or "none"
         raise NameLookupError(f"no driven loop {unknown[0]!r}; the model has {known}")
-    return _concatenate([_frame_motion(one, inputs.get(one.name)) for one in driven]) if driven else np.empty(0)
+    if not driven:
+        return np.empty(0)
+    return _concatenate([_frame_motion(constraint, inputs.get(constraint.name)) for constraint in driven])
 
 
 def _frame_motion(closure: ModelConstraint, motion: Any) -> Array:
@@ -320,8 +322,8 @@ def copy_to_out(result: Result, out: Any) -> Result:
 def with_arrays(result: Result, arrays: Sequence[Any]) -> Result:
     """Return the arrays as a result of the type of `result`: one array, a tuple or a sequence that takes its items one by one."""
     kind: Any = type(result)
-    found: Result = arrays[0] if isinstance(result, np.ndarray) else kind(arrays) if type(result) is tuple else kind(*arrays)
-    return found
+    filled: Result = arrays[0] if isinstance(result, np.ndarray) else kind(arrays) if type(result) is tuple else kind(*arrays)
+    return filled
 
 
 def check_out(shapes: Sequence[tuple[int, ...]], out: Any) -> None:
@@ -345,5 +347,5 @@ def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
 
 def _check_out_count(out: object, count: int) -> None:
     if not isinstance(out, (tuple, list)) or len(out) != count:
-        found = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
-        raise ShapeError(f"out holds one array for each result; found {found}, expected a tuple of {count} arrays")
+        given_count = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
+        raise ShapeError(f"out holds one array for each result; found {given_count}, expected a tuple of {count} arrays")

@@ -329,8 +329,8 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
         raise ConfigurationError(f"{name} contains NaN or infinite values")
     if code == batch_blocks.BAD_F_EXT:
         texts = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
-        what = next((text for name, text in texts.items() if name in arrays), "f_ext")
-        raise ConfigurationError(f"{what} contains NaN or infinite values")
+        argument = next((text for name, text in texts.items() if name in arrays), "f_ext")
+        raise ConfigurationError(f"{argument} contains NaN or infinite values")
     if code == batch_blocks.SINGULAR:
         raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
                                "(a compound joint in a singular position, or a massless link at the end of the tree)")
@@ -351,8 +351,8 @@ def check_finite(name: str, x: Array, coordinates: tuple[str, ...] = (), n_axes:
     k, *at = first = tuple(np.argwhere(~np.isfinite(rows))[0])
     place = f"[{', '.join(map(str, at))}]" if at else ""
     coordinate = f" ({coordinates[at[-1]]})" if coordinates else ""
-    where = f" of {item} {k}" if len(rows) > 1 else ""
-    raise ConfigurationError(f"{name}{place}{coordinate}{where} is not finite; found {rows[first]}")
+    location = f" of {item} {k}" if len(rows) > 1 else ""
+    raise ConfigurationError(f"{name}{place}{coordinate}{location} is not finite; found {rows[first]}")
 
 
 def check_configuration(model: Model, q: Array, name: str = "q", item: str = "state") -> None:
@@ -365,11 +365,11 @@ def check_configuration(model: Model, q: Array, name: str = "q", item: str = "st
 
 def check_quaternion(joint: str, u: Array, item: str = "state") -> None:
     """Raise ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
-    found = find_non_unit_quaternion(u)
-    if found:
-        k, norm = found
-        where = f" in {item} {k}" if u.size > 4 else ""
-        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norm:.12g}, "
+    index = find_non_unit_quaternion(u)
+    if index:
+        k, norm = index
+        location = f" in {item} {k}" if u.size > 4 else ""
+        raise ConfigurationError(f"the quaternion of joint {joint!r}{location} is not of unit norm; found |q| = {norm:.12g}, "
                                  f"expected 1 within {batch_blocks.QUATERNION_TOLERANCE / 2:g} (normalize it first)")
 
 
@@ -463,10 +463,10 @@ def _join_results(parts: list[tuple[int, int, Result]], call: Callable[[int, int
     """Return one result for all states, of the type of the partial results."""
     first, last, pattern = parts[0] if parts else (0, 0, call(0, 0))
 
-    def field(k: int, one: Any) -> Any:
-        if np.shape(one)[:2] != (last - first, 1):                   # not an array of states, as a mask
-            return one
-        return _fill_array(np.asarray(one), [(start, stop, _fields(result)[k]) for start, stop, result in parts], lead)
+    def field(k: int, value: Any) -> Any:
+        if np.shape(value)[:2] != (last - first, 1):                   # not an array of states, as a mask
+            return value
+        return _fill_array(np.asarray(value), [(start, stop, _fields(result)[k]) for start, stop, result in parts], lead)
 
     return with_arrays(pattern, [field(k, one) for k, one in enumerate(_fields(pattern))])
 

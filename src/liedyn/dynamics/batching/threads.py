@@ -59,7 +59,7 @@ def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) ->
     The limits of all parent groups apply, too. In a container without a separate view of the tree, the path of its group does not
     exist. Its group is then the root of the tree that it sees.
     """
-    least = float(1 << 30)
+    smallest = float(1 << 30)
     for line in _read(cgroup_file).splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and "cpu" not in controllers.split(","):
@@ -68,10 +68,10 @@ def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) ->
                      else [cgroup_root / controllers, cgroup_root / "cpu"]):
             place = root / path.lstrip("/")
             for group in [place, *place.parents]:
-                least = min(least, _group_quota(group))
+                smallest = min(smallest, _group_quota(group))
                 if group == root:
                     break
-    return ceil(least)
+    return ceil(smallest)
 
 
 def _group_quota(group: Path) -> float:

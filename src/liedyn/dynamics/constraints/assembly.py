@@ -75,7 +75,7 @@ class BranchSearch:
         self.unit, self.weight = coordinate_scales(model), equation_weights(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
         self.turns = np.array(model.v_units) == "rad"
-        self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
+        self.distances = np.array([unit == "m" for constraint in model.constraints for unit in constraint.units])
         self.free = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
         screws = [joint for joint in model.joints if joint.kind == ONE_DOF]
         v, place = (np.array([k for part in parts for k in range(part.start, part.stop)], dtype=np.int64)
@@ -132,18 +132,18 @@ class BranchSearch:
         first = self.close(self.within(guess))
         best, steps = first, first.steps
         while not best.closed and starts < _MAX_RESTARTS:
-            found = self.close(self._random_near(guess, 0.3 * 1.1**starts, rng))
-            starts, steps = starts + 1, steps + found.steps
-            best = found if found.closed or found.size < best.size else best
+            solution = self.close(self._random_near(guess, 0.3 * 1.1**starts, rng))
+            starts, steps = starts + 1, steps + solution.steps
+            best = solution if solution.closed or solution.size < best.size else best
         if not best.closed:
             raise self.closure_error(best, starts)
         best = self.slide_to_nearest(self.unwind(best, guess), guess)
         for _ in range(_N_BRANCH_STARTS if self.distance(best.q, guess) > MAX_NEAR_DISTANCE else 0):
             spread = self.distance(best.q, guess) / np.sqrt(self.free.sum())
-            found = self.close(self._random_near(guess, spread, rng))
-            found = self.slide_to_nearest(self.unwind(found, guess), guess) if found.closed else found
-            if found.closed and self.distance(found.q, guess) < (1 - _SAME_BRANCH) * self.distance(best.q, guess):
-                best = found
+            solution = self.close(self._random_near(guess, spread, rng))
+            solution = self.slide_to_nearest(self.unwind(solution, guess), guess) if solution.closed else solution
+            if solution.closed and self.distance(solution.q, guess) < (1 - _SAME_BRANCH) * self.distance(best.q, guess):
+                best = solution
         return best, steps, starts
 
     def _random_near(self, q: Array, spread: float, rng: np.random.Generator) -> Array:
@@ -202,11 +202,11 @@ class BranchSearch:
         low, high = self._limit_masks(q)
         down = -J.T @ r
         stopped = ~self.free | (low & (down < 0)) | (high & (down > 0))
-        x, least, most = np.zeros(self.model.nv), np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
-        least[self.screws], most[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
+        x, lowest, highest = np.zeros(self.model.nv), np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
+        lowest[self.screws], highest[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
         while not stopped.all():
             x[~stopped] = _damped_step(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
-            inside = np.clip(x, least / unit, most / unit)
+            inside = np.clip(x, lowest / unit, highest / unit)
             beyond = ~stopped & (x != inside)
             if not beyond.any():
                 break
@@ -263,12 +263,12 @@ class BranchSearch:
     def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
         """Return the error that names the constraint with the largest residual and the reason."""
         model, r = self.model, self.residual(best.q)
-        constraint = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
+        constraint = max(model.constraints, key=lambda candidate: np.linalg.norm((self.weight * r)[candidate.rows]))
         units = np.array(constraint.units)
         sizes = {unit: np.linalg.norm(r[constraint.rows][units == unit]) for unit in ("m", "rad")}
         parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
-        what = "coupling" if constraint.type == "coupling" else f"{constraint.type} loop"
-        text = (f'{what} "{constraint.name}" cannot be closed: its smallest residual in {restarts + 1} starts is '
+        kind = "coupling" if constraint.type == "coupling" else f"{constraint.type} loop"
+        text = (f'{kind} "{constraint.name}" cannot be closed: its smallest residual in {restarts + 1} starts is '
                 f'{" and ".join(parts)}')
         names = self.at_limits(best.q)
         if names:
@@ -285,19 +285,20 @@ class BranchSearch:
                 "a ball joint and another one cylindrical")
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
 
-    def _tilt(self, one: ModelConstraint, best: _Solution) -> float:
+    def _tilt(self, constraint: ModelConstraint, best: _Solution) -> float:
         """Return the tilt [rad] of the axes of a planar loop; 0 if the loop is open for another reason."""
-        if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
+        if constraint.driven or constraint.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
             return 0.0
-        r = dict(zip(one.labels, self.residual(best.q)[one.rows], strict=True))
+        r = dict(zip(constraint.labels, self.residual(best.q)[constraint.rows], strict=True))
         w, p = (np.array([r.get(f"{kind}{axis}", 0.0) for axis in "xyz"]) for kind in "wv")
         turning = [k for k, axis in enumerate("xyz") if f"w{axis}" in r]
-        J = constraint_jacobian(self.model, best.q, constraint_motion=self.constraint_motion)[one.rows][:len(turning), self.turns]
+        J = constraint_jacobian(self.model, best.q, constraint_motion=self.constraint_motion)
+        J = J[constraint.rows][:len(turning), self.turns]
         axes = np.zeros((3, J.shape[1]))                                # of joints, in frame B
         axes[turning] = J
         normal = np.linalg.svd(axes, full_matrices=False)[0][:, 0] if len(turning) == 3 else np.array([0.0, 0.0, 1.0])
         across = np.linalg.norm(w - (w @ normal) * normal)
-        within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / one.length)
+        within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / constraint.length)
         tilt = max(np.linalg.norm(axes - np.outer(normal, normal @ axes), axis=0).max(initial=0.0), across)
         explained = within < max(self.tolerance, _MAX_IN_PLANE * tilt) and best.size < _MAX_RESIDUAL * tilt
         return float(tilt) if self.tolerance < across and tilt < _MAX_TILT and explained else 0.0
@@ -445,10 +446,10 @@ def generic_rank(model: Model, q: Array, ranks: Integers, prescribed: Mask | Non
     q (nq,): about which the first call searches for neighbours; ranks (N,): those of the states of this call.
     """
     free = slice(None) if prescribed is None else ~prescribed
-    found = model.cached(GenericRankKey(None if prescribed is None else prescribed.tobytes()), lambda: _LargestRank(
+    largest = model.cached(GenericRankKey(None if prescribed is None else prescribed.tobytes()), lambda: _LargestRank(
         _generic_rank(model, q, None, int(ranks.min()), 0, free)[0]))
-    found.rank = max(found.rank, int(ranks.max()))
-    return found.rank
+    largest.rank = max(largest.rank, int(ranks.max()))
+    return largest.rank
 
 
 def scaled_jacobian(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None = None) -> Array:
@@ -482,11 +483,11 @@ def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, An
     rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
     for _ in range(_N_NEIGHBOURS):
-        found = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))
-        if not found.closed:
+        solution = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))
+        if not solution.closed:
             continue
-        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
-        generic = max(generic, int(scaled_rank(scaled_jacobian(model, found.q, constraint_motion)[:, columns])))
+        rigid = rigid and bool(np.linalg.norm(difference(model, q, solution.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
+        generic = max(generic, int(scaled_rank(scaled_jacobian(model, solution.q, constraint_motion)[:, columns])))
     return generic, rigid
 
 

@@ -242,8 +242,8 @@ def _solve_derivatives(model: Model, q: ArrayLike, v: ArrayLike, motion: Constra
     turned: tuple[Array, Array] | None = None
 
     def rates_with(x: ArrayLike | None) -> BalanceDerivatives:
-        found = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
-        return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in found))
+        rates = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
+        return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in rates))
 
     rates = rates_with(NONE if independent.all() else None)
     if not independent.all():
@@ -251,7 +251,7 @@ def _solve_derivatives(model: Model, q: ArrayLike, v: ArrayLike, motion: Constra
         x: Array = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
         turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
     y, multipliers = solve_implicit_derivatives(rates, prescribed, independent, turned)
-    return tuple(one.reshape(*lead, one.shape[1], 3, model.nv)[..., k, :] for one in (y, multipliers) for k in range(3))
+    return tuple(array.reshape(*lead, array.shape[1], 3, model.nv)[..., k, :] for array in (y, multipliers) for k in range(3))
 
 
 def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed: Mask, independent: Mask,
@@ -277,10 +277,10 @@ def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed: Mask, inde
                          axis=1)
     rhs[:, each, 2 * nv + each] = 1.0
     try:
-        found = np.linalg.solve(J, rhs)
+        solution = np.linalg.solve(J, rhs)
     except np.linalg.LinAlgError:
         raise ComputationError("M or A M^-1 A^T is singular in this configuration: the motion has no derivatives") from None
-    y, multipliers = found[:, :nv], found[:, nv:]
+    y, multipliers = solution[:, :nv], solution[:, nv:]
     if turned is not None:
         null, dAx = turned
         multipliers -= null @ (null.swapaxes(1, 2) @ multipliers)

@@ -82,8 +82,8 @@ def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Arr
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
     units, free = model_scales(model), motion(tau)
     reach, force = units.unit_scales(model.v_units), units.force_scales(model.v_units)
-    along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
-    size = most / np.where(along > 0.0, along, 1.0)                       # unit of a multiplier
+    along, largest = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
+    size = largest / np.where(along > 0.0, along, 1.0)                       # unit of a multiplier
     R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
     G = P @ R                                                             # P M^-1 P^T within the model's constraints
     open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
@@ -94,14 +94,14 @@ def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Arr
     gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
     for _ in range(3):
         a = motion(tau + np.einsum("nkj,nk->nj", P, mu))
-        off = np.einsum("nkj,nj->nk", P, a) + gamma
-        mu = mu - np.einsum("nkl,nl->nk", gain, off)
+        deviation = np.einsum("nkj,nj->nk", P, a) + gamma
+        mu = mu - np.einsum("nkl,nl->nk", gain, deviation)
     fastest = np.abs(a / reach).max(axis=1, initial=units.time**-2)[:, None]
-    bad = np.abs(off) > _ACCELERATION_TOLERANCE * (np.abs(P) @ reach) * fastest
+    bad = np.abs(deviation) > _ACCELERATION_TOLERANCE * (np.abs(P) @ reach) * fastest
     if bad.any():
         k, r = np.argwhere(bad)[0]
         raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
-                               f"{abs(off[k, r]):.3g} (it contradicts the other constraints or the prescribed motion)")
+                               f"{abs(deviation[k, r]):.3g} (it contradicts the other constraints or the prescribed motion)")
     G = G / (open_[:, :, None] * open_[:, None])
     ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > RANK_TOLERANCE).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
     return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0
@@ -423,29 +423,29 @@ def _check_consistent(model: Model, states: dict[str, Array], prescribed: Mask, 
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
-    constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
-    q, where = states["q"][k], f" in state {k}" if len(a) > 1 else ""
+    constraint = next(driver for driver in model.constraints if driver.rows.start <= r < driver.rows.stop)
+    q, location = states["q"][k], f" in state {k}" if len(a) > 1 else ""
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
     row = f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
     if not given_motion:
         if _open(model, q, states["v"][k]) or frequency:
             warn([LiedynWarning("constraint-not-met",
-                                f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open "
+                                f"the constraint {constraint.name!r} is not met{location}: {row}, since q or v are open "
                                 "(project_configuration, project_velocity)")])
             return
-        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration "
-                               "is singular, and the velocity leads along none of the branches that meet there")
+        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{location}: {row}; the "
+                               "configuration is singular, and the velocity leads along none of the branches that meet there")
     A = constraint_jacobian(model, q)
     moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
     among = prescribed & moved if (prescribed & moved).any() else prescribed
-    names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
-    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: {row}; prescribed are "
-                           f"{', '.join(names)} (prescribe fewer, or consistent accelerations)")
+    names = [model.v_names[i] for i in np.flatnonzero(among)] + [driver.name for driver in model.constraints if driver.driven]
+    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{location}: {row}; prescribed "
+                           f"are {', '.join(names)} (prescribe fewer, or consistent accelerations)")
 
 
 def _open(model: Model, q: Array, v: Array) -> bool:
     """Return whether constraints are violated by more than the rounding of a state from a file."""
     weights = equation_weights(model)
-    off, rate = constraint_residual(model, q) * weights, constraint_velocity(model, q, v) * weights
-    return bool(np.abs(off).max() > _MAX_CLOSURE_ERROR
+    error, rate = constraint_residual(model, q) * weights, constraint_velocity(model, q, v) * weights
+    return bool(np.abs(error).max() > _MAX_CLOSURE_ERROR
                 or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1))

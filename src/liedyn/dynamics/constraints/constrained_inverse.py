@@ -308,7 +308,7 @@ def _check_accelerations(model: Model, A: Array, gamma: Array, a: Array) -> None
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
-        unit = next(one.units[r - one.rows.start] for one in model.constraints if one.rows.start <= r < one.rows.stop)
+        unit = [unit for constraint in model.constraints for unit in constraint.units][r]
         raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 in "
                                f"row {model.constraint_equation_names[r]} (constrained_hybrid_dynamics gives consistent "
                                f"accelerations)")
@@ -320,20 +320,20 @@ def _check_balance(problem: _InverseProblem, G: Array, x: Array, rhs: Array) -> 
     G (N, m, nv): scaled equations; x (N, m): their multipliers; rhs: forces that they must give at the passive joints.
     """
     model, mask, units = problem.model, problem.mask, coordinate_scales(problem.model)
-    off = np.abs(matvec(np.swapaxes(G[..., ~mask], -1, -2), x) - rhs)
+    imbalance = np.abs(matvec(np.swapaxes(G[..., ~mask], -1, -2), x) - rhs)
     tau_r, b = units * problem.tau_r, units * problem.b
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
-    bad = off > _BALANCE_TOLERANCE * scale[..., None]
+    bad = imbalance > _BALANCE_TOLERANCE * scale[..., None]
     if bad.any():
         M = np.diagonal(mass_matrix(model.spanning_tree(), problem.q), axis1=-2, axis2=-1) * units**2
-        bad &= off > _REST_TOLERANCE / model_scales(model).time**2 * M.max(axis=-1, keepdims=True)
+        bad &= imbalance > _REST_TOLERANCE / model_scales(model).time**2 * M.max(axis=-1, keepdims=True)
     if not bad.any():
         return
     k = int(np.argmax(bad.any(axis=-1)))
     passive, unit = np.flatnonzero(~mask), units[~mask]
-    worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
-    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
+    worst = [i for i in np.argsort(-imbalance[k]) if bad[k, i]][:6]
+    places = ", ".join(f"{model.v_names[passive[i]]} by {imbalance[k, i] / unit[i]:.3g} "
                        f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
     free = mask.size - int(scaled_rank(G[k]))
@@ -444,14 +444,14 @@ class _ConstraintJacobian:
     def __init__(self, model: Model, A: Array, directional_rate: Callable[[Array], Array]) -> None:
         self.model, self.A, self.directional_rate = model, A, directional_rate
 
-    def least_norm_derivative(self, which: Mask, D: Array, multipliers: Array) -> Array:
-        """Return dlambda of the minimum-norm lambda for a given A_p^T lambda, where A_p^T dlambda = D_p; p: `which` (nv,).
+    def least_norm_derivative(self, mask: Mask, D: Array, multipliers: Array) -> Array:
+        """Return dlambda of the minimum-norm lambda for a given A_p^T lambda, where A_p^T dlambda = D_p; p: `mask` (nv,).
 
         Equations and coordinates are scaled as in `_solve`. The part in the null space follows from the condition of
         `_least_norm`.
         """
         size, unit = equation_norms(self.model)[:, None], coordinate_scales(self.model)[:, None]
-        A = np.where(which, self.A, 0.0)
+        A = np.where(mask, self.A, 0.0)
         inverse, null, ranged = pseudo_inverse(scaled_equations(self.model, A), equation_rank(self.model, A))
         x, null = np.swapaxes(inverse, -1, -2) @ (unit * D), null[..., ::-1]
         if null.any():

@@ -325,13 +325,13 @@ def _slide_to_nearest(model: Model, start: Array, q: Array, prescribed: ArrayLik
         if not moving.any():
             break
         try:
-            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, constraint_motion,
+            projected = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, constraint_motion,
                              tolerance)
-            after, left, away = slide(found)
+            after, left, away = slide(projected)
         except ComputationError:                                       # a neighbour that cannot be closed
             break
         moving &= left < size                                          # not at branches
-        q, among, size, far = (np.where(moving, x, y) for x, y in ((found, q), (after, among), (left, size), (away, far)))
+        q, among, size, far = (np.where(moving, x, y) for x, y in ((projected, q), (after, among), (left, size), (away, far)))
     return q
 
 
@@ -374,10 +374,10 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     """
     if on_error != "raise":
         return handle_failed_states(project_velocity, locals())
-    found = project_velocity_unchecked(model, q, v, prescribed, constraint_motion)
+    projected = project_velocity_unchecked(model, q, v, prescribed, constraint_motion)
     if prescribed is not None or constraint_motion is not None:
-        _check_velocity_consistent(model, q, found, constraint_motion)
-    return found
+        _check_velocity_consistent(model, q, projected, constraint_motion)
+    return projected
 
 
 def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
@@ -404,17 +404,17 @@ def check_has_constraints(model: Model) -> None:
         raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
 
 
-def _constraint_states(model: Model, what: int, q: ArrayLike, v: ArrayLike,
+def _constraint_states(model: Model, quantity: int, q: ArrayLike, v: ArrayLike,
                        constraint_motion: Mapping[str, Any] | None) -> Array:
     check_has_constraints(model)
 
     def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
         return int(constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc, model.driven))
 
-    shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
-    return evaluate(model, ("constraints", what), constraint_states, workspace_size,
+    shape = (model.nc, model.nv) if quantity == JACOBIAN else (model.nc,)
+    return evaluate(model, ("constraints", quantity), constraint_states, workspace_size,
                     {"q": q, "v": v, "constraint_motion": constraint_motion}, shape, static_arguments=model._arrays[2:4],
-                    options=(what,))
+                    options=(quantity,))
 
 
 def _project(model: Model, q: ArrayLike, v: ArrayLike | None, prescribed: ArrayLike | None,
@@ -442,12 +442,12 @@ def _project_each(model: Model, states: dict[str, Array], mask: Mask, tolerance:
     position = "v" not in states
     buffer, d, _ = constraint_workspace_for(model, (mask,) * 3, False, generic=generic,
                                             stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES)
-    what, address = PROJECT_POSITION if position else PROJECT_VELOCITY, buffer.ctypes.data
+    operation, address = PROJECT_POSITION if position else PROJECT_VELOCITY, buffer.ctypes.data
     d.statistics[TOLERANCE] = tolerance
     for k in range(len(states["q"])):
         for name, x in states.items():
             getattr(d, name)[:] = x[k]
-        code = run_constraint_operation(address, what)
+        code = run_constraint_operation(address, operation)
         if code != OK:
             return code, k, d.statistics[REMAINING]
         for name in ("q", "v"):
@@ -491,17 +491,17 @@ def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tup
     `prescribed` (nv,) are inputs.
     """
     none: Mask = np.zeros(model.nv, dtype=bool)
-    found = []
-    for what, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
+    indices = []
+    for operation, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                               (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
                               (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
         buffer, workspace, _ = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
         workspace.q[:], workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
-        run_constraint_operation(buffer.ctypes.data, what)
+        run_constraint_operation(buffer.ctypes.data, operation)
         solver = workspace.solver
         order = solver.order.view(np.int64)
-        found.append(tuple(int(r) for r in order if solver.independent[r] > 0.5))
-    return tuple(found)
+        indices.append(tuple(int(r) for r in order if solver.independent[r] > 0.5))
+    return tuple(indices)
 
 
 # Constraint forces as wrenches of closures, and as wrenches on links ----------------------------------------------------

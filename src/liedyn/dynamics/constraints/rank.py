@@ -118,10 +118,11 @@ def _scales(model: Model) -> tuple[Array, Array]:
 
 def _constraint_scales(model: Model) -> tuple[Array, Array]:
     reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
-    for one in (one for one in model.constraints if one.kind != COUPLING):
-        moved = (reach[one.rows] > 0.0).any(axis=0)
-        unit[moved] = np.maximum(unit[moved], one.length)
-    unit = np.where(sliding, np.where(unit > 0.0, unit, max((one.length for one in model.constraints), default=1.0)), 1.0)
+    for constraint in (constraint for constraint in model.constraints if constraint.kind != COUPLING):
+        moved = (reach[constraint.rows] > 0.0).any(axis=0)
+        unit[moved] = np.maximum(unit[moved], constraint.length)
+    longest = max((constraint.length for constraint in model.constraints), default=1.0)
+    unit = np.where(sliding, np.where(unit > 0.0, unit, longest), 1.0)
     size = np.linalg.norm(reach * unit, axis=1)
     return unit, np.where(size > 0.0, size, 1.0)
 
@@ -135,18 +136,18 @@ def entry_bounds(model: Model) -> Array:
     records = model.loop_index[HEADER:HEADER + RECORD_SIZE * count].reshape(count, RECORD_SIZE)
     term_v = model.loop_index[HEADER + RECORD_SIZE * count:][:terms]
     coefficients = model.loop_constants[27 * count:]
-    for one, record in zip(model.constraints, records, strict=True):
-        if one.kind == COUPLING:
+    for constraint, record in zip(model.constraints, records, strict=True):
+        if constraint.kind == COUPLING:
             mine = slice(record[TERM], record[TERM] + record[TERM_COUNT])
             np.maximum.at(reach[record[FIRST]], term_v[mine], np.abs(coefficients[mine]))
             continue
-        turns = np.array(one.units) == "rad"
+        turns = np.array(constraint.units) == "rad"
         for end in (record[BODY_A], record[BODY_B]):
             body = end
             while body != record[COMMON]:
                 first = tree.iv[body]
                 for k in range(NV[tree.kind[body]]):
                     a, b = tree.S[2 * body:2 * body + 2] if tree.kind[body] == ONE_DOF else (float(k < 3), float(k >= 3))
-                    reach[one.rows, first + k] = np.where(turns, abs(a), np.hypot(a * one.length, b))
+                    reach[constraint.rows, first + k] = np.where(turns, abs(a), np.hypot(a * constraint.length, b))
                 body = tree.parent[body]
     return reach

@@ -266,13 +266,13 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
         number = int(runs["number"][0])
         centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.parameters))
-        for k, one in enumerate(batch.sweep.parameters):
-            if one.name in varied:
-                centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
+        for k, parameter in enumerate(batch.sweep.parameters):
+            if parameter.name in varied:
+                centre[k], spreads[k] = float(np.median(varied[parameter.name])), float(np.std(varied[parameter.name]))
         result = sensitivities(batch.evaluator, centre, spreads)
     except LiedynError as error:
         return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
-    is_varied, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
+    is_varied, names = spreads > 0.0, [parameter.name for parameter in batch.sweep.outputs]
     changes = result.derivatives[:, is_varied] * spreads[is_varied]
     return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])
             for k, name in enumerate(names) if name in outputs], ()
