@@ -25,7 +25,7 @@ REMAINING = {
     r"of its own": (0, 1),
     r"\b(is|are) refused": (0, 0),
     r"as it stands": (0, 0),
-    r"\b(told|tells?)\b": (10, 0),
+    r"\b(told|tells?)\b": (8, 0),
     r"\bhears?\b": (0, 0),
     r"\b(goes|go|went|going) on\b(?! (the|a) )": (0, 0),
     r"\bfindings?\b": (0, 0),
