@@ -171,7 +171,7 @@ def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
     whole = solve(problem, times, Options("dopri5"))[0]
     monkeypatch.setattr("liedyn.integrators.solve._FIRST_CHUNK", 1)
-    monkeypatch.setattr("liedyn.integrators.segment.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("liedyn.integrators.solve._CHUNK_SECONDS", 1e-9)
     heard = []
     parts = solve(problem, times, Options("dopri5"), heard.append)[0]
     assert len(heard) > 10 and heard[-1] == 1.0

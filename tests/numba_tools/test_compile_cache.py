@@ -466,7 +466,8 @@ def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):
     assert result() == "((-4.0, 11.0, -6.0), (4.0, 1.0, -3.0)) 1\n"
     source = copy / "lie/vectors.py"
     text = source.read_text(encoding="utf-8")
-    changed = text.replace("cross(x, y): return (x[1] * y[2] - x[2] * y[1],", "cross(x, y): return (x[1] * y[2] + x[2] * y[1],")
+    changed = text.replace("cross product.\"\"\"\n    return (x[1] * y[2] - x[2] * y[1],",
+                           "cross product.\"\"\"\n    return (x[1] * y[2] + x[2] * y[1],")
     assert changed != text
     source.write_text(changed, encoding="utf-8")
     assert result() == "((44.0, 11.0, -6.0), (100.0, 1.0, -3.0)) 0\n"

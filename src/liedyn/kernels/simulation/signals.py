@@ -203,6 +203,14 @@ def evaluate_signal(signals, k, t, q, v, stack):
                             signals.count[k], t, q, v, stack)
 
 
+@kernel
+def evaluate_signals(signals, indices, t, q, v, stack, out):
+    """Write the values (N, n) of the signals `indices` at the times t (N,)."""
+    for i in range(t.size):
+        for j in range(indices.size):
+            out[i, j] = evaluate_signal(signals, indices[j], t[i], q, v, stack)[0]
+
+
 @inline_kernel
 def flag_nonfinite(flag, k, x):
     """Set flag[0] to k if x, a used value of signal k, is not finite and no other signal was before (-1: all are finite)."""

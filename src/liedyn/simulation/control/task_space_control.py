@@ -20,10 +20,9 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Control, Motion, Waypoints
 from liedyn.kernels.mass_matrix import composite_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import Signals, evaluate_signal
+from liedyn.kernels.simulation.signals import evaluate_signals
 from liedyn.kernels.simulation.task_space_law import AXIS_TOLERANCE, DAMPING_THRESHOLD, SWEEPS, Task
 from liedyn.model.model import Model
-from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.control.control_law import LawContext, error_gains
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import body_path, find_index, write_values
@@ -66,16 +65,8 @@ class Tracking(Immutable):
 def signal_values(problem: InitialValueProblem, signal_indices: Integers, t: Array) -> Array:
     """Return (N, n) the values of signals `signal_indices`, functions of time, at the times t (N,)."""
     out, stack = np.zeros((len(t), len(signal_indices))), np.zeros(problem.stack_size)
-    read_values(problem.signals, signal_indices.astype(np.int64), np.array(t), problem.q, problem.v, stack, out)
+    evaluate_signals(problem.signals, signal_indices.astype(np.int64), np.array(t), problem.q, problem.v, stack, out)
     return out
-
-
-@kernel
-def read_values(signals: Signals, signal_indices: Integers, t: Array, q: Array, v: Array, stack: Array, out: Array) -> None:
-    """Write the values of signals at the times t (N,) to out (N, n)."""
-    for i in range(t.size):
-        for j in range(signal_indices.size):
-            out[i, j] = evaluate_signal(signals, signal_indices[j], t[i], q, v, stack)[0]
 
 
 # task space -------------------------------------------------------------------------------------------------------------
