@@ -141,9 +141,10 @@ SAME_TIME_SPACINGS = 4                 # spacings of floats between times that a
 
 
 class SampledTorques(Protocol):
-    """A controller that is called at samples.
+    """A controller that is called at sample times.
 
-    torque  (nv,) [N m | N] that is held. One that is linear in time also has its rate `slope` (nv,), and its start time `since`
+    torque  (nv,) joint forces [N m | N], constant until the next sample. A controller whose forces are linear in time also has
+            their rate `slope` (nv,), and the time `since` from which they change
     """
 
     torque: Array

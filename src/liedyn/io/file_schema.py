@@ -258,6 +258,8 @@ class Schema:
 
     def nodes(self, node: Node) -> dict[str, Node]:
         """Return the nodes of a mapping by key. Raise for unknown keys, keys of other kinds, and missing required keys."""
+        if node.key and node.kind not in ("mapping", "null"):
+            raise node.wrong(f"a mapping (key: value) with keys such as {', '.join(list(self)[:3])}")
         kind = self._kind_of(node, self.kind) if self.kind else None
         if kind:
             self._check_kind(node, kind)

@@ -220,7 +220,10 @@ def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
-    """Write dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext: (N, 6 n_links) in link frames, or empty."""
+    """Write dtau/dq to Dq, dtau/dv to Dv and the mass matrix to M, each (N, nv nv), for states first … last - 1.
+
+    f_ext   external wrenches (N, 6 n_links) in link frames, or empty
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
     tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))

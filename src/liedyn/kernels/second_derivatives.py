@@ -238,7 +238,10 @@ def load_path_columns(path, m):
 
 @inline_kernel
 def tensor_index(nv, tensor, i, j, k):
-    """Return the index of the force of i, with respect to j and k, in one of the four tensors."""
+    """Return the index of the second derivative of the force of coordinate i with respect to coordinates j and k.
+
+    tensor   0 to 3: with respect to q and q, q and v, v and v, q and a
+    """
     return ((tensor * nv + i) * nv + j) * nv + k
 
 

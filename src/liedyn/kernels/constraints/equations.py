@@ -211,7 +211,7 @@ def accelerations(loops, a, V, dV, constraint_motion, ws, out):
 # A --------------------------------------------------------------------------------------------------------------------
 @inline_kernel
 def leg_end(loops, c, leg):
-    """Return the body at the end of a side of the loop, B's (leg 0) or A's (1): there its way to the common ancestor begins."""
+    """Return the body at which a leg of loop c ends: B for leg 0, A for leg 1. Its path to the common ancestor starts there."""
     return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
 
 

@@ -26,7 +26,7 @@ class Block(NamedTuple):
 
 
 class States(NamedTuple):
-    """States of runs, one per row (N, n) or in a block."""
+    """States of runs: arrays (N, n) with a run per row, or the numbers of one block of runs."""
 
     q: np.ndarray
     v: np.ndarray
