@@ -88,7 +88,7 @@ def test_every_key_is_read(folder):
     assert s.loops == str(folder / "robots/arm.loops.yaml")
     assert not s.assemble and s.stabilization == Stabilization("baumgarte", frequency=30)
     assert s.constraint_motion == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)))),
-                        Rule("peg*", Motion((zero, zero, Constant(1)), (Expression("t"), zero, zero))))
+                                   Rule("peg*", Motion((zero, zero, Constant(1)), (Expression("t"), zero, zero))))
     assert s.source == str(folder / "s.yaml")
 
 

@@ -117,7 +117,7 @@ def test_standard_input(monkeypatch):
     ("t,q.a\n0,1\n-1,1\n", [":3: t:", "found -1.0; expected a time above 0.0"]),
     ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
     ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values: 0,0,1; found 3; expected 2 (write numbers with a "
-                       "decimal point; commas separate columns)"]),
+                        "decimal point; commas separate columns)"]),
 ])
 def test_refused(read, content, words):
     text = refused(read, content)

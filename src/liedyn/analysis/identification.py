@@ -274,10 +274,10 @@ def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None)
     if smooth not in (None, "auto"):
         check_no_events(source, "a smooth motion")
     selected = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
-                   lines=source.lines[first])
+                       lines=source.lines[first])
     return selected, [LiedynWarning("event-rows-omitted",
-                                "the motion jumps at events: of two rows at one time, the second is left out "
-                                f"({len(first) - len(selected)} rows)")]
+                                    "the motion jumps at events: of two rows at one time, the second is left out "
+                                    f"({len(first) - len(selected)} rows)")]
 
 
 def _with_warnings(result: Identification) -> Identification:
@@ -527,7 +527,7 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     unseen, mixed, biased = ([name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == kind]
                              for kind in (UNSEEN, MIXED, UNRELIABLE))
     misfitted = [name for name, reliability, misfit in zip(base.names, verdicts, misfits, strict=True)
-              if reliability == UNRELIABLE and misfit]
+                 if reliability == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in misfitted]
     warnings = WarningLog()
     if unseen:

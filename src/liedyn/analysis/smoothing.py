@@ -172,8 +172,8 @@ def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers
             break
         ends = one_sided(len(t), highest, rows)
         derived, other_derived, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
-                               for samples, fit in ((x, SmoothingFit(rows)), (x, SmoothingFit(rows, raised=2)),
-                                                    (draws, SmoothingFit(rows))))
+                                         for samples, fit in ((x, SmoothingFit(rows)), (x, SmoothingFit(rows, raised=2)),
+                                                              (draws, SmoothingFit(rows))))
         square = np.mean((other_derived - derived) ** 2, axis=0) + variance * np.mean(drawn**2)
         for k, block in enumerate(blocks):
             error = float(square[block].sum())

@@ -391,7 +391,7 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
     if kind == "u":                                            # results are linear in u: large steps are accurate
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if is_prescribed else 'tau'}.{v_name}")
-                                        for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
+                                                for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
     crosses_friction = kind == "v" and motion.passive and has_friction(model, name.partition(".")[2])
     steps = (step, 2 * FRICTION_SPEED) if crosses_friction else (step,)

@@ -69,7 +69,7 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
         if job.kind != "derivatives":
             return True
         return all(kind_of(name) != "parameter" for name in derivative_request(self.binding.model, job.of, job.prescribed, job.by,
-                                                                      job.joints).by)
+                                                                               job.joints).by)
 
     @property
     def is_affine(self) -> bool:

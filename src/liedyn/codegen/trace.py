@@ -388,7 +388,7 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot without coordinates
         return None
     arrays = [Array(names[k], x.size, new_values(inputs[k].flat, x.flat))
-             for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
+              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if specialization.varying:
         arrays.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
     return Trace(ops, tuple(arrays), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))

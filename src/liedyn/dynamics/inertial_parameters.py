@@ -223,7 +223,7 @@ def _joint_parameter_values(model: Model) -> dict[str, Array]:
     """Return the values of each velocity coordinate, by kind."""
     tree = tree_views.py_func(model.index, model.constants)
     return {kind: getattr(tree, kind) for kind in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
-                                                                      "offset": np.zeros(model.nv)}
+                                                                            "offset": np.zeros(model.nv)}
 
 
 def _joint_parameters(model: Model, kinds: Sequence[str]) -> Iterator[tuple[str, int, float]]:

@@ -192,7 +192,7 @@ def _motions(model: Model, level: int, inputs: dict[str, ArrayLike]) -> tuple[Ar
     n = len(model.link_names)
     shapes = [(n, 12), (n, 6), (n, 6)][:len(inputs)]
     motions = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, inputs, *shapes,
-                     static_arguments=(level,), options=unused, after=unused)
+                       static_arguments=(level,), options=unused, after=unused)
     return motions if isinstance(motions, tuple) else (motions,)
 
 

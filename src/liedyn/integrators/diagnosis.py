@@ -231,7 +231,7 @@ def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegme
         return []
     for segment in segments:
         step, fastest = longest_step(integrator.step,
-                                   np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
+                                     np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
         if fastest.rate * step > STABILITY_LIMIT:
             return [LiedynWarning("stiff-step",
                                   f"{_cause_description(fastest)} at t = {fastest.t:.6g} s: rk4 is not stable there with "

@@ -344,7 +344,7 @@ class Statistics:
     def from_state_dict(cls, state: Mapping[str, Any]) -> Statistics:
         """Return the object of a `state_dict`."""
         return cls(**{**state} | {"loops": state["loops"] and LoopStatistics(**state["loops"]),
-                              "warnings": tuple(map(LiedynWarning.from_dict, state["warnings"]))})
+                                  "warnings": tuple(map(LiedynWarning.from_dict, state["warnings"]))})
 
 
 @dataclass(frozen=True)

@@ -408,7 +408,7 @@ def check_supported(problem: InitialValueProblem, v: np.ndarray, place: Place | 
     locked = (schedule.level == ACCELERATION) & (signals.kind[schedule.signal] == CONSTANT) & (v == 0.0)
     locked[locked] = signals.literals[first[locked]] == 0.0
     prescribed = [name for name, level, rests in zip(problem.model.v_names, schedule.level, locked, strict=True)
-             if level != TORQUE and not rests]
+                  if level != TORQUE and not rests]
     if problem.constraints is not None or prescribed:
         raise ScenarioError(f"variational does not support {'prescribed motions' if prescribed else 'loops and couplings'}",
                             place=place, found=", ".join(prescribed[:3]) or None, expected="another integrator.method")

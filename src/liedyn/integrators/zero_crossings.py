@@ -528,7 +528,7 @@ class ZeroCrossings:
             return None
         begin = self._rearming_fraction(violation_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
         share: float = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
-                       rtol=4 * np.finfo(float).eps)
+                              rtol=4 * np.finfo(float).eps)
         further = _XTOL
         while not violation_after(share) > 0 and share < end:
             share, further = min(end, share + further), 2 * further

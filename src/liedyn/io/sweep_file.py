@@ -457,11 +457,11 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
             raise nodes[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
     if drawn:
         raise location.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
-                         expected="combine: sample, or a list or range")
+                               expected="combine: sample, or a list or range")
     counts = {parameter.name: len(parameter.values or ()) for parameter in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:
         raise location.problem("the lists of zip have different lengths", found=counts,
-                         expected="one length")
+                               expected="one length")
     if sweep.combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
         raise location.problem("too many runs", found=math.prod(counts.values()), expected=f"at most {MOST_RUNS:.0e}")
 

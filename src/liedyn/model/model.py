@@ -174,7 +174,7 @@ class Model(Immutable):
 
     @explained
     def with_changes(self, *,                                                # noqa: PLR0913  # one for each kind of number
-                      gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
+                     gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
                      com: Mapping[str, ArrayLike] | None = None, inertia: Mapping[str, ArrayLike] | None = None,
                      origin: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
                      damping: Mapping[str, ArrayLike] | None = None, friction: Mapping[str, ArrayLike] | None = None,

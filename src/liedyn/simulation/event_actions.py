@@ -327,7 +327,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     free = np.asarray(np.linalg.solve(mass_matrix(model.spanning_tree(), state.q), before), dtype=float)
     rows, b = preserved_velocities(state, run.problem)
     jump = velocity_jump(model, state.q, free, rows,
-                          b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))
+                         b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))
     after = replace(state, model=model, v=jump.v, impulse=state.impulse + jump.impulse)
     driven = float(jump.impulse @ jump.v)                    # work of the drives of prescribed joints
     lost = before @ state.v / 2 - after.energies[0] + driven

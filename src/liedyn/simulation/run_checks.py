@@ -286,7 +286,7 @@ class FrictionCreep:
         time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
         worst, columns = speed.argmax(axis=0), range(self.model.nv)
         joints = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
-                 for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
+                  for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
         if not joints:
             return []
         more = f", and {len(joints) - 3} more" if len(joints) > 3 else ""

@@ -326,7 +326,7 @@ def _slide_to_nearest(model: Model, start: Array, q: Array, prescribed: ArrayLik
             break
         try:
             projected = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, constraint_motion,
-                             tolerance)
+                                 tolerance)
             after, left, away = slide(projected)
         except ComputationError:                                       # a neighbour that cannot be closed
             break
@@ -493,8 +493,8 @@ def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tup
     none: Mask = np.zeros(model.nv, dtype=bool)
     indices = []
     for operation, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
-                              (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
-                              (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
+                                   (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
+                                   (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
         buffer, workspace, _ = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
         workspace.q[:], workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
         run_constraint_operation(buffer.ctypes.data, operation)

@@ -262,7 +262,7 @@ _OF_PD = (
     Field("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
 PD: Schema = Schema("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
 PID: Schema = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
-           how=lambda node: _pd(node, PID))
+                     how=lambda node: _pd(node, PID))
 TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
                           Field("pid", PID, "the same and `ki` times the integral of `target - q`"),
                           *CURVES.keys),

@@ -99,7 +99,7 @@ def rigid_robot(model: Model, joints: tuple[Elastic, ...]) -> Model:
     spring_of, springs = {joint.motor: of[joint.spring] for joint in joints}, {joint.spring for joint in joints}
     between = {of[joint.motor].child for joint in joints}
     merged_joints = tuple(_merge_joints(joint, spring_of[joint.name]) if joint.name in spring_of else joint
-                 for joint in robot.joints if joint.name not in springs)
+                          for joint in robot.joints if joint.name not in springs)
     return build(replace(robot, links=tuple(link for link in robot.links if link.name not in between), joints=merged_joints))
 
 

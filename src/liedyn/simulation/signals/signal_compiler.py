@@ -289,7 +289,7 @@ class SignalCompiler:
             if not isinstance(x, SignalProgram):
                 continue
             switches = switches_in_time(x if purpose.forces else with_clock_origins(x, origins),
-                                     *(purpose.window or (0.0, self.duration)))
+                                        *(purpose.window or (0.0, self.duration)))
             windows.append(switches.windows)
             if not switches.complete:
                 warnings.add("many-switches",
