@@ -37,7 +37,13 @@ from liedyn.kernels.constraints.derivatives import (
 )
 from liedyn.kernels.constraints.driver import copy_array, max_weighted_abs
 from liedyn.kernels.constraints.equations import FrameWorkspace, residuals
-from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, remove_null_multipliers, solve_pivoted
+from liedyn.kernels.constraints.pivoting import (
+    PivotWorkspace,
+    factor_pivoted,
+    isolate_prescribed,
+    remove_null_multipliers,
+    solve_pivoted,
+)
 from liedyn.kernels.constraints.stages import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace
@@ -201,12 +207,7 @@ def fill_matrix(schedule, system, method_ws, factor_a, factor_v, factor_q):
     for r in range(m):
         for s in range(m):
             J[nv + r, nv + s] = 0.0
-    for i in range(nv):
-        if system.prescribed[i]:
-            diagonal = J[i, i]
-            for j in range(nv + m):
-                J[i, j], J[j, i] = 0.0, 0.0
-            J[i, i] = diagonal                               # its magnitude scales the coordinate (`pivoting.scale_rows`)
+    isolate_prescribed(system.prescribed, J)
 
 
 @inline_kernel

@@ -127,7 +127,7 @@ def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rto
         if code != RUNNING:
             return code, np.inf
         if i > 0:
-            set_stage_state(method, i, y, method_ws)
+            add_stages(method.A[i, :i], y, method_ws.U, method_ws.y)
             code = rates_compiled(generated, generic, min(t + method.c[i] * h, ceiling), q0, method_ws.y, K, int64(2), ws)
         set_right_hand_side(method, i, h, K[2] if i > 0 else K[1], method_ws)
         solve_stage(method_ws, method_ws.U[i])
@@ -136,17 +136,6 @@ def try_step(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, rto
     if error < 1.0:
         code = quadrature_powers(generated, generic, method, t, h, ceiling, q0, y, K, method_ws, ws)
     return code, error
-
-
-@inline_kernel
-def set_stage_state(method, i, y, method_ws):
-    """Write method_ws.y: the state of stage i."""
-    for k in range(y.size):
-        method_ws.y[k] = y[k]
-    for j in range(i):
-        if method.A[i, j] != 0.0:
-            for k in range(y.size):
-                method_ws.y[k] += method.A[i, j] * method_ws.U[j, k]
 
 
 @inline_kernel

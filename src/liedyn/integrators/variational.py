@@ -21,7 +21,7 @@ from liedyn.integrators.run_state import (
 from liedyn.integrators.segment import ImplicitStepper, SampledTorques
 from liedyn.joints.joint_model import resistance_derivative, tree_views
 from liedyn.kernels.constraints.driver import copy_array
-from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
+from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, isolate_prescribed, solve_pivoted
 from liedyn.kernels.coriolis import coriolis
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace
 from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, derivatives_workspace, derivatives_workspace_size
@@ -200,7 +200,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
                 return 0.0, -1 if iteration == 1 else 0
         for k in range(nv):
             method_ws.solver.b[k] = method_ws.p[k] + 0.5 * h * method_ws.force[k] - method_ws.transported_momentum[k]
-        clear_rest(system, method_ws.solver.b)
+        clear_locked(system, method_ws.solver.b)
         solve_pivoted(method_ws.solver)
         change, size = 0.0, 0.0
         for k in range(nv):
@@ -243,23 +243,12 @@ def fill_matrix(tree, system, h, method_ws):
                                               (method_ws.C[k * nv + j] - method_ws.C[j * nv + k]))
         if system.passive[0]:
             method_ws.solver.J[k, k] += 0.5 * h * resistance_derivative(tree, k, method_ws.v)
-    omit_rest(system, method_ws.solver.J)
+    isolate_prescribed(system.prescribed, method_ws.solver.J)
 
 
 @inline_kernel
-def omit_rest(system, J):
-    """Replace rows and columns of coordinates at rest by those of a diagonal matrix."""
-    for i in range(J.shape[0]):
-        if system.prescribed[i]:
-            diagonal = J[i, i]
-            for j in range(J.shape[0]):
-                J[i, j], J[j, i] = 0.0, 0.0
-            J[i, i] = diagonal
-
-
-@inline_kernel
-def clear_rest(system, b):
-    """Set the entries of coordinates at rest to zero."""
+def clear_locked(system, b):
+    """Set the entries of locked coordinates to zero."""
     for k in range(b.size):
         if system.prescribed[k]:
             b[k] = 0.0
@@ -339,8 +328,8 @@ def solve_velocity(tree, system, q, method_ws):
         for j in range(nv):
             method_ws.solver.J[k, j] = method_ws.M[k * nv + j]
         method_ws.solver.b[k] = method_ws.p[k]
-    omit_rest(system, method_ws.solver.J)
-    clear_rest(system, method_ws.solver.b)
+    isolate_prescribed(system.prescribed, method_ws.solver.J)
+    clear_locked(system, method_ws.solver.b)
     sound = factor_pivoted(nv, method_ws.solver)
     solve_pivoted(method_ws.solver)
     return sound

@@ -63,6 +63,20 @@ def factor_pivoted(n, ws):
 
 
 @inline_kernel
+def isolate_prescribed(prescribed, J):
+    """Replace rows and columns of prescribed coordinates by those of a diagonal matrix.
+
+    The diagonal stays: `scale_rows` takes the scale of the coordinate from it.
+    """
+    for i in range(prescribed.size):
+        if prescribed[i]:
+            diagonal = J[i, i]
+            for j in range(J.shape[0]):
+                J[i, j], J[j, i] = 0.0, 0.0
+            J[i, i] = diagonal
+
+
+@inline_kernel
 def scale_rows(n, ws):
     """Scale rows and columns of J."""
     J, N = ws.J, ws.J.shape[0]
