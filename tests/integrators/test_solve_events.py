@@ -52,6 +52,20 @@ def test_a_ball_bounces_at_the_times_of_the_closed_form(scenario, method, worst)
     assert np.abs(found.q[rows]).max() < 1e-12 and found.check["energy_balance_relative"] < 1e-12
 
 
+def test_hard_stops_of_the_variational_method(scenario):
+    """A ball on the lower limit of its joint: the same closed form; impacts are named after the stop."""
+    stopped = BALL | {"joints": {"z": BALL["joints"]["z"] | {"limits": {"lower": 0, "upper": 9}}}}
+    found = run(scenario, stopped, "variational", 7e-3, duration=3, output_step=0.1, initial={"q": {"z": 1.0}},
+                limits={"mode": "hard", "restitution": 0.8})
+    fall = math.sqrt(2 / G)
+    times = fall + 2 * fall * np.cumsum([0, *(0.8**k for k in range(1, 6))])
+    np.testing.assert_allclose([event.t for event in found.events], times, rtol=0, atol=1e-12)
+    rows = np.flatnonzero(np.diff(found.t) == 0.0)
+    np.testing.assert_allclose(found.v[rows + 1], -0.8 * found.v[rows], rtol=1e-12)
+    np.testing.assert_allclose([event.lost for event in found.events], 0.36 * G * 0.64**np.arange(6), rtol=1e-11)
+    assert found.check["energy_balance_relative"] < 1e-12
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_value_that_is_passed_for_less_than_a_step(scenario, method):
     """The apex is 0.5 mm above the value: within 0.02 s of a step of 0.1 s."""

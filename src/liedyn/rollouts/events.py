@@ -31,7 +31,7 @@ from liedyn.integrators.zero_crossings import (
 )
 from liedyn.io.scenarios.action_schema import Impact
 from liedyn.io.scenarios.event_schema import late_warnings, read_events
-from liedyn.io.scenarios.scenario import Event, Expression
+from liedyn.io.scenarios.scenario import Event
 from liedyn.io.yaml_values import text_of
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import MEASURED, STATE_OPERATIONS, SWITCH_OPERATIONS, Signals
@@ -128,11 +128,13 @@ class Events:
 
     def add_event_signals(self, table: SignalCompiler) -> np.ndarray:
         """Add the signals that pass zero when events happen, and return their indices."""
-        return np.array([table.add_program(self._event_program(event, event.when, table), SignalPurpose(f"event {event.name}"),
-                                           event.when.place) for event in self.state_events if event.when], dtype=np.int64)
+        return np.array([table.add_program(self._event_program(event, table), SignalPurpose(f"event {event.name}"), event.place)
+                         for event in self.state_events], dtype=np.int64)
 
-    def _event_program(self, event: Event, when: Expression, table: SignalCompiler) -> SignalProgram:
+    def _event_program(self, event: Event, table: SignalCompiler) -> SignalProgram:
         """Return the program of the event's expression minus its value."""
+        when = event.when
+        assert when is not None
         program = table.compile(when, SignalPurpose(f"event {event.name}", forces=True))
         words = [(word & 255, word >> 8) for word in program.code] if isinstance(program, SignalProgram) else []
         if not isinstance(program, SignalProgram) or not any(operation in STATE_OPERATIONS for operation, _ in words):
@@ -166,9 +168,9 @@ def _event_steps(event: Event, dt: float, steps: int) -> list[int]:
     times = np.array(event.at) if event.at else np.arange(1, int(steps * dt / event.every + _STEP_TOLERANCE) + 1) * event.every \
         if event.every else np.zeros(0)
     nearest = np.round(times / dt)
-    is_between = np.abs(times / dt - nearest) > _STEP_TOLERANCE * np.maximum(nearest, 1.0)
-    if is_between.any():
-        raise UsageError(f"event {event.name} at t = {times[np.argmax(is_between)]:.9g} s is not between two steps; "
+    is_within_step = np.abs(times / dt - nearest) > _STEP_TOLERANCE * np.maximum(nearest, 1.0)
+    if is_within_step.any():
+        raise UsageError(f"event {event.name} at t = {times[np.argmax(is_within_step)]:.9g} s is not between two steps; "
                          f"expected a multiple of dt = {dt:g} s")
     return [int(k) for k in nearest if k <= steps]
 

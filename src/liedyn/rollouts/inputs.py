@@ -143,19 +143,19 @@ class RolloutInputs:
         if a is not None and prescribed is None:
             raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
+        feedback_arguments = [] if feedback is None else list(_feedback_arguments(model, feedback, steps))
         arguments = [
             Argument("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1, model.q_names),
             Argument("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1, model.v_names),
             Argument("tau", self._series("tau", tau, ~np.asarray(self.masks.all(axis=0))), 2, model.v_names),
             Argument("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2, model.v_names),
-            *(_feedback_arguments(model, feedback, steps) if feedback is not None else ()),
+            *feedback_arguments,
             *([Argument("last", np.asarray(last), 0)] if last is not None else ()),
             *([Argument("variants", np.arange(len(variants)), 0)] if variants else ())]
         self.lead = common_leading_axes(*((x.name, x.array, x.n_axes) for x in arguments), axes="the axes of runs")
         self.count = prod(self.lead)
-        for argument in arguments:
-            if argument.name.startswith("feedback.setpoint"):
-                _check_not_both(argument.name, argument.array, self.lead, steps)
+        for setpoint in feedback_arguments[1:]:
+            _check_not_both(setpoint.name, setpoint.array, self.lead, steps)
         rows = {x.name: self._runs(x) for x in arguments}
         self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))

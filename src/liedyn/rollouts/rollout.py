@@ -88,8 +88,7 @@ class RolloutAdjoint(Immutable):
 
 
 def compute_adjoint(engines: Sequence[BatchIntegrator], runs: RolloutInputs, clocks: np.ndarray, method: str, out: Rollout,
-                    d_q: ArrayLike | None, d_v: ArrayLike | None,
-                    parameters: tuple[str, ...]) -> RolloutAdjoint:
+                    d_q: ArrayLike | None, d_v: ArrayLike | None, parameters: tuple[str, ...]) -> RolloutAdjoint:
     """Return the adjoint of a rollout, see `Rollout.adjoint`.
 
     engines  BatchIntegrator of each segment of the rollout
@@ -130,7 +129,7 @@ class _RolloutBackpropagation:
         else:
             indices, self.rates = _constant_tangents(model, parameters)
             places, constants = tuple(indices.tolist()), np.broadcast_to(model.constants[indices], (count, len(indices)))
-        self.runs, self.parameters, self.places = runs, parameters, tuple(map(int, places))
+        self.runs, self.parameters, self.places = runs, parameters, places
         self.constants, self.values = np.require(constants, requirements=["C", "W"]), runs.values()
         self.q, self.v = (np.require(x.reshape(count, *x.shape[-2:]), requirements=["C", "W"]) for x in (out.q, out.v))
         self.ended = np.isnan(self.q[np.arange(count), runs.last]).any(axis=1)
@@ -501,12 +500,12 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
                      _missing_adjoint(vectorized, method, runs, bound_events, every),
                      contact_settings and partial(contact_motions, problem, runs),
                      partial(warnings_of, event_warnings, problem, runs, dt, method))
-    has_no_warnings = checked_runs(runs, problem, dt, method)
+    already_checked = checked_runs(runs, problem, dt, method)
     is_long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
-    warnings = (*runs.warnings, *(state_warnings(problem, runs, result.t, q) if is_long else ())) if has_no_warnings \
-        else result.warnings
+    warnings = result.warnings if not already_checked else (
+        *runs.warnings, *(state_warnings(problem, runs, result.t, q) if is_long else ()))
     warn(drop_reported(model, warnings))
-    if not has_no_warnings and all(map(from_states, warnings)):
+    if not already_checked and all(map(from_states, warnings)):
         checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
 

@@ -94,15 +94,21 @@ def bind_contacts(contact: Contact | None, model: Model, events: Sequence[Event]
     - for a robot without weight if its stiffness is not given,
     - for events that detect no contact.
     """
-    waiting = [(event, event.when, event.touch) for event in events if event.when and event.touch]
+    waiting = [(event, *_touch_of(event)) for event in events if event.touch]
     if contact is None:
-        for event, expression, _ in waiting:
+        if waiting:
+            event, expression, _ = waiting[0]
             raise ScenarioError(f"event {event.name}: the scenario has no contacts", place=expression.place,
                                 found=expression.text, expected="the key contacts")
         return None, ()
     rows, load = _contact_rows(contact, model)
     group, member = concatenate_paths([_event_contacts(*each, rows, model) for each in waiting])
     return _contact_arrays(rows, model, load)._replace(group=group, member=member), tuple(row.name for row in rows)
+
+
+def _touch_of(event: Event) -> tuple[Expression, TouchEvent]:
+    assert event.when is not None and event.touch is not None
+    return event.when, event.touch
 
 
 _Sphere: TypeAlias = tuple[Shape, Array]        # a corner of a shape and its centre in the frame of the link

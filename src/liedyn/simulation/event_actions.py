@@ -42,6 +42,7 @@ from liedyn.simulation.impacts import (
     is_turned_back,
     normal_velocity_rows,
     preserved_velocities,
+    solve_linear,
     velocity_jump,
 )
 from liedyn.simulation.joint_stops import JointStop
@@ -324,7 +325,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     before = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
-    free = np.asarray(np.linalg.solve(mass_matrix(model.spanning_tree(), state.q), before), dtype=float)
+    free = solve_linear(mass_matrix(model.spanning_tree(), state.q), before)
     rows, b = preserved_velocities(state, run.problem)
     jump = velocity_jump(model, state.q, free, rows,
                          b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))

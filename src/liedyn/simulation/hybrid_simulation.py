@@ -266,13 +266,13 @@ class HybridSimulation:
         """
         if self.actions.stopped:
             return []
-        visited_states, happened = {hybrid_state.phase for hybrid_state in self.visited_states}, self.ledger.times_by_name()
+        visited_phases, happened = {hybrid_state.phase for hybrid_state in self.visited_states}, self.ledger.times_by_name()
         return [event.name for event in self.state_events if event.name not in happened
-                and (not event.phases or visited_states.intersection(event.phases))
+                and (not event.phases or visited_phases.intersection(event.phases))
                 and not (happened and any(isinstance(action, EndRun) for action in event.actions))]
 
     def _run_segment(self, start: SegmentStart, times: np.ndarray, options: Options, rows: RunRecorder,
-                     progress: Callable[[float], None] = lambda share: None) -> Segment:
+                     progress: Callable[[float], None] = lambda fraction: None) -> Segment:
         problem, self._segment_start = self.problems.current, start
         self._take_sample(problem, start)
         start = self._with_signs(start)
@@ -542,7 +542,7 @@ class HybridSimulation:
         problems.change(resting=())
         state = self.actions.apply_actions(before, event, start.t, *self._expression_function(event, start), former_stops)
         if event.name in problems.current.clocks:
-            phase = problems.phases.get(problems.hybrid_state.phase or "")
+            phase = problems.phase_of(problems.hybrid_state)
             state = start_prescribed_motions(state, problems.current, start.t, phase is not None and phase.impulsive,
                                              f"event {event.name}", event.place)
         closed_stops = self.actions.pop_closed_stops()
@@ -580,7 +580,7 @@ class HybridSimulation:
     def _with_fired(self, start: SegmentStart, events: Iterable[int]) -> SegmentStart:
         return replace(start, fired=tuple(sorted({*start.fired, *events})))
 
-    def _pushed_stops(self, state: EventState) -> list[Any]:
+    def _pushed_stops(self, state: EventState) -> list[JointStop]:
         """Return the hard stops against which the impulses of the state push. Impulses of constraints act elsewhere, too."""
         return [stop for stop in self._hard_stops.stops if stop.side * state.impulse[stop.coordinate] < 0.0
                 and self._hard_stops.is_at(stop, state.q)]

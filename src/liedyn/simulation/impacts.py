@@ -71,9 +71,9 @@ def velocity_jump(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Ju
 def velocity_jumps(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Jump:
     """Return the jumps of states (…, nq), (…, nv) by which rows (…, k, nv) of the velocities become b (…, k)."""
     M = mass_matrix(model.spanning_tree(), q)
-    size = equation_scales(_solve(M, np.swapaxes(rows, -1, -2)), rows)
+    size = equation_scales(solve_linear(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
-    M_inv_rows = _solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    M_inv_rows = solve_linear(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
     response = G @ M_inv_rows
     inverse = np.asarray(np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True), dtype=float)
     miss = b - matvec(G, v)
@@ -115,7 +115,8 @@ def equation_scales(M_inv_rows: Array, rows: Array) -> Array:
     return np.asarray(np.sqrt(np.where(square > 0.0, square, 1.0)))
 
 
-def _solve(A: Array, b: Array) -> Array:
+def solve_linear(A: Array, b: Array) -> Array:
+    """Return the solution of A x = b."""
     return np.asarray(np.linalg.solve(A, b), dtype=float)
 
 

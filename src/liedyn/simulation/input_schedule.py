@@ -18,7 +18,6 @@ from liedyn.io.scenarios.scenario import (
     Constant,
     Drive,
     Event,
-    Expression,
     ExternalForce,
     Motion,
     Pd,
@@ -166,7 +165,7 @@ class _BoundScenario:
         self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
         self.stops = bind_stops(stops, self.actuation["level"], resting, compiler, model)
         self.events = [event for event in scenario.events if event.when]
-        event_signals = [-1 if event.touch else _bind_event(event, event.when, compiler) for event in self.events if event.when]
+        event_signals = [-1 if event.touch else _bind_event(event, compiler) for event in self.events]
         self.watch = np.array([*event_signals, *self.stops.event_signals], dtype=np.int64)
         if contacts is not None:
             touching = np.arange(len(contacts.group) - 1)
@@ -270,8 +269,10 @@ def _max_step(duration: float, many_switches: bool, watched: bool) -> float:
 
 
 # events -------------------------------------------------------------------------------------------------------------
-def _bind_event(event: Event, expression: Expression, compiler: SignalCompiler) -> int:
+def _bind_event(event: Event, compiler: SignalCompiler) -> int:
     """Return the index of a signal that switches at the event: the sign of its expression minus the threshold."""
+    expression = event.when
+    assert expression is not None
     purpose = SignalPurpose(f"event {event.name}", forces=True)
     compiled = compiler.compile(expression, purpose)
     watched = sign_of_difference(compiled, event.value) if isinstance(compiled, SignalProgram) else None

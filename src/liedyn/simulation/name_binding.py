@@ -44,9 +44,9 @@ def bind_joints(rules: Sequence[Rule], model: Model, names: Sequence[str] | None
     return bind_rules(rules, model.joint_names if names is None else names, "joint", fixed)
 
 
-def phase_rules(scenario: Scenario, model: Model, phase: str | None) -> dict[str, Rule]:
+def phase_rules(scenario: Scenario, model: Model, name: str | None) -> dict[str, Rule]:
     """Return the rule of each joint in a phase: the rule of the phase, otherwise that of the scenario."""
-    rules = next((phase_.joints for phase_ in scenario.phases if phase_.name == phase), ())
+    rules = next((phase.joints for phase in scenario.phases if phase.name == name), ())
     return bind_joints(scenario.joints, model) | bind_joints(rules, model)
 
 

@@ -240,8 +240,8 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_supported
         check_supported(problem, problem.v, integrator.place)
-        for phase in hybrid_simulation.problems.compiled if hybrid_simulation else ():
-            check_supported(phase, np.zeros(model.nv), integrator.place)
+        for phase_problem in hybrid_simulation.problems.compiled if hybrid_simulation else ():
+            check_supported(phase_problem, np.zeros(model.nv), integrator.place)
     return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names)
 
 

@@ -164,8 +164,7 @@ class Result(Immutable):
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = motion_columns(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
-        if self.multipliers is not None and self.reactions is not None and self.drift is not None:
-            columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
+        columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
         if self.scenario.motors:
@@ -395,8 +394,8 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
-    record = rows.full_run_record(list(segments))
-    checks = SelfCheck(scenario, model, problem, rows, list(segments), prepared.contact_names)
+    record = rows.full_run_record(segments)
+    checks = SelfCheck(scenario, model, problem, rows, segments, prepared.contact_names)
     check, loop_warnings = checks.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     tied = checks.reactions is not None

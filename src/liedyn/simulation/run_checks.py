@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -230,15 +231,15 @@ class FrictionCreep:
         free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
         has_friction = (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1)))
         coordinates = np.flatnonzero((self.q_of_v >= 0) & free & has_friction)
-        laws = [] if problem is None else [(k, problem) for k in _speed_laws(problem)
-                                           if self.q_of_v[k] >= 0 and k not in coordinates]
+        laws = [] if problem is None else [k for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in coordinates]
         rows = spaced_rows(t)
         if len(rows) < 3 or not (len(coordinates) or laws):
             return
         self._add(t[rows], q[..., rows, :], coordinates, self.friction[..., coordinates] > 0.0)
-        for k, of_run in laws:
-            at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # the first run represents all
-            self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(of_run, k, t[rows[-1]], at)]))
+        if problem is not None:
+            last = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]             # the first run represents all
+            for k in laws:
+                self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], last)]))
 
     def add_velocities(self, t: Array, v: Array) -> None:
         """Add velocities v (R, nv) of one run, for `slow_friction_warnings`."""
@@ -382,7 +383,7 @@ class SelfCheck:
     """
 
     def __init__(self, scenario: Scenario, model: Model, problem: InitialValueProblem, rows: RunRecorder,
-                 segments: list[RunSegment], contact_names: tuple[str, ...]):
+                 segments: Sequence[RunSegment], contact_names: tuple[str, ...]):
         self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
         self.rows, self.n = rows, sum(len(segment.record.t) for segment in segments)
         self.kinetic, self.potential = rows.allocate("kinetic", self.n), rows.allocate("potential", self.n)

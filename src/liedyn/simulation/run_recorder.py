@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
@@ -141,7 +141,7 @@ class RunRecorder(RunObserver):
         return [RunSegment(problem, self._record(table[i:j]))
                 for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
 
-    def full_run_record(self, segments: list[RunSegment]) -> Record:
+    def full_run_record(self, segments: Sequence[RunSegment]) -> Record:
         """Return one record of all rows of these segments, the first of the run."""
         if (disk := self._open_disk) is not None:
             return self._record(disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
@@ -170,7 +170,7 @@ def accepting_signals(disk: Unfinished | None) -> Iterator[None]:
         disk.listening = False
 
 
-def blocks(segments: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
+def blocks(segments: Sequence[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
     """Yield blocks of rows with their slices in the run."""
     place = 0
     for segment in segments:

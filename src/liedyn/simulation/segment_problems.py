@@ -206,8 +206,12 @@ class SegmentProblems:
         problem, self.hybrid_state = self.current, present
         return problem
 
+    def phase_of(self, hybrid_state: HybridState) -> Phase | None:
+        """Return the phase of a hybrid state; None without phases."""
+        return self.phases.get(hybrid_state.phase or "")
+
     def _compile(self, hybrid_state: HybridState) -> None:
-        phase = self.phases.get(hybrid_state.phase or "")
+        phase = self.phase_of(hybrid_state)
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
         stops = (*self.stops, *(stop for stop in hybrid_state.resting if stop not in self.stops))
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), stops, hybrid_state.resting)

@@ -74,9 +74,9 @@ def motion_columns(model: Model, forced_links: Sequence[str] = (), wrench: Array
     known = {kind: x for kind, x in arrays.items() if x is not None}
     for kind in sorted(known, key=_file_order):
         out += [(f"{kind}.{name}", unit, known[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
-    if wrench is not None:
-        for k, link in enumerate(forced_links):
-            out += _component_columns(f"fext.{link}", wrench[..., k, :])
+    for k, link in enumerate(forced_links):
+        assert wrench is not None
+        out += _component_columns(f"fext.{link}", wrench[..., k, :])
     return out
 
 
@@ -106,7 +106,8 @@ def joint_wrench_columns(wrenches: Mapping[str, Array]) -> list[tuple[str, str, 
     return [column for joint, F in wrenches.items() for column in _component_columns(f"wrench.{joint}", F)]
 
 
-def constraint_columns(model: Model, multipliers: Array | None, wrenches: Array, drift: Array) -> list[tuple[str, str, Array]]:
+def constraint_columns(model: Model, multipliers: Array | None, wrenches: Array | None,
+                       drift: Array | None) -> list[tuple[str, str, Array]]:
     """Return the columns of reactions and drift of constraints; empty without constraints.
 
     reaction.<loop>.mx … fz    wrench on link b from link a [N m | N], `closure_wrenches` (N, loops, 6)
@@ -115,6 +116,7 @@ def constraint_columns(model: Model, multipliers: Array | None, wrenches: Array,
     """
     if multipliers is None:
         return []
+    assert wrenches is not None and drift is not None
     columns, loops = [], len(model.description.loops)
     for k, constraint in enumerate(model.constraints):
         if k < loops:

@@ -303,4 +303,5 @@ def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]
             elif rule.pattern == name:
                 raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",
                                     place=rule.place)
-    return resolutions["q"], resolutions["v"], resolutions["tau"]
+    q, v, tau = resolutions.values()
+    return q, v, tau
