@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.recording_checks import recorded_limit_warnings
+from liedyn.analysis.recording_checks import recording_warnings
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from zoo import random_robot
 
@@ -183,7 +183,7 @@ def test_columns_of_zeros(model):
 def test_rows_of_an_event(model):
     """A velocity jumps there; the rest is compared. `dynamics_along` gets such rows from files of runs only."""
     def found(q, v, a):
-        return [one.message for one in recorded_limit_warnings(model, t, q, v, 0 * v, a) if "the rate of" in one.message]
+        return [one.message for one in recording_warnings(model, t, q, v, 0 * v, a) if "the rate of" in one.message]
     t, k = np.insert(T, 100, T[100]), np.arange(len(T) + 1) > 100
     speed = np.where(k, 0.5, -1.0)
     q, v = np.stack([(t - t[100]) * speed, np.sin(t)], axis=1), np.stack([speed, np.cos(t)], axis=1)

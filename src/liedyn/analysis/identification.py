@@ -47,7 +47,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.name_binding import format_names
 
-RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = VERDICTS = (
+RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
@@ -129,7 +129,7 @@ class Identification(Immutable):
     @property
     def reliable(self) -> Mask:
         """(b,) bool: the verdict is "reliable"."""
-        return np.array([reliability == RELIABLE for reliability in self.verdicts], dtype=bool)
+        return np.array([verdict == RELIABLE for verdict in self.verdicts], dtype=bool)
 
     @property
     def verdict(self) -> str:
@@ -157,9 +157,9 @@ class Identification(Immutable):
         lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {n_reliable} reliable, condition "
                  f"{self.condition:.3g}; {self.verdict}"]
         width = max(map(len, self.names), default=0)
-        for name, x, s, unit, reliability in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
+        for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
                                                  strict=True):
-            mark = "" if reliability == RELIABLE else f"  {reliability.upper()}"
+            mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
             lines.append(f"  {name.ljust(width)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join([*lines, f"  {self.premise}"])
 
@@ -462,16 +462,16 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
     positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
     of_positive = (base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1)
     negative = of_positive & (values < -_NEGATIVE * deviations) & (-values >= sizes)
-    return tuple(UNPHYSICAL if bad and reliability in (RELIABLE, IMPRECISE) else reliability
-                 for bad, reliability in zip(negative, verdicts, strict=True))
+    return tuple(UNPHYSICAL if bad and verdict in (RELIABLE, IMPRECISE) else verdict
+                 for bad, verdict in zip(negative, verdicts, strict=True))
 
 
 def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str]) -> list[LiedynWarning]:
     """Return warnings of impossible values, and of values that all differ from the robot file by their sign or by one factor."""
-    known = np.array([reliability in (RELIABLE, UNPHYSICAL) for reliability in verdicts], dtype=bool)
+    known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
     ratios = values[known] / base.values[known]
-    impossible = [name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == UNPHYSICAL]
+    impossible = [name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == UNPHYSICAL]
     hints = []
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
         hints.append(f"all {len(ratios)} well-determined values have another sign than in the robot file: are the signs of the "
@@ -524,10 +524,10 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
 
 def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], remedy: str) -> WarningLog:
     """Return warnings about values that are not reliable. misfits: joints with a misfit that each value depends on."""
-    unseen, mixed, biased = ([name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == kind]
+    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == kind]
                              for kind in (UNSEEN, MIXED, UNRELIABLE))
-    misfitted = [name for name, reliability, misfit in zip(base.names, verdicts, misfits, strict=True)
-                 if reliability == UNRELIABLE and misfit]
+    misfitted = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
+                 if verdict == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in misfitted]
     warnings = WarningLog()
     if unseen:
@@ -579,5 +579,6 @@ def parameters_of(robot: str | Path | None, trajectory: str | Path | None = None
         return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot, base=base, strict=strict)
-    fit = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return ParametersResult(model, fit.base, fit, tuple(WarningLog((*warnings, *fit.warnings))))
+    identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
+    return ParametersResult(model, identification.base, identification,
+                            tuple(WarningLog((*warnings, *identification.warnings))))

@@ -218,20 +218,20 @@ def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]
     balanced, _ = _balance(A, rate)
     norm = float(np.linalg.norm(balanced, 2))
     nonzero, levels, bases = _split_zeros(balanced, _ZERO * norm)
-    modes = [_chain_mode(0j, balanced, bases, names)] if bases else []
+    all_modes = [_chain_mode(0j, balanced, bases, names)] if bases else []
     if len(nonzero):
         values, left, right = eig(nonzero, left=True)
         above = values.imag >= 0.0
         values, left, right = values[above], left[:, above], right[:, above]
         repeated, single = _repeated(balanced, values, _ZERO * norm)
-        modes += [_chain_mode(value, balanced, chain, names) for value, chain in repeated]
+        all_modes += [_chain_mode(value, balanced, chain, names) for value, chain in repeated]
         for k in single:
             value = values[k]
             x, w = _lift(levels, value, right[:, k], left[:, k])
             on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
-            modes.append(Mode(complex(value), 2 if value.imag else 1, _fractions(np.abs(w * x), names), (1,) if on_axis else (),
+            all_modes.append(Mode(complex(value), 2 if value.imag else 1, _fractions(np.abs(w * x), names), (1,) if on_axis else (),
                               {}))
-    return tuple(sorted(modes, key=lambda mode: _least_stable(mode, norm)))
+    return tuple(sorted(all_modes, key=lambda mode: _least_stable(mode, norm)))
 
 
 def _lift(levels: Levels, value: complex, x: ComplexArray, w: ComplexArray) -> tuple[ComplexArray, ComplexArray]:

@@ -340,8 +340,8 @@ def derivatives(model: Model, t: Array, q: Array, points: int = POINTS) -> tuple
 def rates(t: Array, v: Array, points: int = POINTS) -> Array:
     """Return the time derivative (N, n) of samples v (N, n)."""
     near, first, _ = _stencils(t, points)
-    rates: Array = np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
-    return rates
+    derivative: Array = np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
+    return derivative
 
 
 def other_points(rows: int) -> int:
@@ -382,7 +382,7 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
                    units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
-    result         (N, n) results
+    result        (N, n) results
     variants      motions that were derived in other ways
     compute       function that returns the same results for another motion
     names, units  of the columns

@@ -51,7 +51,7 @@ def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
                                f"angles that jump by 2 pi were unwrapped: {', '.join(names)}")] if names else []
 
 
-def recorded_limit_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array,
+def recording_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array,
                             a: Array | None = None) -> list[LiedynWarning]:
     """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
 

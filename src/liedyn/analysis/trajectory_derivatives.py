@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.analysis.numerical_differentiation import POINTS, error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_for, prescribed_of
-from liedyn.analysis.recording_checks import recorded_limit_warnings
+from liedyn.analysis.recording_checks import recording_warnings
 from liedyn.arrays import Array, Integers, Mask, Progress
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
@@ -490,7 +490,7 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
     warnings = [*motion.warnings, *uncertainty,
                 *([LiedynWarning("many-columns",
                                  f"{len(names)} columns; --wrt and --joint choose among them")] if len(names) > 400 else [])]
-    warnings[len(motion.warnings):0] = recorded_limit_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
+    warnings[len(motion.warnings):0] = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
     if verify:
         from liedyn.simulation.run import SilentProgress
         warnings.append(verify_rows(model, request, motion, progress or SilentProgress()))

@@ -15,7 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from liedyn.analysis.recorded_motion import columns_of_motion
 from liedyn.analysis.trajectory_derivatives import DerivativeRequest
-from liedyn.analysis.trajectory_derivatives import jacobian as derivatives
+from liedyn.analysis.trajectory_derivatives import jacobian as trajectory_jacobian
 from liedyn.analysis.trajectory_dynamics import dynamics_request
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.batch.evaluator import SweepEvaluator
@@ -316,7 +316,7 @@ def _trajectory_job_derivatives(evaluator: TrajectoryEvaluator, point: list[Valu
     setting = dynamics_request(model, run.trajectory, job.kind, job.prescribed)
     motion, prescribed = setting.motion, setting.prescribed
     request = DerivativeRequest(job.kind, prescribed, np.arange(model.nv), tuple(names))
-    d = np.moveaxis(derivatives(model, request, motion), -1, 0)
+    d = np.moveaxis(trajectory_jacobian(model, request, motion), -1, 0)
     dq, dv = (np.zeros((len(names), *x.shape)) for x in (motion.q, motion.v))
     columns = motion_columns(model, q=dq, v=dv, tau=np.where(prescribed, d, 0.0), a=np.where(prescribed, 0.0, d))
     base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(model, setting.compute(model, motion))]

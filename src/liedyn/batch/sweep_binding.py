@@ -165,9 +165,9 @@ class SweepBinding(ABC, Generic[Run]):
         self.model = self._read_model()
         known = set(parameter_names(self.model)) if self.of_robot else set()
         self.parameters = [parameter.of_robot if parameter.of_robot in known else None for parameter in sweep.parameters]
-        for parameter, name in self._names():
+        for parameter, name in self._assigned_parameters():
             self._check_key(parameter, name, known)
-        self.nominal = [self._nominal_value(parameter, name) for parameter, name in self._names()]
+        self.nominal = [self._nominal_value(parameter, name) for parameter, name in self._assigned_parameters()]
 
     # overridden by subclasses
     @abstractmethod
@@ -187,7 +187,8 @@ class SweepBinding(ABC, Generic[Run]):
     def _nominal_setting(self, key: str) -> Value:
         """Return the value of a key of the scenario or job if nothing varies."""
 
-    def _names(self) -> Iterable[tuple[SweepParameter, str | None]]:
+    def _assigned_parameters(self) -> Iterable[tuple[SweepParameter, str | None]]:
+        """Return each varied parameter with the robot parameter that it sets, or None."""
         return zip(self.sweep.parameters, self.parameters, strict=True)
 
     @property
@@ -221,7 +222,7 @@ class SweepBinding(ABC, Generic[Run]):
 
     def bind(self, values: Sequence[Value]) -> Run:
         """Return the run with these values of the varied parameters."""
-        return self._bind_some((parameter, name, x) for (parameter, name), x in zip(self._names(), values, strict=True))
+        return self._bind_some((parameter, name, x) for (parameter, name), x in zip(self._assigned_parameters(), values, strict=True))
 
     def _bind_some(self, assignments: Iterable[tuple[SweepParameter, str | None, Value]]) -> Run:
         """Return a run with some parameters changed.
@@ -244,7 +245,7 @@ class SweepBinding(ABC, Generic[Run]):
         try:
             return self.bind(values)
         except LiedynError as error:
-            for (parameter, name), x in zip(self._names(), values, strict=True):
+            for (parameter, name), x in zip(self._assigned_parameters(), values, strict=True):
                 try:
                     self._bind_some([(parameter, name, x)])
                 except LiedynError as cause:

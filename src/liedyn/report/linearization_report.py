@@ -150,8 +150,8 @@ def text(result: Linearization, max_modes: int = 24) -> str:
 
 
 def _value(mode: Mode) -> str:
-    text = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
-    return text + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+    real_part = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
+    return real_part + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
 
 
 def _cells(mode: Mode) -> list[str]:

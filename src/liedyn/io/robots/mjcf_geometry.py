@@ -194,12 +194,12 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
     return rotation_by_rows(rotation_of_z(np.array(unit(element.vector("zaxis", _ZERO), element, "zaxis"))))
 
 
-def unit(vector: Numbers, element: XmlElement, attribute: str) -> Numbers:
+def unit(direction: Numbers, element: XmlElement, attribute: str) -> Numbers:
     """Return the unit vector in a direction. Raise for the zero vector."""
-    length = math.hypot(*vector)
+    length = math.hypot(*direction)
     if length < _SMALL:
         raise element.problem("the zero vector", attribute, found=element.text(attribute), expected="a direction")
-    return cast(Numbers, tuple(x / length for x in vector))
+    return cast(Numbers, tuple(x / length for x in direction))
 
 
 def axis_rotation(axis: Vector, angle: float) -> Rotation:

@@ -272,7 +272,7 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
         result = sensitivities(batch.evaluator, centre, spreads)
     except LiedynError as error:
         return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
-    is_varied, names = spreads > 0.0, [parameter.name for parameter in batch.sweep.outputs]
+    is_varied, names = spreads > 0.0, [output.name for output in batch.sweep.outputs]
     changes = result.derivatives[:, is_varied] * spreads[is_varied]
     return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])
             for k, name in enumerate(names) if name in outputs], ()

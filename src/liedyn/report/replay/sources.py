@@ -115,8 +115,8 @@ def shown_batch(folder: str, choices: Sequence[str],
     numbers = select_runs(folder, choices)
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
-    return [replace(shown_result(result.result, f"run {result.number}"), varied=result.varied)
-            for result in rerun(folder, numbers, progress)]
+    return [replace(shown_result(run.result, f"run {run.number}"), varied=run.varied)
+            for run in rerun(folder, numbers, progress)]
 
 
 def _run_json(path: Path) -> dict[str, Any]:
