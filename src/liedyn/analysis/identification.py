@@ -401,7 +401,7 @@ class _RegressorRows:
         q, v, _ = self.samples.states()
         # a force that is exactly zero has no noise that could be measured: that of its equation counts, from the noise of the
         # states
-        measured: Mask = np.abs(self.tau).max(axis=0) > 0.0
+        measured: Mask = np.any(self.tau, axis=0)
         passed = np.sqrt(len(equations.W) / len(misfit))
         noise = np.where(measured, noise_of(t, self.tau), np.maximum(noise_of(t[inner], misfit), by_states / passed))
         motion = FittedMotion(t[inner], q, v, self.tau[inner] + misfit)

@@ -229,8 +229,8 @@ def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]
             value = values[k]
             x, w = _lift(levels, value, right[:, k], left[:, k])
             on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
-            all_modes.append(Mode(complex(value), 2 if value.imag else 1, _fractions(np.abs(w * x), names), (1,) if on_axis else (),
-                              {}))
+            fractions = _fractions(np.abs(w * x), names)
+            all_modes.append(Mode(complex(value), 2 if value.imag else 1, fractions, (1,) if on_axis else (), {}))
     return tuple(sorted(all_modes, key=lambda mode: _least_stable(mode, norm)))
 
 

@@ -236,9 +236,8 @@ def _derived_motion(model: Model, t: Array, arrays: RecordedArrays, derive_a: bo
         v, a = arrays.v, rates(t, with_noise(t, arrays.v) if noisy else arrays.v, points)
     else:
         q = of_unit_norm(model, with_noise(t, continued(model, arrays.q))) if noisy else arrays.q
-        v, a = derivatives(model, t, q, points)
-        if not derive_a or arrays.a is not None:
-            return SampledMotion(arrays.q, v, arrays.a, arrays.tau, arrays.f_ext, arrays.passive)
+        v, derived = derivatives(model, t, q, points)
+        a = derived if derive_a and arrays.a is None else arrays.a
     return SampledMotion(arrays.q, v, a, arrays.tau, arrays.f_ext, arrays.passive)
 
 

@@ -7,9 +7,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.kinematics import difference
-from liedyn.errors import (
-    LiedynWarning,
-)
+from liedyn.errors import LiedynWarning
 from liedyn.model.model import Model
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
 from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
@@ -22,6 +20,7 @@ _FEW = 0.1               # of the jump: maximum of the median change between row
 _SWING = 4 * np.pi       # rad: turns by more than this in both directions,
 _FAST = 20.0             # rad/s: faster than this,
 _MOVING = 2 * np.pi      # rad: while every angle that moves has at least this range (not so for wheels of vehicles),
+_MOST = 2 * _TURN        # and no value exceeds two turns in degrees: motors and propellers turn farther
 _MIN_ROWS = 5            # minimum number of rows for a comparison of a rate with the changes of its quantity
 _COMPARED = 20           # number of parts of the time over which these are compared
 _NOISE_FACTOR = 9.0      # of the variance of the differences that noise causes: larger differences are significant
@@ -30,7 +29,6 @@ _CONTRADICTS = 0.3       # of the change: the integral of a wrong rate differs b
 _PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate is wrong by a factor
 # of the largest change of a coordinate with the same unit: a coordinate that changes less is not compared
 _STANDS = 0.01
-_MOST = 2 * _TURN        # and no value exceeds two turns in degrees: motors and propellers turn farther
 
 
 def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:

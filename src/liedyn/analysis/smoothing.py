@@ -107,7 +107,7 @@ class Chain:
         """Return the groups of columns of entry k with a common spline: the four of a quaternion, otherwise single ones."""
         turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
                                                  if joint.kind != ONE_DOF]
-        single = set(range(self.samples(k).shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
+        single = set(range(len(self.columns(k)))) - {i for turn in turns for i in range(turn.start, turn.stop)}
         return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
 
 
@@ -118,13 +118,19 @@ def knot_spacings(t: Array, chains: list[Chain],
     With "auto", each column gets the spacing that minimizes the estimated error of its highest derivative. Otherwise the spacing
     is that of `rows_per_knot`.
     """
-    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
+    gaps = _checked_gaps(t, chains)
     if isinstance(smooth, str) and gaps:
-        for _, known, last in gaps:
-            check_rows(t, last - known, 1)
         return {chain.names[known]: _quietest_of_each(t, chain, known, last) for chain, known, last in gaps}, []
     rows, warnings = rows_per_knot(t, chains, smooth)
-    return {chain.names[known]: np.full(chain.samples(known).shape[1], rows) for chain, known, _ in gaps}, warnings
+    return {chain.names[known]: np.full(len(chain.columns(known)), rows) for chain, known, _ in gaps}, warnings
+
+
+def _checked_gaps(t: Array, chains: list[Chain]) -> list[tuple[Chain, int, int]]:
+    """Return each chain with its gaps. Raises TrajectoryError for too few rows."""
+    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
+    for _, known, last in gaps:
+        check_rows(t, last - known, 1)
+    return gaps
 
 
 def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[LiedynWarning]]:
@@ -134,9 +140,7 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
 
     Raises TrajectoryError for too few rows.
     """
-    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
-    for _, known, last in gaps:
-        check_rows(t, last - known, 1)
+    gaps = _checked_gaps(t, chains)
     if smooth is None or not gaps:
         return 1, [LiedynWarning("smoothing-unused",
                                  "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []

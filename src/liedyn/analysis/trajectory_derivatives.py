@@ -487,10 +487,10 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
 
     uncertainty = error_warnings(table[sample], motion.variants, variant_derivatives, names, units,
                                  "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
-    warnings = [*motion.warnings, *uncertainty,
+    limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
+    warnings = [*motion.warnings, *limits, *uncertainty,
                 *([LiedynWarning("many-columns",
                                  f"{len(names)} columns; --wrt and --joint choose among them")] if len(names) > 400 else [])]
-    warnings[len(motion.warnings):0] = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
     if verify:
         from liedyn.simulation.run import SilentProgress
         warnings.append(verify_rows(model, request, motion, progress or SilentProgress()))

@@ -151,7 +151,7 @@ class SweepEvaluator(ABC, Generic[Run]):
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:
         known = self.known_columns()
-        unknown: set[ColumnUse] = set()
+        unknown: list[ColumnUse] = []
         for compiled, output in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in compiled.columns:
                 if name in known:
@@ -160,12 +160,12 @@ class SweepEvaluator(ABC, Generic[Run]):
                     columns = [*map(column_expression, known)]
                     raise ScenarioError("no such column", place=output.place, found=name, hint=nearest(name, columns),
                                         expected=f"a column of the trajectory, such as {', '.join(columns[:3])}")
-                unknown.add((name, output))
+                unknown.append((name, output))
             self._check_links(compiled.links, output)
             self._check_events(compiled.events, output)
         stored = self.sweep.trajectories
         if stored is not None:
-            unknown |= {(pattern, stored) for pattern in stored.columns if not matching_names(pattern, [*known])}
+            unknown += [(pattern, stored) for pattern in stored.columns if not matching_names(pattern, [*known])]
         if unknown:
             self._check_unknown_columns(unknown)
 

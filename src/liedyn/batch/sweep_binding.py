@@ -222,7 +222,8 @@ class SweepBinding(ABC, Generic[Run]):
 
     def bind(self, values: Sequence[Value]) -> Run:
         """Return the run with these values of the varied parameters."""
-        return self._bind_some((parameter, name, x) for (parameter, name), x in zip(self._assigned_parameters(), values, strict=True))
+        return self._bind_some((parameter, name, x) for (parameter, name), x
+                               in zip(self._assigned_parameters(), values, strict=True))
 
     def _bind_some(self, assignments: Iterable[tuple[SweepParameter, str | None, Value]]) -> Run:
         """Return a run with some parameters changed.

@@ -196,8 +196,7 @@ def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
             lock = hold(part)
         yield part
     finally:
-        if part is not None:
-            remove(part)
+        remove(part)
         if lock is not None and lock >= 0:
             os.close(lock)
 

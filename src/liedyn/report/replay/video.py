@@ -98,12 +98,12 @@ class Page:
             raise ComputationError(f"the page failed: {details.get('exception', {}).get('description', details['text'])}")
         return answer["result"].get("value")
 
-    def wait_for(self, condition: str, seconds: float = _PATIENCE) -> None:
+    def wait_for(self, condition: str) -> None:
         """Wait until the expression is true in the page."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _PATIENCE
         while not self.ask(f"Boolean({condition})"):
             if time.monotonic() > until:
-                raise ComputationError(f"the page did not come to `{condition}` in {seconds:g} s")
+                raise ComputationError(f"the page did not reach `{condition}` within {_PATIENCE:g} s")
             time.sleep(0.02)
 
 
