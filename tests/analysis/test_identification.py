@@ -294,7 +294,7 @@ def test_differences_of_noisy_positions_given_as_measured_are_marked(gripper):
 
 def test_knots_too_far_apart_are_marked(gripper):
     fit = ld.identify(gripper, *excited(gripper)[:3], smooth=2.0)
-    assert not unbiased(fit).any() and any("leave out more of q than its noise" in note for note in map(str, fit.warnings))
+    assert not unbiased(fit).any() and any("removes more than the noise of q" in note for note in map(str, fit.warnings))
 
 
 def test_a_robot_at_rest_with_noise_tells_no_inertia(gripper):

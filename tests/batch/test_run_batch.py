@@ -357,7 +357,7 @@ def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path
 def test_samples_of_sobol_are_a_power_of_two(tmp_path):
     text = f"{DRAWN}sampling: sobol\n"
     assert batch(tmp_path, f"{text}samples: 64\n").warnings == ()
-    assert "100 samples are no power of two" in str(batch(tmp_path, f"{text}samples: 100\n").warnings[0])
+    assert "100 is not a power of two" in str(batch(tmp_path, f"{text}samples: 100\n").warnings[0])
 
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):

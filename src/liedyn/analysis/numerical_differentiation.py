@@ -393,7 +393,8 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     if not variants:
         return []
     if len(result) < _FEWEST:
-        return [LiedynWarning("estimated-error", f"{len(result)} rows are not enough to estimate the error of what is derived")]
+        return [LiedynWarning("estimated-error",
+                              f"{len(result)} rows are not enough to estimate the error of the derived quantities")]
     variant_results = [compute(variant)[:, None] for variant in variants]
     ends = min(POINTS // 2, len(result) // 4)
     inner, outer, size = (x[0] for x in errors(result[:, None], variant_results, ends))

@@ -232,6 +232,7 @@ def _derived_motion(model: Model, t: Array, arrays: RecordedArrays, derive_a: bo
 
     noisy  whether noise is added to the samples first
     """
+    a: Array | None
     if arrays.v is not None:
         v, a = arrays.v, rates(t, with_noise(t, arrays.v) if noisy else arrays.v, points)
     else:

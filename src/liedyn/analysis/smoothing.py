@@ -143,7 +143,7 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
     gaps = _checked_gaps(t, chains)
     if smooth is None or not gaps:
         return 1, [LiedynWarning("smoothing-unused",
-                                 "nothing is derived, so that --smooth has nothing to smooth")] if smooth is not None else []
+                                 "--smooth has no effect: no quantity is derived")] if smooth is not None else []
     if isinstance(smooth, str):                                # "auto"
         return _quietest(t, chains, gaps), []
     step = float(np.median(np.diff(t)))
@@ -156,8 +156,8 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
     if not missed:
         return rows, []
     return rows, [LiedynWarning("smoothing-too-strong",
-                                f"splines with knots {smooth:g} s apart leave out more of {missed[0]} than its noise, and may be "
-                                "further off than estimated; take a shorter --smooth, or --smooth auto")]
+                                f"a knot spacing of {smooth:g} s removes more than the noise of {missed[0]}, so errors may be "
+                                "larger than estimated; use a shorter --smooth, or --smooth auto")]
 
 
 def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers:

@@ -263,7 +263,7 @@ class PreparedSweep:
         if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
             return (*self.evaluator.warnings,
                     LiedynWarning("sample-count",
-                                  f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, such "
+                                  f"{self.count} is not a power of two: Sobol samples are balanced only for powers of two, such "
                                   f"as {1 << self.count.bit_length()}"))
         return self.evaluator.warnings
 
@@ -445,7 +445,8 @@ def rerun(folder: Folder, numbers: Iterable[int], progress: Callable[[float], No
                          "`liedyn batch … --rerun K` writes the CSV of one")
     source = description.get("source")
     if not source or not Path(source).is_file():
-        raise UsageError(f"the sweep of {folder} no longer exists: {source or 'it was not a file'}")
+        raise UsageError(f"the sweep file of {folder} no longer exists: {source}" if source else
+                         f"the batch in {folder} was not run from a sweep file")
     batch = PreparedSweep(replace(read_sweep(source), overrides=tuple(description["overrides"])))
     evaluator, reruns = batch.evaluator, []
     for done, number in enumerate(numbers):

@@ -206,7 +206,7 @@ def sensitivities(evaluator: SweepEvaluator[Any], point: list[Value], ranges: Ar
     varied = np.flatnonzero(ranges > 0.0)
     n, base = len(evaluator.outputs), _outputs_at(evaluator, [point])[0]
     if np.isnan(base).all() and n:
-        raise NotDifferentiableError("the run at the medians of what varies is not complete")
+        raise NotDifferentiableError("the run at the medians of the varied parameters did not complete")
     derivatives, methods = np.full((n, len(ranges)), np.nan), [DIFFERENCES] * n
     try:
         motion = _motion_with_derivatives(evaluator, point, ranges, varied)

@@ -257,7 +257,7 @@ class SweepBinding(ABC, Generic[Run]):
         if name is not None and isinstance(parameter.values, tuple):
             for x in parameter.values:
                 if not isinstance(x, float):
-                    raise ScenarioError(f"{parameter.key} is a number", place=parameter.place, found=x)
+                    raise ScenarioError(f"{parameter.key} must be a number", place=parameter.place, found=x)
         key, is_yaml = parameter.of_robot, any(format.has_keys for format in formats_of_ending(str(self.model.source)))
         if key is None or name is not None or (is_yaml and key.partition(".")[0] in _ROBOT_SECTIONS):
             return

@@ -34,7 +34,7 @@ def _shard(text: str) -> tuple[int, int]:
               "does, or its CSV if the job of the sweep is not `simulate`.")
 @click.option("--shard", type=_shard, metavar="i/N", help="Compute only part i of N of the runs; the shard that finishes last "
               "writes the table.")
-@click.option("--resume", is_flag=True, help="Compute only the runs that the folder lacks, even if the sweep has been edited.")
+@click.option("--resume", is_flag=True, help="Compute only the missing runs; the sweep may have been edited.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
 @click.option("--scheduler", metavar="ADDRESS",
               help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")

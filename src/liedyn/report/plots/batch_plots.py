@@ -260,7 +260,7 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
         return [], (LiedynWarning("not-drawn", f"no tornado: the runs next to the medians would take {seconds:.0f} s"),)
     try:
         if not about.get("source"):
-            raise UsageError("the batch was not made of a file")
+            raise UsageError("the batch was not run from a sweep file")
         batch = PreparedSweep(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
