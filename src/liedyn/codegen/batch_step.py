@@ -249,7 +249,7 @@ class _ConstraintTracing(MechanismTracing):
     """The constraints of a robot, with `solve_with_fixed_pivots` between the stages."""
 
     def __init__(self, runs: StepTracing, model, pivots: Pivots):
-        if any(constraint.driven for constraint in model.constraints):
+        if model.driven:
             raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.pivots = runs, [np.array(x, dtype=np.int64) for x in pivots]

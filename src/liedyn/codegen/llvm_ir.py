@@ -279,7 +279,7 @@ def batch_text(trace: Trace, simd_width: int) -> str:
     for array in trace.arrays:
         if array.results:
             text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], simd_width)
-    return "\n".join([*text, *_batch_function(trace, blocks, len(parts), simd_width)])
+    return "\n".join([*text, *_batch_function(trace, blocks, parts, simd_width)])
 
 
 def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
@@ -313,13 +313,14 @@ def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
     """Return the size of the scratch of `batch_text` in numbers."""
-    return simd_width * _n_state_blocks(len(segments(trace))) * max(1, sum(_block_sizes(trace).values()))
+    parts = segments(trace)
+    return simd_width * _n_state_blocks(len(parts)) * max(1, sum(_block_sizes(trace, parts).values()))
 
 
-def _block_sizes(trace: Trace) -> dict[str, int]:
+def _block_sizes(trace: Trace, parts: list[TraceSegment]) -> dict[str, int]:
     """Return the columns of the blocks in the workspace."""
     copies = {array.name: array.size for array in _input_arrays(trace) if not array.blocks}
-    return copies | {"results": len(_result_slots(trace)), "spilled": _n_spilled(segments(trace))}
+    return copies | {"results": len(_result_slots(trace)), "spilled": _n_spilled(parts)}
 
 
 def _n_state_blocks(parts: int) -> int:
@@ -574,9 +575,10 @@ def _block_names(trace: Trace) -> list[str]:
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch_function(trace: Trace, blocks: list[str], parts: int, simd_width: int) -> list[str]:
+def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], simd_width: int) -> list[str]:
     """Return the loop over a batch. blocks: arguments of the segments; those of `_n_state_blocks` blocks are adjacent."""
-    arrays, most, sizes = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), _block_sizes(trace)
+    arrays, sizes = [array.name for array in trace.arrays], _block_sizes(trace, parts)
+    most = simd_width * _n_state_blocks(len(parts))
     stride, in_place = sum(sizes.values()), {array.name: array.size for array in trace.arrays if array.blocks}
 
     def step(k, body):
@@ -595,15 +597,15 @@ def _batch_function(trace: Trace, blocks: list[str], parts: int, simd_width: int
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
-    write_row = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"
+    write = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"
              for x in trace.arrays if x.results]
     text = step("read", read)
-    for number in range(parts):
+    for number in range(len(parts)):
         k = f"part{number}"
         pointers = ", ".join(f"ptr %{name}_{k}" for name in blocks)
         text += step(k, [f"%fine_{k} = call i1 @line{number}({pointers})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
-    text += step("write", write_row)
+    text += step("write", write)
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",
             "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
             "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i",

@@ -87,21 +87,23 @@ class StageKey:
     has_wrenches: bool
 
 
+_WORKSPACE = "constraint_workspace"        # name of the array in traces
+
 # groups of stages, and the fields of `StageKey` on which they depend; the second of two continues with numbers of the first
 _GROUPS = {(stages.EQUATIONS, stages.SOLUTION): ("prescribed", "passive", "stabilized", "has_wrenches"), (stages.RESIDUALS,): (),
            (stages.VELOCITIES,): (), (stages.HOLONOMIC, stages.POSITION_CORRECTION): ("fixed_position",),
            (stages.PFAFFIAN, stages.VELOCITY_CORRECTION): ("fixed_velocity",)}
 
 
-def stage_addresses(model, ask: StageKey, functions=stages.STAGES, loops: bool = False) -> np.ndarray:
-    """Return the addresses (8,) of stages, 0 for those that are not in `functions`. loops: use generic kernels only."""
+def stage_addresses(model, key: StageKey, functions=stages.STAGES, generic: bool = False) -> np.ndarray:
+    """Return the addresses (8,) of stages, 0 for those that are not in `functions`. generic: use generic kernels only."""
     addresses = np.zeros(len(stages.STAGES), dtype=np.int64)
     for group, depends in _GROUPS.items():
         if set(group) & set(functions):
-            content = ask.has_wrenches, *(getattr(ask, name) for name in depends)
-            lines = () if loops or not is_enabled() else _stage_engines(model, group, content, ask)
+            content = key.has_wrenches, *(getattr(key, name) for name in depends)
+            engines = () if generic or not is_enabled() else _stage_engines(model, group, content, key)
             for k, part in enumerate(group):
-                addresses[part] = (lines[k].get_function_address("one") if lines
+                addresses[part] = (engines[k].get_function_address("one") if engines
                                    else entry_point_address(stages.GENERIC_STAGES[part]))
     return addresses
 
@@ -114,12 +116,12 @@ class StageEnginesKey:
     content: tuple
 
 
-def _stage_engines(model, group, content, ask):
+def _stage_engines(model, group, content, key):
     def load():
         arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
         name = compile_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
         place = cache_folder("kernels.constraints.stages.parts", "codegen.rhs")
-        return load_or_build_engines(place, name, lambda: trace_stages(model, group, ask))
+        return load_or_build_engines(place, name, lambda: trace_stages(model, group, key))
     return model.cached(StageEnginesKey(group, content), load)
 
 
@@ -129,7 +131,7 @@ class MechanismTracing:
 
     def __init__(self, model, tree, has_wrenches: bool, numbers=None):
         """numbers: of the workspace; None: zeros."""
-        sizes = constraint_workspace_sizes(model, has_wrenches)
+        sizes = constraint_workspace_dimensions(model, has_wrenches)
         n, _, nv, m, *_ = sizes
         self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
         self.loops = traced_module("joints.loop_joints").constraint_views(model.loop_index, model.loop_constants)
@@ -142,33 +144,33 @@ class MechanismTracing:
         getattr(self.kernels, f"write_{stage}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
-def constraint_workspace_sizes(model, has_wrenches: bool) -> tuple[int, int, int, int, int, bool]:
+def constraint_workspace_dimensions(model, has_wrenches: bool) -> tuple[int, int, int, int, int, bool]:
     """Return the sizes on which the size of a constraint workspace depends."""
-    return model.n_bodies, model.nq, model.nv, model.nc, sum(constraint.driven for constraint in model.constraints), has_wrenches
+    return model.n_bodies, model.nq, model.nv, model.nc, model.driven, has_wrenches
 
 
-def trace_stages(model, group, ask: StageKey) -> list[Trace]:
+def trace_stages(model, group, key: StageKey) -> list[Trace]:
     """Return the traces of a group of stages as functions of the workspace alone.
 
     Of two traces, the second depends on the multipliers. Raises NotTraceableError.
     """
     ops = Operations()
-    numbers = ops.inputs("desk", constraint_workspace_size(*constraint_workspace_sizes(model, ask.has_wrenches), 0))
+    numbers = ops.inputs(_WORKSPACE, constraint_workspace_size(*constraint_workspace_dimensions(model, key.has_wrenches), 0))
     before = numbers.copy()
     mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_views(model.index, model.constants),
-                                 ask.has_wrenches, numbers)
+                                 key.has_wrenches, numbers)
     late = {x.k for x in mechanism.constraint_ws.multipliers}
-    prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed_position, ask.fixed_velocity))
+    prescribed, fixed, held = (np.array(mask) for mask in (key.prescribed, key.fixed_position, key.fixed_velocity))
     options: dict[int, tuple[Any, ...]] = {
-        stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
-               stages.SOLUTION: ("solution", prescribed, ask.passive), stages.RESIDUALS: ("residuals",),
-               stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True),
-               stages.POSITION_CORRECTION: ("position_correction", fixed), stages.PFAFFIAN: ("pfaffian", held, False),
-               stages.VELOCITY_CORRECTION: ("velocity_correction", held)}
+        stages.EQUATIONS: ("equations", prescribed, key.stabilized, key.passive),
+        stages.SOLUTION: ("solution", prescribed, key.passive), stages.RESIDUALS: ("residuals",),
+        stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True),
+        stages.POSITION_CORRECTION: ("position_correction", fixed), stages.PFAFFIAN: ("pfaffian", held, False),
+        stages.VELOCITY_CORRECTION: ("velocity_correction", held)}
     for part in group:
         mechanism.write(*options[part])
-    whole = Trace(ops, (Array("desk", len(numbers), new_values(before, numbers)),), tuple(angle_bounds(ops)), ())
-    return split_trace(whole, late, "desk") if len(group) == 2 else [whole]
+    whole = Trace(ops, (Array(_WORKSPACE, len(numbers), new_values(before, numbers)),), tuple(angle_bounds(ops)), ())
+    return split_trace(whole, late, _WORKSPACE) if len(group) == 2 else [whole]
 
 
 # step -------------------------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ class _ScenarioTracing(RhsTracing):
                                   "values": len(tables.numbers)})
         self.t, self.q0, self.y, self.dy = self.inputs["t"][0], self.inputs["q0"], self.inputs["y"], zeros(n)
         self.traced_tables = tables.traced_tables(self.inputs["values"], self.t, self.inputs["curves"], self.inputs["held"])
-        self.constraint_ws = self.ops.inputs("desk", constraint_ws)
+        self.constraint_ws = self.ops.inputs(_WORKSPACE, constraint_ws)
         self.before = self.constraint_ws.copy()
 
     def trace(self, **results) -> Trace:
@@ -256,7 +258,7 @@ class _ScenarioTracing(RhsTracing):
         for name, size in sizes.items():
             after = results.get(name, (None,) * size)
             arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Tracer) else float(x) for x in after)))
-        arrays.append(Array("desk", len(self.constraint_ws), new_values(self.before, self.constraint_ws)))
+        arrays.append(Array(_WORKSPACE, len(self.constraint_ws), new_values(self.before, self.constraint_ws)))
         return Trace(self.ops, tuple(arrays), tuple(angle_bounds(self.ops)), ())
 
     def motion_trace(self, code) -> Trace:
@@ -297,13 +299,13 @@ def trace_constrained_rhs(tables: ScenarioTables) -> list[Trace]:
     """Return the traces for `address`, `second_address` and `projection_address` of a `GeneratedRhs`."""
     late = _ConstrainedTracing(tables)
     motion, back = late.trace_motion(), _ConstrainedTracing(tables).trace_projection()
-    return [*split_trace(motion, {x.k for x in late.mechanism.constraint_ws.multipliers}, "desk"), back]
+    return [*split_trace(motion, {x.k for x in late.mechanism.constraint_ws.multipliers}, _WORKSPACE), back]
 
 
 class _ConstrainedTracing(_ScenarioTracing):
     def __init__(self, tables: ScenarioTables):
         has_wrenches = len(tables.plant.slot_link) > 0
-        super().__init__(tables, constraint_workspace_size(*constraint_workspace_sizes(tables.model, has_wrenches), 0))
+        super().__init__(tables, constraint_workspace_size(*constraint_workspace_dimensions(tables.model, has_wrenches), 0))
         self.mechanism = MechanismTracing(tables.model, self.tree, has_wrenches, self.constraint_ws)
         assert self.traced_tables.constraints is not None, "the scenario has constraints"
         self.constraints = self.traced_tables.constraints

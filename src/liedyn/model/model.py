@@ -30,6 +30,7 @@ from liedyn.model.description import (
     Link,
     Pose,
     Robot,
+    inertia_of,
     vector,
 )
 from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
@@ -406,7 +407,7 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
     """Return the error for a joint that can move without moving a mass."""
     links, heavy = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
     for link in links:
-        links += [joint.child for joint in robot.joints if joint.parent == link]
+        links += [other.child for other in robot.joints if other.parent == link]
     if joint.child not in heavy and heavy.intersection(links):
         return ModelError(f'the joint can move link "{joint.child}", which has no inertia, while the joints behind it keep all '
                           "masses still", place=element_location(joint),
@@ -713,8 +714,7 @@ def _replace_link_value(link: Link, field: str, value: Any) -> Link:
     elif np.shape(value) == (3,):
         value = np.diag(value)[_UPPER]
     check_finite(value, 6, place, "inertia")
-    xx, xy, xz, yy, yz, zz = map(float, value)
-    return replace(link, inertia=(xx, xy, xz, yy, yz, zz))
+    return replace(link, inertia=inertia_of(np.asarray(value)))
 
 
 def _pose(joint: Joint, value: ArrayLike) -> Pose:

@@ -123,7 +123,7 @@ def full_record(segment: RunSegment, model: Model) -> Record:
     record, rows = segment.record, segment.model.constraint_equation_names
     if segment.model.nc == model.nc:
         return record
-    n, driven = len(record.t), sum(constraint.driven for constraint in model.constraints)
+    n, driven = len(record.t), model.driven
     multipliers = np.zeros((n, model.nc))
     multipliers[:, [model.constraint_equation_names.index(name) for name in rows]] = record.multipliers
     tied = segment.problem.constraints is not None

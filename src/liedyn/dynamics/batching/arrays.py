@@ -99,9 +99,9 @@ def state_blocks(rows: Array, width: int) -> Array:
     shape = -(-count // width), n, width
     blocks: Array = cache_aligned(prod(shape), make=np.empty).reshape(shape)
     blocks[:whole] = rows[:whole * width].reshape(whole, width, n).transpose(0, 2, 1)
-    for k in range(whole, len(blocks)):
-        blocks[k, :, :] = rows[-1][:, None]
-        blocks[k, :, :count % width] = rows[k * width:].T
+    if whole < len(blocks):
+        blocks[whole] = rows[-1][:, None]
+        blocks[whole, :, :count % width] = rows[whole * width:].T
     return blocks
 
 

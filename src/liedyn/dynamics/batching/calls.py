@@ -485,7 +485,6 @@ def _fields(result: Iterable[Any]) -> list[Any]:
     return [result] if isinstance(result, np.ndarray) else list(result)
 
 
-
 def _leading_axes(inputs: _Inputs) -> Shape:
     leads: list[Shape] = []
     _map_state_arrays(inputs, lambda x, state_axes: leads.append(x.shape[:x.ndim - state_axes]))

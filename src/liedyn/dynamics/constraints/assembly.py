@@ -39,9 +39,9 @@ _DAMPING = 0.1          # initial damping, times the residual: quadratic converg
 _MIN_DAMPING, _MAX_DAMPING = 1e-8, 1e8
 _MIN_DECREASE = 1e-6         # of the residual: stop when a step decreases it by less
 _DIFFERENCE_STEP = 1e-6      # for the derivative of the residual: its error, 1e-10, does not slow convergence
-# singular values of scaled equations below it are rounding of the differences. It is less than RANK,
+# singular values of scaled equations below it are rounding of the differences. It is less than RANK, since towards a singular
+# configuration they vanish as the root of the residual does
 _MIN_SINGULAR_VALUE = 1e-9
-                        # since towards a singular configuration they vanish as the root of the residual does
 _MAX_RESTARTS = 24            # further starts, with growing distance from the guess, until one closes
 # rad, or fraction of the length: from a nearer guess, Newton steps do not leave its branch
 MAX_NEAR_DISTANCE = 0.25

@@ -372,9 +372,9 @@ def _solve_batch(model: Model, states: dict[str, Array], prescribed: Mask, frequ
     count, forced = len(states["q"]), states["f_ext"].size > 0
     F = wrenches_on_bodies(model, states["f_ext"]) if forced else states["f_ext"]
     numbers = [x.reshape(-1) for x in (states["q"], states["v"], a, tau, F, states["constraint_motion"], a, tau, out)]
-    for loops in (False, True):
-        def part(first: int, last: int, loops: bool = loops) -> int:
-            workspace = _thread_workspace(model, prescribed, passive, frequency > 0.0, forced, loops)
+    for generic in (False, True):
+        def part(first: int, last: int, generic: bool = generic) -> int:
+            workspace = _thread_workspace(model, prescribed, passive, frequency > 0.0, forced, generic)
             return int(solve_motion_batch(workspace.buffer.ctypes.data, frequency, *numbers, count, first, last))
         code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != OUT_OF_RANGE:
@@ -391,15 +391,15 @@ class ConstraintWorkspaceKey:
     passive: bool
     stabilized: bool
     forced: bool
-    loops: bool
+    generic: bool
 
 
 def _thread_workspace(model: Model, prescribed: Mask, passive: bool, stabilized: bool, forced: bool,
-                      loops: bool) -> ConstraintWorkspaces:
+                      generic: bool) -> ConstraintWorkspaces:
     """Return the workspace of this thread, which must be held while its address is in use."""
-    key = ConstraintWorkspaceKey(get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled())
+    key = ConstraintWorkspaceKey(get_ident(), prescribed.tobytes(), passive, stabilized, forced, generic or not is_enabled())
     return model.cached(key, lambda: constraint_workspace_for(model, (prescribed,) * 3, passive, float(stabilized), forced,
-                                                              _MOTION_STAGES, loops))
+                                                              _MOTION_STAGES, generic))
 
 
 def wrenches_on_bodies(model: Model, f_ext: Array) -> Array:

@@ -40,9 +40,9 @@ from liedyn.model.spatial import matvec
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-# what counts as met: a part of the largest acceleration (at least of one per characteristic time
+# what counts as met: a part of the largest acceleration (at least of one per characteristic time squared), of the largest joint
+# force, in lengths of the loops
 _BALANCE_TOLERANCE = 1e-7
-                           # squared), of the largest joint force, in lengths of the loops
 _ZERO = 1e-14              # of the largest weight: columns of U are orthonormal or zero
 # rad, or lengths, per characteristic time squared: forces of smaller accelerations need no balance
 _REST_TOLERANCE = 1e-11
