@@ -158,7 +158,7 @@ class Identification(Immutable):
                  f"{self.condition:.3g}; {self.verdict}"]
         width = max(map(len, self.names), default=0)
         for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
-                                                 strict=True):
+                                             strict=True):
             mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
             lines.append(f"  {name.ljust(width)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join([*lines, f"  {self.premise}"])

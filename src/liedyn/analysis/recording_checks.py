@@ -50,7 +50,7 @@ def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
 
 
 def recording_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array,
-                            a: Array | None = None) -> list[LiedynWarning]:
+                       a: Array | None = None) -> list[LiedynWarning]:
     """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
 
     q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.

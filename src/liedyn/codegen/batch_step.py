@@ -73,8 +73,8 @@ class BatchStep:
 
 
 def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), pivots: Pivots = (),
-               directions: tuple[int, ...] = (),
-               rates: bool = False) -> BatchStep | None:
+                       directions: tuple[int, ...] = (),
+                       rates: bool = False) -> BatchStep | None:
     """Return the generated step, or None if generated code is not available.
 
     It is not available with too many operations, a law whose control flow depends on numbers, switches of the state, integrals of
@@ -261,7 +261,7 @@ class _ConstraintTracing(MechanismTracing):
         solve_with_fixed_pivots = traced_module("kernels.constraints.solver").solve_with_fixed_pivots
         return solve_with_fixed_pivots(pivots, constraint_ws.solver.null, constraint_ws.solver.size, rhs,
                                        constraint_ws.multipliers,
-                            zeros(k * (k + 2)))
+                                       zeros(k * (k + 2)))
 
     def rates(self, k: int, q0, y, dy):
         """Write the rates as `constrained_right_hand_side` does, and return a code."""
@@ -485,7 +485,7 @@ SHARED_INPUTS = "q", "values", VARYING         # inputs that all evaluations of 
 
 
 def compile_adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
-                 pivots: Pivots = ()) -> GeneratedBatchFunction | None:
+                         pivots: Pivots = ()) -> GeneratedBatchFunction | None:
     """Return step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying), or None.
 
     See `BatchStep` and `trace_adjoint_step`.

@@ -265,7 +265,7 @@ class _ScenarioTracing(RhsTracing):
         """Return the trace that writes the motion, the rates, the code, and the arguments of switches."""
         w = self.workspace
         return self.trace(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, verdict=[code, w.flag[0]],
-                              readings=self.traced_tables.signals.held[SWITCH_VALUE::SWITCH_SIZE])
+                          readings=self.traced_tables.signals.held[SWITCH_VALUE::SWITCH_SIZE])
 
 
 def trace_rhs(tables: ScenarioTables) -> Trace:

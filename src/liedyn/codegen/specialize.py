@@ -266,4 +266,4 @@ def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: t
     """Return the specialization of a call of a compiled entry point with these arguments."""
     function = entry_point.py_func
     return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, static_arguments,
-                 tuple(BatchArray(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)
+                          tuple(BatchArray(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)

@@ -110,7 +110,7 @@ def forward_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
     if model.nc:
         raise_for_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     inputs = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
-                     df_ext, parameters)
+                      df_ext, parameters)
     a, _, out = _hybrid(model, inputs, np.zeros(model.nv, dtype=bool), passive)
     return _restore_leading_axes(a, inputs), np.ascontiguousarray(out[..., :model.nv]).reshape(*inputs.lead, model.nv)
 
@@ -231,7 +231,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
     else:
         mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
         inputs = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
-                         {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
+                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
         out = _hybrid(model, _parameter_directions(model, inputs, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
     out = out.swapaxes(0, 1) if inputs.one else out

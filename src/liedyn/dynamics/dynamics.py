@@ -244,7 +244,7 @@ def _add_reactions(model: Model, q: ArrayLike, F: Array | None, multipliers: Arr
     if multipliers is None:
         raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
-                              "constrained_inverse_dynamics return them, or use model.spanning_tree()")
+                         "constrained_inverse_dynamics return them, or use model.spanning_tree()")
     reactions = constraint_wrenches(model, q, multipliers, constraint_motion=constraint_motion)
     if F is None:
         return reactions

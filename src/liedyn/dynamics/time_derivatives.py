@@ -458,7 +458,7 @@ def motion_to_body_coordinates(model: Model, pose: Array, joint: ModelJoint, v: 
     check_finite("v", v, model.v_names)
     check_finite("a_derivatives", a, model.v_names)
     lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v", v[..., 0], 0), ("tau_derivatives", tau[..., 0, 0], 0),
-                       ("a_derivatives", a[..., 0, 0], 0))
+                               ("a_derivatives", a[..., 0, 0], 0))
     parts = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (v[..., None, :], a)]
     return to_body_coordinates(pose, joint, np.concatenate(parts, axis=-2))
 

@@ -197,7 +197,7 @@ def generated_step(problem: InitialValueProblem, method: str, places: tuple[int,
 
 
 def integrate_batch(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
-                 runs: int = 1) -> BatchIntegrator | None:
+                    runs: int = 1) -> BatchIntegrator | None:
     """Return the integrator of a batch; None if not supported. varying (runs, m): constants of each run at `places`."""
     line = generated_step(problem, method, places)
     return None if line is None else BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

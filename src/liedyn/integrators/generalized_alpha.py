@@ -540,7 +540,7 @@ def _make_workspace(model: Model, constraints: ConstrainedSystem | None, method:
     tree = NewtonEulerWorkspace._make((np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv)))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
-                       entry_bounds(model) if m else np.zeros((0, nv)))
+                            entry_bounds(model) if m else np.zeros((0, nv)))
     constraint_motion = np.zeros(0) if constraints is None else constraints.constraint_motion
     rates = balance_derivatives_views.py_func(np.zeros(balance_derivatives_size(nv, m)), nv, m)
     return AlphaWorkspace._make((

@@ -257,7 +257,7 @@ def christoffel_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+             "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def christoffel_batch(index, constants, memory, what, q, out, first, last):
     """Write SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1; return a code."""
     n, nq, nv = index[0], index[1], index[2]

@@ -61,7 +61,7 @@ def parameter_tangent(x, n, nv):
     """Return views into a flat array of `parameter_tangent_size` numbers, or of none."""
     s = 6 + 22 * n
     return ModelTangent(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
-                   x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
+                        x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
 
 
 def parameter_tangent_size(n, nv):
@@ -277,7 +277,7 @@ def inverse_directions_workspace_size(n, nq, nv, nl):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], "
              "f8[:,:,::1],"
-       " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
+             " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, tangent, tau, dtau, first, last):
     """Write derivatives of states first … last - 1 of N along K directions of each, or along N directions of one state.
 
@@ -367,7 +367,7 @@ def hybrid_directions_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
-       " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
+             " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, tangent, out, first,
                       last):
     """Write derivatives as `inverse_directions` does; complete a and tau in place.

@@ -163,7 +163,7 @@ def hybrid_batch_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
-       nogil=True)
+             nogil=True)
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
     """Complete a and tau (N, nv) in place for states first … last - 1, eight at a time."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]

@@ -141,9 +141,9 @@ def hybrid_derivatives_batch_workspace_size(n, nq, nv, nl):
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], "
              "f8[:,::1],"
-       " f8[:,::1], i8, i8)",
+             " f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
-       " f8[:,::1], i8, i8)", nogil=True)
+             " f8[:,::1], i8, i8)", nogil=True)
 def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, first, last):
     """Write the derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`.
 

@@ -218,7 +218,7 @@ def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, "
              "i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       nogil=True)
+             nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
     """Write dtau/dq to Dq, dtau/dv to Dv and the mass matrix to M, each (N, nv nv), for states first … last - 1.
 

@@ -141,7 +141,7 @@ def link_motions_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       nogil=True)
+             nogil=True)
 def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last):
     """Write T (N, 12 n_links) and, up to `level`, V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]

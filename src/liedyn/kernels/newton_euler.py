@@ -122,7 +122,7 @@ def inverse_batch_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
-       nogil=True)
+             nogil=True)
 def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrenches, first, last):
     """Write tau of states first … last - 1 of a batch, eight at a time.
 

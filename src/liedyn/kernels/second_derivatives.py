@@ -252,7 +252,7 @@ def second_derivatives_workspace_size(n, nq, nv, nl):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+             "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
     """Write out (N, 4 nv^3) of states first … last - 1: dqdq, dqdv, dvdv, dqda; return a code."""
     n, nq, nv = index[0], index[1], index[2]

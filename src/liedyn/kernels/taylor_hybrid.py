@@ -293,7 +293,7 @@ def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, "
              "i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
-       nogil=True)
+             nogil=True)
 def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial_body, passive, first, last):
     """Complete a and tau (N, (K - 1) nv) in place for states first … last - 1.
 

@@ -310,7 +310,7 @@ def higher_order_inverse_workspace_size(n, nq, nv, nl, K):
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)", nogil=True)
+             "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)", nogil=True)
 def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passive, tau, first, last):
     """Write tau (N, (K - 1) nv) of states first … last - 1.
 

@@ -230,7 +230,7 @@ def _coupling_coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str
 
 
 def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]], joints: tuple[Joint, ...],
-                      place: Place) -> Coupling:
+                       place: Place) -> Coupling:
     terms: dict[tuple[str, str], float] = {}
     for name, label, coefficient in coupling.terms:
         check_finite((coefficient,), 1, place, "coefficient")

@@ -103,7 +103,7 @@ def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive
                     dtype=np.int64)
     watch = no if events is None else events.add_event_signals(table)
     schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
-                        v_to_q_indices(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
+                             v_to_q_indices(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
     signals = unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:

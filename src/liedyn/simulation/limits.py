@@ -133,7 +133,7 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
         return None
     first, worst = int(np.argmax(beyond > 0.0)), int(np.argmax(beyond))
     return LimitViolation(kind, name, unit, float(t[first]), float(t[worst]), float(x[worst]),
-                  float(upper if x[worst] > upper else lower))
+                          float(upper if x[worst] > upper else lower))
 
 
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:

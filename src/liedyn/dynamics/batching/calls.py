@@ -94,7 +94,7 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
     """
     if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:         # without coordinates it has no inputs
         found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
-                        *[x for x in inputs.values() if x is not None and x is not NONE])
+                               *[x for x in inputs.values() if x is not None and x is not NONE])
         if found is not None:
             result: Array | tuple[Array, ...] = found if out is None else out
             return result
@@ -177,7 +177,7 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
         return other(model, entry, size, static_arguments, rows, count, getattr(_thread, "states", None))
     if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
                                                       nonempty_arrays(arrays), count,
-                                                key)):
+                                                      key)):
         return batch_blocks.OK
     return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
 
@@ -306,7 +306,7 @@ _thread = threading.local()
 
 # errors -----------------------------------------------------------------------------------------------------------
 _CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_blocks.BAD_A: ("a", "a_derivatives"),
-          batch_blocks.BAD_TAU: ("tau", "tau_derivatives")}
+                   batch_blocks.BAD_TAU: ("tau", "tau_derivatives")}
 
 
 def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **arrays: Array) -> None:
@@ -386,8 +386,8 @@ def find_non_unit_quaternion(u: Array, tolerance: float = batch_blocks.QUATERNIO
 
 # number of axes of an argument that belong to one state; the others are axes of the batch
 _STATE_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
-         "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
-         "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
+               "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
+               "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _CONSTRAINT_MOTION_AXES = 2, 1, 1        # of a driven loop: pose, twist, its rate
 _STATE_ERRORS = ConfigurationError, ComputationError
 _Inputs: TypeAlias = dict[str, Any]

@@ -381,7 +381,7 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
 
 
 def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
-                     constraint_motion: Mapping[str, Any] | None = None) -> Array:
+                               constraint_motion: Mapping[str, Any] | None = None) -> Array:
     """Return the result of `project_velocity` without a check of the remaining residual."""
     return _project(model, q, v, prescribed, constraint_motion, 0.0)
 

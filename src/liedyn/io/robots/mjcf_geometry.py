@@ -107,7 +107,7 @@ def read_option(root: XmlElement) -> Option:
 MAIN = "main"
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper", "cylinder", "muscle",
-              "adhesion", "dcmotor")
+             "adhesion", "dcmotor")
 
 
 class Defaults:

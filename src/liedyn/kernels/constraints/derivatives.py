@@ -385,7 +385,7 @@ def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
              "f8[:,::1], "
-       "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+             "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def balance_derivatives_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext,
                               constraint_motion, passive, out, first, last):
     """Write derivatives for states first … last - 1.

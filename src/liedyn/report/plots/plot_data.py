@@ -255,7 +255,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
                                comments=header)
     return PlotData(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
-                     followed_of(motion))
+                    followed_of(motion))
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:

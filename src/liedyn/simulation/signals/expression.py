@@ -202,7 +202,7 @@ class _SignalParser(ExpressionParser):
         meant = f"{name}({_argument_kind(name)})" if name in _NAMED_FUNCTIONS else f"{name}(link) alone" if name in (
             "touch", "lift") else None
         return self.error(f"unknown {kind} {name[:100]}", expected=f"{self._names()}, or a function: " + ", ".join(FUNCTIONS),
-                            hint=f"did you mean {meant}?" if meant else nearest(name, known))
+                          hint=f"did you mean {meant}?" if meant else nearest(name, known))
 
 
 def _split_call(kind: str, inside: str) -> tuple[str, str]:

@@ -202,7 +202,7 @@ class SignalCompiler:
             "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
             "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
         return SignalPurpose(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
-                   interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
+                             interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
     def add(self, signal: Signal, purpose: SignalPurpose) -> int:
         """Compile and add a signal; return its index."""
