@@ -12,6 +12,7 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.action_schema import Attach
 from liedyn.io.scenarios.scenario import PHASE_START, Constant, Event, Phase, Prescribe, Rule, Scenario
+from liedyn.joints.loop_joints import CONSTRAINT_MOTION_SIZE
 from liedyn.model.description import Link
 from liedyn.model.link_tree import combine_bodies
 from liedyn.model.model import Model, build
@@ -128,7 +129,7 @@ def full_record(segment: RunSegment, model: Model) -> Record:
     multipliers[:, [model.constraint_equation_names.index(name) for name in rows]] = record.multipliers
     tied = segment.problem.constraints is not None
     return record._replace(multipliers=multipliers, residual=record.residual if tied else np.zeros((n, 2)),
-                           constraint_motion=record.constraint_motion if tied else np.zeros((n, 24 * driven)))
+                           constraint_motion=record.constraint_motion if tied else np.zeros((n, CONSTRAINT_MOTION_SIZE * driven)))
 
 
 # hybrid states ----------------------------------------------------------------------------------------------------------

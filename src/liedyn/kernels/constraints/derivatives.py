@@ -14,6 +14,7 @@ from liedyn.joints.loop_joints import (
     BODY_A,
     BODY_B,
     COMMON,
+    CONSTRAINT_MOTION_SIZE,
     DRIVEN,
     EQUATION_COUNT,
     FIRST,
@@ -378,9 +379,8 @@ def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
 
     n, nq, nv, nl: `Model.sizes`; nc constraints with m equations, `driven` of them driven.
     """
-    return balance_derivatives_workspace_size(n, nv,
-                                              nc) + balance_derivatives_size(nv,
-                                                                             m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
+    return (balance_derivatives_workspace_size(n, nv, nc) + balance_derivatives_size(nv, m)
+            + nq + 3 * nv + m + 6 * nl + 6 * n + CONSTRAINT_MOTION_SIZE * driven)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
@@ -400,7 +400,7 @@ def balance_derivatives_batch(index, constants, memory, loop_index, loop_constan
     size = sum(balance_derivatives_sizes(nv, m))
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(
-        memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
+        memory, (nq, nv, nv, x.shape[1], m, CONSTRAINT_MOTION_SIZE * driven, 6 * nl, 6 * n, size))
     ws, rates = balance_derivatives_workspace(y, n, nv, nc), balance_derivatives_views(Out, nv, m)
     for k in range(first, last, SIMD_WIDTH):
         code = load_motion(tree, q, v, a, k, Q, V, A)

@@ -1,6 +1,6 @@
 """Residuals of constraints, A v, gamma (A a + gamma = 0), A; wrenches of multipliers."""
 from liedyn.joints.joint_model import tree_views
-from liedyn.joints.loop_joints import EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
+from liedyn.joints.loop_joints import CONSTRAINT_MOTION_SIZE, EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
 from liedyn.kernels.batch_blocks import (
     BAD_F_EXT,
     BAD_RESULT,
@@ -56,7 +56,7 @@ def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, 
 # batches ----------------------------------------------------------------------------------------------------------------
 def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
     """Return the size (numbers) of the workspace of `constraint_states` for one state."""
-    return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
+    return 24 * n + 27 * nc + nq + 8 * nv + CONSTRAINT_MOTION_SIZE * driven + m * nv + m
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)",
@@ -68,7 +68,7 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
     size = m * nv if quantity == JACOBIAN else m
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(
-        memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
+        memory, (nq, nv, nv, CONSTRAINT_MOTION_SIZE * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
     ws, frames = BodyMotion(T, W, dW), frame_workspace(x, nc)
     clear(zeros)
     for k in range(first, last, SIMD_WIDTH):
@@ -89,7 +89,7 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
 
 def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
     """Return the size (numbers) of the workspace of `closure_wrenches` for one state."""
-    return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
+    return 27 * nc + 12 * n + nq + CONSTRAINT_MOTION_SIZE * driven + m + 12 * nc
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -102,7 +102,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
-    T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
+    T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, CONSTRAINT_MOTION_SIZE * driven, m, 12 * nc))
     ws = frame_workspace(x, nc)
     for s in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, s, Q)

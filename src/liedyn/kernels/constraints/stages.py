@@ -11,7 +11,16 @@ import numpy as np
 
 from liedyn.joints.joint_model import tree_views
 from liedyn.joints.joint_model import unpack_model as tree_parts
-from liedyn.joints.loop_joints import DRIVEN, EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views, unpack_constraints
+from liedyn.joints.loop_joints import (
+    CONSTRAINT_MOTION_SIZE,
+    DRIVEN,
+    EQUATION_COUNT,
+    FIRST,
+    KIND,
+    closure_equation,
+    constraint_views,
+    unpack_constraints,
+)
 from liedyn.kernels.constraints.equations import (
     EquationMotion,
     EquationWorkspace,
@@ -102,8 +111,8 @@ def constraint_workspace_of(x):
 @jitable
 def constraint_workspace_sizes(n, nq, nv, m, driven, has_wrenches):
     """Return the sizes of the header and of the arrays of `ConstraintWorkspace`."""
-    return (HEADER, nq, nv, nv, nv, 6 * n * has_wrenches, 24 * driven, 1, N_STATISTICS, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv,
-            nv, nv, m, nv, solver_workspace_size(m))
+    return (HEADER, nq, nv, nv, nv, 6 * n * has_wrenches, CONSTRAINT_MOTION_SIZE * driven, 1, N_STATISTICS, m, m, 1, 1, m, m, m,
+            nv, nv, nq, nv, nv, nv, nv, m, nv, solver_workspace_size(m))
 
 
 @inline_kernel
