@@ -234,6 +234,22 @@ def test_a_pfaffian_of_no_rows_constrains_nothing(rows):
     assert out.multipliers.shape == out.independent.shape == (5, 0)
 
 
+@pytest.mark.parametrize("name", ["universal", "closed twice"])
+@pytest.mark.parametrize("lead", [(4,), (2, 3)])
+def test_pfaffian_constraints_with_a_wrench_of_each_state(name, lead):
+    """A batch is its states one at a time. The axes of wrenches count as axes of the batch."""
+    model, q, v, _, tau = states(name) if name in LOOPED else (model := model_of(name), *state(model, 1, (N,)))
+    q, v, tau, link = q[0], v[0], tau[0], model.link_names[-1]
+    rng = np.random.default_rng(8)
+    P, F = rng.standard_normal((1, model.nv)), rng.standard_normal((*lead, 6))
+    out = ld.constrained_forward_dynamics(model, q, v, tau, f_ext={link: F}, pfaffian=lambda q: P)
+    for index in np.ndindex(lead):
+        single = ld.constrained_forward_dynamics(model, q, v, tau, f_ext={link: F[index]}, pfaffian=lambda q: P)
+        for whole, one in zip(out, single, strict=True):
+            assert whole.shape == (*lead, *one.shape)
+            np.testing.assert_allclose(whole[index], one, rtol=0, atol=1e-11 * max(1.0, np.abs(one).max()))
+
+
 def test_a_motion_of_one_state_was_no_constrained_motion():
     model = ld.load("robots/four_bar.yaml")
     q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q

@@ -346,14 +346,19 @@ def _with_pfaffian(pfaffian: Pfaffian, model: Model, inputs: dict[str, Any], pre
                    frequency: float) -> ConstrainedMotion:
     """Compute constrained dynamics with further constraints (see `_constrained`)."""
     a = np.zeros(model.nv) if inputs["a"] is NONE else inputs["a"]
-    lead, states = broadcast_states(model, {"q": inputs["q"], "v": inputs["v"], "tau": inputs["tau"], "a": a})
-    q, v, tau, a = states.values()
+    lead, states = broadcast_states(model, {**inputs, "a": a})
+    q, v, tau, a = (states[name] for name in ("q", "v", "tau", "a"))
+    count = len(q)
 
     def solve(force: Array) -> ConstrainedMotion:
+        arrays = {name: x.reshape(*lead, x.shape[-1]) for name, x in (("q", q), ("v", v), ("tau", force), ("a", a))}
         if model.nc:
-            return _constrained(model, {**inputs, **states, "tau": force}, prescribed, passive, frequency)
-        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=inputs["f_ext"], passive=passive),
-                                 np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
+            motion = _constrained(model, {**inputs, **arrays}, prescribed, passive, frequency)
+            return ConstrainedMotion(*(x.reshape(count, x.shape[-1]) for x in motion))
+        a_of_force, tau_of_force = hybrid_dynamics(model, arrays["q"], arrays["v"], arrays["a"], arrays["tau"], prescribed,
+                                                   f_ext=inputs["f_ext"], passive=passive)
+        return ConstrainedMotion(a_of_force.reshape(count, model.nv), tau_of_force.reshape(count, model.nv), np.empty((count, 0)),
+                                 np.empty((count, 0), dtype=bool))
 
     tau = np.where(prescribed, 0.0, tau)
     P, gamma = pfaffian_and_bias(pfaffian, model, q, v)
