@@ -9,7 +9,7 @@ import difflib
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from liedyn.warning_codes import WARNING_CODES
@@ -28,6 +28,13 @@ class Place:
         if self.line is not None:
             head += f":{self.line}" if head else f"line {self.line}"
         return ": ".join(part for part in (head, self.key) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class InputElement:
+    """Base class of elements of an input, with the location that errors name. Equal elements may have different locations."""
+
+    place: Place = field(default=Place(), compare=False, kw_only=True)
 
 
 class LiedynError(Exception):
@@ -241,9 +248,6 @@ class CheckFailed(LiedynError):
     exit_status = 4
 
 
-_WarningContent = tuple[str, str, Place | None, str | None]          # code, message, place, hint
-
-
 class LiedynWarning(UserWarning):
     """Warning about an unreliable result or a suspicious input.
 
@@ -284,7 +288,7 @@ class LiedynWarning(UserWarning):
     def __repr__(self) -> str:
         return f"<LiedynWarning {self}>"
 
-    def _content(self) -> _WarningContent:
+    def _content(self) -> tuple[str, str, Place | None, str | None]:
         return self.code, self.message, self.place, self.hint
 
     def __eq__(self, other: object) -> bool:
@@ -292,9 +296,6 @@ class LiedynWarning(UserWarning):
 
     def __hash__(self) -> int:
         return hash(self._content())
-
-    def __reduce__(self) -> tuple[Callable[..., LiedynWarning], _WarningContent]:
-        return _warning_of, self._content()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the warning as a dict for JSON, without the entries that are None."""
@@ -308,10 +309,6 @@ class LiedynWarning(UserWarning):
         """Return the warning from a dict written by `to_dict`."""
         place = Place(fields.get("file"), fields.get("line"), fields.get("key"))
         return cls(fields["code"], fields["message"], place=place if str(place) else None, hint=fields.get("hint"))
-
-
-def _warning_of(code: str, message: str, place: Place | None, hint: str | None) -> LiedynWarning:
-    return LiedynWarning(code, message, place=place, hint=hint)
 
 
 class WarningLog:

@@ -32,7 +32,7 @@ class Names(Sequence[str]):
 
 
 # values -------------------------------------------------------------------------------------------------------------
-# `read` gives the value of a node, or raises the node's error; where a declaration does not say all, by the function `how`.
+# `read` gives the value of a node, or raises the node's error; where a declaration does not say all, by the function `reader`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class List:
     minimum: int = 0
     maximum: int | None = None
     words: str = "values"
-    how: Reader | None = None
+    reader: Reader | None = None
 
     def nodes(self, node: Node) -> list[Node]:
         """Return the nodes of the entries."""
@@ -134,7 +134,7 @@ class List:
 
     def read(self, node: Node) -> Any:
         """Return the values of the entries."""
-        return self.how(node) if self.how else tuple(map(self.of.read, self.nodes(node)))
+        return self.reader(node) if self.reader else tuple(map(self.of.read, self.nodes(node)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +160,11 @@ class OneOf:
 
     values: tuple[Value, ...]
     title: str | None = None
-    how: Reader | None = None
+    reader: Reader | None = None
 
     def read(self, node: Node) -> Any:
-        """Read by `how`, if given. Otherwise the last value reads a list, and the first value everything else."""
-        return (self.how or self.values[-1 if node.kind == "list" else 0].read)(node)
+        """Read by `reader`, if given. Otherwise the last value reads a list, and the first value everything else."""
+        return (self.reader or self.values[-1 if node.kind == "list" else 0].read)(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +173,11 @@ class Named:
 
     of: Value
     name: str
-    how: Reader | None = None
+    reader: Reader | None = None
 
     def read(self, node: Node) -> Any:
         """Return the values by name."""
-        return self.how(node) if self.how else {name: self.of.read(child) for name, child in node.mapping().items()}
+        return self.reader(node) if self.reader else {name: self.of.read(child) for name, child in node.mapping().items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Schema:
     empty     whether a key without a value is ignored
     what      kind of the mapping in errors about keys of other kinds, such as "the method {}"
     lacks     text of these errors instead, such as "a {} joint has no {}"
-    how       reader; None: the value is a dict of the values in the file
+    reader    function of the node; None: the value is a dict of the values in the file
     """
 
     title: str
@@ -223,7 +223,7 @@ class Schema:
     empty: bool = False
     what: str = ""
     lacks: str = ""
-    how: Reader | None = None
+    reader: Reader | None = None
     _by_name: dict[str, Field] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -299,8 +299,8 @@ class Schema:
         return {name: self.value(nodes, name) for name in nodes}
 
     def read(self, node: Node) -> Any:
-        """Return the value of a mapping: by `how`, if given, else a dict of the given values."""
-        return self.how(node) if self.how else self.values(node)
+        """Return the value of a mapping: by `reader`, if given, else a dict of the given values."""
+        return self.reader(node) if self.reader else self.values(node)
 
     def only(self, node: Node, subject: str) -> tuple[str, Any]:
         """Return the only key of a mapping that takes one key, and its value."""
@@ -323,9 +323,9 @@ def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
             yield from _mappings(path, alternative)
 
 
-def one_of(title: str, *keys: Field, how: Reader | None = None) -> Schema:
+def one_of(title: str, *keys: Field, reader: Reader | None = None) -> Schema:
     """Return the declaration of a mapping with exactly one key."""
-    return Schema(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
+    return Schema(title, keys, one_of=(tuple(key.name for key in keys),), reader=reader)
 
 
 def one_or_more(of: Value, title: str, words: str) -> OneOf:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Base, Criterion
-from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.errors import InputElement, Place, ScenarioError, nearest
 from liedyn.io.csv_table import read_table
 from liedyn.io.file_schema import (
     Boolean,
@@ -72,7 +72,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepParameter:
+class SweepParameter(InputElement):
     """A quantity that differs from run to run.
 
     key      path of a scenario key, or robot.<parameter or key of the robot file>, or `trajectory` of a job along one
@@ -87,7 +87,6 @@ class SweepParameter:
     values: tuple[Any, ...] | Range | None = None
     drawn: Distribution | None = None
     scale: str = "absolute"
-    place: Place = field(default=Place(), compare=False)
 
     @property
     def is_number(self) -> bool:
@@ -106,21 +105,19 @@ class SweepParameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Output(InputElement):
     """A named expression over a run."""
 
     name: str
     text: str
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTrajectories:
+class StoredTrajectories(InputElement):
     """Stored part of each trajectory: every `every`-th row, of the columns that match one of the patterns."""
 
     every: int = 1
     columns: tuple[str, ...] = ("*",)
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +196,12 @@ def _varied(node: Node) -> SweepParameter:
     if not name.strip() or not name.isprintable():
         raise node.value["name"].problem("not a name of a column", found=name)
     if kind in DISTRIBUTIONS:
-        return SweepParameter(key, name, None, _distribution(kind, values[kind], source), scale, node.place)
+        return SweepParameter(key, name, None, _distribution(kind, values[kind], source), scale, place=node.place)
     if kind == "range":
         values[kind] = _range(values[kind], source)
     if kind == "csv":
         values[kind] = _column(**values[kind], place=source.value["column"].place)
-    parameter = SweepParameter(key, name, values[kind], None, scale, node.place)
+    parameter = SweepParameter(key, name, values[kind], None, scale, place=node.place)
     if scale == "relative" and not parameter.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
     return parameter
@@ -281,7 +278,7 @@ def _scalar(node: Node) -> Any:
 
 
 def _outputs(node: Node) -> tuple[Output, ...]:
-    return tuple(Output(name, child.text(), child.place) for name, child in node.mapping().items())
+    return tuple(Output(name, child.text(), place=child.place) for name, child in node.mapping().items())
 
 
 def _trajectories(node: Node) -> StoredTrajectories | None:
@@ -320,7 +317,7 @@ PARAMETER = Schema("parameter", (
         required=True,
         missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
     Field("name", Text(), "name of its column in the table", "the key", example="release"),
-    Field("list", List(OneOf((Number(), Text(), Boolean(), List(Number())), how=_plain), 1), "these values",
+    Field("list", List(OneOf((Number(), Text(), Boolean(), List(Number())), reader=_plain), 1), "these values",
         example=[0.5, 1.0, 1.5]),
     Field("range", Vector(3), "`[first, last, count]`: equally spaced values", example=[0, 1, 11]),
     Field("csv", SWEEP_CSV, "values from a column of a CSV file"),
@@ -329,7 +326,7 @@ PARAMETER = Schema("parameter", (
     Field("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
     Field("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
     Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
-        example="relative")), one_of=(SOURCES,), how=_varied)
+        example="relative")), one_of=(SOURCES,), reader=_varied)
 TRAJECTORIES = Schema("trajectories", (
     Field("every", Integer(minimum=1), "keep every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
     Field("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
@@ -355,7 +352,7 @@ SWEEP = Schema("sweep", (
     Field("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
         "[outputs](#outputs)",
         "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
-    Field("trajectories", OneOf((Boolean(), TRAJECTORIES), how=_trajectories), "whether the trajectory of each run is kept: "
+    Field("trajectories", OneOf((Boolean(), TRAJECTORIES), reader=_trajectories), "whether the trajectory of each run is kept: "
         "`true`, or `{every, columns}`", False, example={"every": 10, "columns": ["q.*"]}),
     Field("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
         "`inverse`, `forward`, `hybrid`, `derivatives`", SIMULATE, example="inverse"),

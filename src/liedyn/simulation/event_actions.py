@@ -290,7 +290,7 @@ def _check_lock(action: Lock, model: Model, _events: tuple[Event, ...]) -> None:
 
 
 def _joint_names(action: Lock, model: Model) -> tuple[str, ...]:
-    names = (name for pattern in action.joints for name in bind_joints((Rule(pattern, "", action.place),), model))
+    names = (name for pattern in action.joints for name in bind_joints((Rule(pattern, "", place=action.place),), model))
     return tuple(dict.fromkeys(names))
 
 

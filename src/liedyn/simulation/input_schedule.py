@@ -96,7 +96,7 @@ def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str,
             raise ScenarioError(f"{start.file} has no columns of {meaning}", place=start.place, expected=f"{kind}.<joint>")
         return {}
     place = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})")
-    return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place) for name in model.joint_names}
+    return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place=place) for name in model.joint_names}
 
 
 # schedule ---------------------------------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ class PoseTable:
 
 def motion_signals(compiler: SignalCompiler, name: str, motion: Motion) -> list[int]:
     """Add the signals x y z roll pitch yaw of a motion with this name, and return their indices."""
-    zero = (Constant(0.0, motion.place),) * 3
+    zero = (Constant(0.0, place=motion.place),) * 3
     for signal in (*motion.xyz, *motion.rpy):
         if isinstance(signal, Column) and signal.name is None:
             raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from liedyn.io.file_schema import (
     Boolean,
@@ -128,17 +129,22 @@ def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
 def _pose(node: Node, known: Schema) -> Pose:
     """Return the pose of a mapping with xyz, and with rpy or quaternion. It may have other keys of `known`."""
     values = known.values(node)
-    xyz = values.get("xyz", (0.0, 0.0, 0.0))
+    norm, xyz = quaternion_norm(node, values), values.get("xyz", (0.0, 0.0, 0.0))
     if "quaternion" not in values:
         return Pose.from_xyz_rpy(xyz, values.get("rpy", (0.0, 0.0, 0.0)))
-    if "rpy" in values:
+    return Pose.from_xyz_quaternion(xyz, [x / norm for x in values["quaternion"]])
+
+
+def quaternion_norm(node: Node, values: Mapping[str, Any]) -> float:
+    """Return the norm of the quaternion of a pose, 1 without one. Raise unless it is nearly 1, or if there is also `rpy`."""
+    if "quaternion" in values and "rpy" in values:
         raise node.value["rpy"].problem("both rpy and quaternion", expected="one of them")
-    norm = math.hypot(*values["quaternion"])
+    norm = math.hypot(*values.get("quaternion", (1.0,)))
     if abs(norm - 1) > _UNIT_ROUNDING:
         quaternion = node.value["quaternion"]
         raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.shown(),
                                  expected="a unit quaternion x, y, z, w")
-    return Pose.from_xyz_quaternion(xyz, [x / norm for x in values["quaternion"]])
+    return norm
 
 
 def _side(node: Node) -> tuple[str, Pose]:
@@ -156,7 +162,7 @@ _SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a le
 def _round(shape: str) -> Schema:
     """Return the declaration of a shape by its sizes, whose value is a tuple of them."""
     keys = Schema(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
-    return replace(keys, how=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
+    return replace(keys, reader=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
 
 
 SHAPE = one_of(
@@ -165,7 +171,7 @@ SHAPE = one_of(
     Field("sphere", _round("sphere"), "by its radius"),
     Field("cylinder", _round("cylinder"), "along z"),
     Field("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
-    how=_shape)
+    reader=_shape)
 LINK = Schema("link", (
     Field("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
     Field("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
@@ -204,7 +210,7 @@ _POSE = (
     Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
     Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
     Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
-POSE: Schema = Schema("pose", _POSE, how=lambda node: _pose(node, POSE))
+POSE: Schema = Schema("pose", _POSE, reader=lambda node: _pose(node, POSE))
 _EACH = OneOf((Number(), List(Number(), words="numbers")), "each_coordinate")
 LIMITS = Schema("limits", (
     Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
@@ -215,7 +221,7 @@ MIMIC: Schema = Schema("mimic", (
     Field("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
     Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
     Field("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
-    how=lambda node: Mimic(**MIMIC.values(node)))
+    reader=lambda node: Mimic(**MIMIC.values(node)))
 
 
 def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> Field:

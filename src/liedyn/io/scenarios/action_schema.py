@@ -120,7 +120,7 @@ def _direction(node: Node) -> tuple[float, float, float]:
 
 SET = Schema("set", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
-    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), reader=_set)
 IMPACT = Schema("impact", (
     Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
     Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
@@ -128,14 +128,14 @@ IMPACT = Schema("impact", (
     Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
         "impulse in world axes", "z", example="z"),
     Field("restitution", Number(minimum=0, maximum=1), "speed after, as a part of the speed before", 0, example=0.5)),
-    one_of=(("joint", "link"),), how=_impact)
+    one_of=(("joint", "link"),), reader=_impact)
 ATTACH: Schema = Schema("attach", (
     Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
     Field("mass", Number(above=0, maximum=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
     Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
     Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
-    how=lambda node: Attach(**ATTACH.values(node), place=node.place))
+    reader=lambda node: Attach(**ATTACH.values(node), place=node.place))
 
 
 # keys ---------------------------------------------------------------------------------------------------------------

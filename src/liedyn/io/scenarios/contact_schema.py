@@ -1,7 +1,6 @@
 """Keys of `contacts` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from liedyn.io.file_schema import (
@@ -56,20 +55,19 @@ def read_contacts(node: Node, method: str) -> Contact:
 
 def _pair(node: Node) -> Pair:
     first, second = node.items(2, of="names of links")
-    return Pair((first.text(), second.text()), node.place)
+    return Pair((first.text(), second.text()), place=node.place)
 
 
 def _planes(node: Node) -> tuple[Plane, ...]:
-    return tuple(_plane(name, child) for name, child in node.mapping().items())
-
-
-def _plane(name: str, node: Node) -> Plane:
-    values = PLANE.values(node)
-    if "normal" in values and not math.hypot(*values["normal"]) > 0.0:
-        normal = node.value["normal"]
-        raise normal.problem("the normal of a plane is zero", found=normal.shown(),
-                             expected="the direction out of the ground, such as [0, 0, 1]")
-    return Plane(name, **values, place=node.place)
+    planes = []
+    for name, child in node.mapping().items():
+        values = PLANE.values(child)
+        if not any(values.get("normal", (1.0,))):
+            normal = child.value["normal"]
+            raise normal.problem("the normal of a plane is zero", found=normal.shown(),
+                                 expected="the direction out of the ground, such as [0, 0, 1]")
+        planes.append(Plane(name, **values, place=child.place))
+    return tuple(planes)
 
 
 def _shape(node: Node) -> Shape:
@@ -85,29 +83,36 @@ def _shape(node: Node) -> Shape:
     return Shape(kind, sizes, **placement, material=_material(nodes), place=node.place)
 
 
-def _material(nodes: dict[str, Node]) -> tuple[tuple[str, float], ...]:
+def _check_stiffness(nodes: dict[str, Node]) -> None:
     if "stiffness" in nodes and "sink" in nodes:
         raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
+
+
+def _material(nodes: dict[str, Node]) -> tuple[tuple[str, float], ...]:
+    _check_stiffness(nodes)
     values = {key.name: CONTACTS.value(nodes, key.name) for key in MATERIAL if key.name in nodes}
     if values.get("exponent", EXPONENTS[0]) not in EXPONENTS:
         raise nodes["exponent"].wrong("one of " + ", ".join(f"{x:g}" for x in EXPONENTS))
     return tuple(values.items())
 
 
-MATERIAL = (Field("friction", Number(minimum=0, maximum=100), "coefficient of friction", default_of(Material, "friction"),
-                  example=0.8), Field("stiffness", Number(above=0, maximum=MAX_INPUT), "[N/m^exponent]", "by `sink`",
-                                      example=1e5),
-            Field("sink", Number(minimum=LEAST_LENGTH, maximum=MAX_INPUT),
-                  "instead of `stiffness`: how far a contact sinks under its share of " "the weight [m]",
-                  default_of(Material, "sink"), example=1e-3),
-            Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
-            Field("damping", Number(minimum=0, maximum=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"),
-                  example=2), Field("friction_speed", Number(minimum=MIN_FRICTION_SPEED, maximum=MAX_FRICTION_SPEED),
-                                    "speed below which friction is smooth [m/s]", default_of(Material, "friction_speed"),
-                                    example=1e-3),
-            Field("smooth", Number(minimum=LEAST_LENGTH, maximum=MAX_INPUT),
-                  "width of the smooth form of the normal force, which is " "differentiable everywhere [m]", "none",
-                  example=1e-4))
+_LENGTH = Number(minimum=LEAST_LENGTH, maximum=MAX_INPUT)
+
+
+def _of_material(name: str, value: Number, meaning: str, example: float, default: str | None = None) -> Field:
+    return Field(name, value, meaning, default or default_of(Material, name), example=example)
+
+
+MATERIAL = (
+    _of_material("friction", Number(minimum=0, maximum=100), "coefficient of friction", 0.8),
+    _of_material("stiffness", Number(above=0, maximum=MAX_INPUT), "[N/m^exponent]", 1e5, "by `sink`"),
+    _of_material("sink", _LENGTH, "instead of `stiffness`: how far a contact sinks under its share of the weight [m]", 1e-3),
+    _of_material("exponent", Number(), "of the normal force: 1, 1.5 or 2", 1.5),
+    _of_material("damping", Number(minimum=0, maximum=MAX_INPUT), "of the normal force [s/m]", 2),
+    _of_material("friction_speed", Number(minimum=MIN_FRICTION_SPEED, maximum=MAX_FRICTION_SPEED),
+                 "speed below which friction is smooth [m/s]", 1e-3),
+    _of_material("smooth", _LENGTH, "width of the smooth form of the normal force, which is differentiable everywhere [m]", 1e-4,
+                 "none"))
 SHAPE = Schema("contact_shape", (
     Field("point", Vector(3, MAX_INPUT), "position in the link frame [m]", example=[0, 0, -0.5]),
     Field("sphere", BODY["sphere"].value, "by its radius"),
@@ -115,7 +120,7 @@ SHAPE = Schema("contact_shape", (
     Field("box", BODY["box"].value, "lengths [m]; its eight corners touch", example=[0.1, 0.1, 0.5]),
     Field("at", Vector(3, MAX_INPUT), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
     Field("rpy", Vector(3, MAX_INPUT), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
-    one_of=(("point", "sphere", "capsule", "box"),), how=_shape)
+    one_of=(("point", "sphere", "capsule", "box"),), reader=_shape)
 PLANE = Schema("plane", (
     Field("point", Vector(3, MAX_INPUT), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
     Field("normal", Vector(3, MAX_INPUT), "direction out of the ground", "z", example=[0, 0, 1]),
@@ -125,8 +130,8 @@ CONTACTS = Schema("contacts", (
         "what touches, by link: a shape or a list of them",
         required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
     Field("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
-    Field("pairs", List(List(Text(), 2, 2, how=_pair), 1, words="pairs"), "links that touch each other: names or patterns of two "
-        "links each", "none", example=[["upper", "lower"]]), *MATERIAL))
+    Field("pairs", List(List(Text(), 2, 2, reader=_pair), 1, words="pairs"), "links that touch each other: names or patterns of "
+        "two links each", "none", example=[["upper", "lower"]]), *MATERIAL))
 
 
 def contacts_to_dict(contact: Contact) -> dict[str, Any]:
@@ -153,9 +158,8 @@ LARGEST_STOP_VALUE = 1e12
 LEAST_SINK = 1e-12       # rad | m
 
 
-def _of_mode(name: str, value: Number, meaning: str, default: Any = None, **more: Any) -> Field:
-    return Field(name, value, meaning, default_of(LimitStops, name) if default is None else default,
-                 kinds=kinds_with(name, MODES), **more)
+def _of_mode(name: str, value: Number, meaning: str, example: float, default: str | None = None) -> Field:
+    return Field(name, value, meaning, default or default_of(LimitStops, name), kinds=kinds_with(name, MODES), example=example)
 
 
 def _limits(node: Node) -> LimitStops | None:
@@ -170,28 +174,22 @@ def _limits(node: Node) -> LimitStops | None:
 
 
 def _stops(node: Node) -> LimitStops:
-    nodes = LIMIT_STOPS.nodes(node)
-    if "stiffness" in nodes and "sink" in nodes:
-        raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
+    _check_stiffness(LIMIT_STOPS.nodes(node))
     return LimitStops(**LIMIT_STOPS.values(node), place=node.place)
 
 
-LIMIT_STOPS = Schema("limit_stops",
-                     (Field("mode", Choice(tuple(MODES)),
-                            "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
-                            "the limit", default_of(LimitStops, "mode"), example="hard"),
-                      _of_mode("stiffness", Number(above=0, maximum=LARGEST_STOP_VALUE),
-                               "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
-                      _of_mode("sink", Number(minimum=LEAST_SINK, maximum=LARGEST_STOP_VALUE),
-                               "with `mode: compliant`, instead of `stiffness`: depth "
-                               "at which a stop carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m",
-                               example=0.01),
-                      _of_mode("damping", Number(minimum=0, maximum=LARGEST_STOP_VALUE),
-                               "with `mode: compliant`: c [s/rad or s/m]", example=2),
-                      _of_mode("restitution", Number(minimum=0, maximum=1),
-                               "with `mode: hard`: ratio of the speed after an impact to the " "speed before", example=0.4),
-                      Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits",
-                            example=["elbow"])), kind="mode", what="{} stops", how=_stops)
+LIMIT_STOPS = Schema("limit_stops", (
+    Field("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
+        "the limit", default_of(LimitStops, "mode"), example="hard"),
+    _of_mode("stiffness", Number(above=0, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", 2000,
+             "by `sink`"),
+    _of_mode("sink", Number(minimum=LEAST_SINK, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: "
+             "depth at which a stop carries the load of its joint [rad or m]; see below", 0.01, "0.01 rad, 0.001 m"),
+    _of_mode("damping", Number(minimum=0, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`: c [s/rad or s/m]", 2),
+    _of_mode("restitution", Number(minimum=0, maximum=1), "with `mode: hard`: ratio of the speed after an impact to the speed "
+             "before", 0.4),
+    Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
+    kind="mode", what="{} stops", reader=_stops)
 LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 

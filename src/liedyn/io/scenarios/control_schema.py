@@ -176,7 +176,7 @@ def _finite(cell: str, place: Place) -> float:
 def _saturation(node: Node) -> tuple[Rule, ...]:
     """Return limits of joint forces: of all joints at their effort limits (`true`), or by joint."""
     if node.kind == "boolean":
-        return (Rule("*", ROBOT_LIMITS, node.place),) if node.value else ()
+        return (Rule("*", ROBOT_LIMITS, place=node.place),) if node.value else ()
     if node.kind != "mapping":
         raise node.wrong("true, false, or limits by joint: limits or a number")
     rules: Any = SATURATE.values[1].read(node)
@@ -222,7 +222,7 @@ CONTROL = Schema("control", (
     Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
         "not listed is neutral", required=True, kinds=_with("setpoint"),
         missing="the state at which the gain holds: q and v by joint", example={"q": {"elbow": 0.5}})),
-    kind="law", one_of=(POLES,), what="the law {}", how=_control)
+    kind="law", one_of=(POLES,), what="the law {}", reader=_control)
 
 LIMIT = Number(above=0)
 SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "limit", _limit), "joint*")), "saturation",
@@ -248,7 +248,7 @@ def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
 
 def _resolutions(node: Node) -> tuple[Rule, ...]:
     if node.kind != "mapping":
-        return (Rule("*", _RESOLUTION.read(node), node.place),)
+        return (Rule("*", _RESOLUTION.read(node), place=node.place),)
     rules: Any = _BY_JOINT.values[1].read(node)
     return tuple(rules)
 
@@ -316,10 +316,11 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
 MOTOR: Schema = Schema("motor", (
     Field("gear", Number(above=0, maximum=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
           default_of(Motor, "gear"), example=100, live=True),
-    Field("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
-        "[rad/s, N m] joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
+    Field("curve", List(Vector(2), 1, reader=_curve), "the largest torque at a speed, both of the motor, points "
+        "`[speed, torque]` [rad/s, N m] joined by lines; see [motors](#motors)", "no limit",
+        example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
     Field("inertia", Number(minimum=0, maximum=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
-          default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
+          default_of(Motor, "inertia"), example=1e-5)), reader=lambda node: Motor(**MOTOR.values(node)))
 MOTORS = by_name(MOTOR, "joint*")
 
 

@@ -97,13 +97,13 @@ def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
             raise node.wrong(f"an expression, or {_FORM}")
         call = _CALL.fullmatch(node.value)
         if not call:
-            return Expression(node.value, node.place), None
+            return Expression(node.value, place=node.place), None
         word, names = call[1], [name.strip().strip("'\"") for name in call[2].split(",")]
         if len(names) > 2 or not all(names):
             raise node.wrong(_FORM)
         link, other_link = (*names, None)[:2]
     text = f"{word}({link}, {other_link})" if other_link else f"{word}({link})"
-    return Expression(text, node.place), TouchEvent(link, other_link, WAYS[word])
+    return Expression(text, place=node.place), TouchEvent(link, other_link, WAYS[word])
 
 
 # keys ---------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from liedyn.arrays import Base
-from liedyn.errors import LiedynWarning, Place
+from liedyn.errors import InputElement, LiedynWarning
 
 if TYPE_CHECKING:
     from liedyn.io.scenarios.control_schema import Motor  # imports this module
@@ -27,63 +28,57 @@ ROBOT_LIMITS = "limits"          # of `saturate`: the effort limit of the robot 
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(InputElement):
     """A signal with one value."""
 
     value: float
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(InputElement):
     """An expression of time and state, such as "2*sin(t) - q(elbow)"."""
 
     text: str
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Quintic:
+class Quintic(InputElement):
     """Waypoints (t, x, dx, ddx) joined by polynomials of degree five; constant before the first and after the last."""
 
     points: tuple[tuple[float, float, float, float], ...]
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Spline:
+class Spline(InputElement):
     """Points (t, x) joined by a clamped C2 cubic; constant before the first and after the last."""
 
     points: tuple[tuple[float, float], ...]
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sine:
+class Sine(InputElement):
     """offset + amplitude sin(2 pi frequency t + phase)."""
 
     amplitude: float
     frequency: float             # Hz
     phase: float = 0.0           # rad
     offset: float = 0.0
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(InputElement):
     """A column of a CSV. Defaults: the column of the coordinate; linear interpolation of a force, quintic of other quantities."""
 
     file: str
     name: str | None = None
     interpolation: str | None = None
-    place: Place = field(default=Place(), compare=False)
 
 
 PHASE_START = "phase"            # of `from`: the beginning of the present phase
 
 
 @dataclass(frozen=True, slots=True)
-class RelativeTime:
+class RelativeTime(InputElement):
     """A curve whose time is relative to the start of the present phase (`start` is PHASE_START) or to the last event `start`.
 
     Before the event it has its first value.
@@ -91,22 +86,20 @@ class RelativeTime:
 
     curve: Quintic | Spline | Sine | Column
     start: str
-    place: Place = field(default=Place(), compare=False)
 
 
 Signal = Constant | Expression | Quintic | Spline | Sine | Column | RelativeTime
 
 
 @dataclass(frozen=True, slots=True)
-class Torque:
+class Torque(InputElement):
     """Joint forces by signals: one for each coordinate, or one for all of them."""
 
     signals: Signal | tuple[Signal, ...]
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Pd:
+class Pd(InputElement):
     """Control law tau = kp (target - q) + kd (d target/dt - v) + feedforward, plus the gravity force if `gravity`.
 
     Tuples have an entry for each coordinate. ki is the gain of the integral of target - q (a sum if the law is sampled); None:
@@ -118,24 +111,22 @@ class Pd:
     target: Signal | tuple[Signal, ...]
     feedforward: Signal | tuple[Signal, ...]
     gravity: bool = False
-    place: Place = field(default=Place(), compare=False)
     ki: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Prescribe:
+class Prescribe(InputElement):
     """Prescribed motion at one of LEVELS. At position level, that of a ball or free joint is a pose."""
 
     level: str
     signals: Signal | tuple[Signal, ...] | Motion | Waypoints
-    place: Place = field(default=Place(), compare=False)
 
 
 Drive = Torque | Pd | Prescribe
 
 
 @dataclass(frozen=True, slots=True)
-class Motion:
+class Motion(InputElement):
     """Motion of frame A of a driven loop in its link, or of a ball or free joint.
 
     xyz  position [m]
@@ -146,11 +137,10 @@ class Motion:
 
     xyz: tuple[Signal, ...] = ()
     rpy: tuple[Signal, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Stabilization:
+class Stabilization(InputElement):
     """Method that keeps a simulated motion on its constraints.
 
     projection   after each step, position and velocity are projected onto the constraints, orthogonally in the metric of the mass
@@ -162,20 +152,18 @@ class Stabilization:
     method: str = "projection"
     tolerance: float = 1e-12
     frequency: float = 20.0
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(InputElement):
     """A value for the joints, actuators or driven loops whose name matches `pattern`."""
 
     pattern: str
     value: Drive | Motion | Signal | Motor | tuple[Shape, ...] | tuple[float, ...] | float | str
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class Control(InputElement):
     """A law that gives forces of joints, see `control` (elastic joints) and `laws` (rigid joints) in `simulation.control`.
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
@@ -209,22 +197,20 @@ class Control:
     posture: tuple[Rule, ...] = ()
     setpoint_q: tuple[Rule, ...] = ()
     setpoint_v: tuple[Rule, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class StartFrom:
+class StartFrom(InputElement):
     """The last row of a trajectory file, as the initial state."""
 
     file: str
-    place: Place = field(default=Place(), compare=False)
 
 
 FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalForce:
+class ExternalForce(InputElement):
     """Wrench [m; f] on a link about `point` of it, from `start` until `end`.
 
     frame: one of FORCE_FRAMES, of which the wrench has the axes; `point` is always along link axes.
@@ -236,11 +222,10 @@ class ExternalForce:
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
     start: float = -math.inf
     end: float = math.inf
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Integrator:
+class Integrator(InputElement):
     """The integration method and its options."""
 
     method: str = "rk4"
@@ -250,7 +235,6 @@ class Integrator:
     atol: float = 1e-10
     max_step: float = math.inf
     named: bool = field(default=True, compare=False)     # whether the scenario names method or step; else a run may choose
-    place: Place = field(default=Place(), compare=False)
 
     @property
     def step_is_fixed(self) -> bool:
@@ -296,14 +280,13 @@ class Scenario:
 # Waypoints of a pose ----------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
-class Waypoint:
+class Waypoint(InputElement):
     """Pose at time t [s]: position xyz [m] (empty: zero), rpy [rad] or quaternion x y z w (both empty: no rotation)."""
 
     t: float
     xyz: tuple[float, ...] = ()
     rpy: tuple[float, ...] = ()
     quaternion: tuple[float, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
     @property
     def turn(self) -> np.ndarray:
@@ -315,11 +298,10 @@ class Waypoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Waypoints:
+class Waypoints(InputElement):
     """A smooth motion through poses, at rest at both ends; the pose stays before the first and after the last."""
 
     points: tuple[Waypoint, ...]
-    place: Place = field(default=Place(), compare=False)
 
 
 # A scenario's `sampling`: control laws are computed at sample times, and their torques are held in between --------------
@@ -330,7 +312,7 @@ HOLDS = "zero", "first"
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(InputElement):
     """When a sampled controller acts, and how exactly.
 
     rate        [Hz], or None and
@@ -349,12 +331,11 @@ class Sampling:
     v: tuple[Rule, ...] = ()
     tau: tuple[Rule, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False)
-    place: Place = field(default=Place(), compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the function, which may have no importable name."""
-        return type(self), (*(getattr(self, each_field.name) for each_field in fields(self)
-                              if each_field.name not in ("function", "place")), None, self.place)
+        values = {each_field.name: getattr(self, each_field.name) for each_field in fields(self)}
+        return partial(type(self), **values | {"function": None}), ()
 
     @property
     def interval(self) -> float:
@@ -394,7 +375,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(InputElement):
     """A contact shape of a link.
 
     corners   centres of its contact spheres [m] in the frame of the shape
@@ -408,7 +389,6 @@ class Shape:
     at: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
     material: tuple[tuple[str, float], ...] = ()          # values that differ from those of the other contacts
-    place: Place = field(default=Place(), compare=False)
 
     @property
     def radius(self) -> float:
@@ -432,7 +412,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(InputElement):
     """A half space that is solid below the plane.
 
     normal  any nonzero length
@@ -443,19 +423,17 @@ class Plane:
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
     normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
     link: str | None = None
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(InputElement):
     """Two links in contact with each other, by names or patterns."""
 
     links: tuple[str, str]
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Contact:
+class Contact(InputElement):
     """Contacts of a scenario. Each shape touches each plane. Links of a pair touch each other.
 
     links  rules with tuples of `Shape`
@@ -465,13 +443,12 @@ class Contact:
     planes: tuple[Plane, ...] = (Plane("ground"),)
     material: tuple[tuple[str, float], ...] = ()
     pairs: tuple[Pair, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
 
 # Phases and events of a scenario: what they are -------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
-class LimitStops:
+class LimitStops(InputElement):
     """Stops at the position limits of joints.
 
     mode         compliant: beyond the limit a force acts; hard: the velocity jumps at the limit
@@ -488,11 +465,10 @@ class LimitStops:
     damping: float = 2.0
     restitution: float = 0.0
     joints: tuple[Rule, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(InputElement):
     """A phase of a scenario.
 
     joints     rules that replace those of the scenario for these joints
@@ -504,11 +480,10 @@ class Phase:
     joints: tuple[Rule, ...] = ()
     impulsive: bool = False
     open: tuple[str, ...] = ()
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Action(InputElement):
     """Base class of the actions of events (see `action_schema`).
 
     is_impact  whether the action reverses the quantity that its event measures. Then an expression that stays at zero is on the
@@ -516,7 +491,6 @@ class Action:
     """
 
     is_impact: ClassVar[bool] = False
-    place: Place = field(default=Place(), compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,7 +506,7 @@ class TouchEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(InputElement):
     """Happens at the times `at`, or after each `every` seconds, or when an expression passes `value`.
 
     touch       instead of the expression: a contact that begins or ends
@@ -553,7 +527,6 @@ class Event:
     phases: tuple[str, ...] = ()
     once: bool = False
     touch: TouchEvent | None = None
-    place: Place = field(default=Place(), compare=False)
 
     @property
     def has_impact(self) -> bool:

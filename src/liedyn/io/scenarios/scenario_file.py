@@ -119,7 +119,7 @@ CONSTRAINTS = Schema("constraints", (
           default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
     Field("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)),
-    kind="stabilization", what="the stabilization {}", how=_stabilization)
+    kind="stabilization", what="the stabilization {}", reader=_stabilization)
 
 FORCE = Schema("external_force", (
     Field("link", Text(), "the link that the wrench acts on", required=True, example="lower", live=True),
@@ -133,7 +133,7 @@ FORCE = Schema("external_force", (
           default_of(ExternalForce, "point"),
         example=[0, 0, -0.5]),
     Field("from", Number(), "the wrench acts from this time on [s]", "the start", example=3.0, live=True),
-    Field("until", Number(), "and before this one [s]", "the end", example=3.2, live=True)), how=_force)
+    Field("until", Number(), "and before this one [s]", "the end", example=3.2, live=True)), reader=_force)
 
 SCENARIO = Schema("scenario", (
     Field("robot", File("robot file"), f"path of a {TITLES} file", required=True,
@@ -259,7 +259,7 @@ def _integrator(node: Node, duration: float) -> Integrator:
 def _initial(node: Node) -> dict[str, Any]:
     values = INITIAL.values(node)
     if "from" in values:
-        values["from"] = StartFrom(values["from"], node.value["from"].place)
+        values["from"] = StartFrom(values["from"], place=node.value["from"].place)
     return {_INITIAL.get(key, key): value for key, value in values.items()}
 
 

@@ -1,7 +1,6 @@
 """Keys of signals and rules in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from liedyn.io.file_schema import (
     one_or_more,
     only,
 )
+from liedyn.io.robots.robot_schema import quaternion_norm
 from liedyn.io.scenarios.scenario import (
     Column,
     Constant,
@@ -53,13 +53,18 @@ NUMBERS = one_or_more(Number(), "numbers", "numbers")               # of one joi
 
 def by_name(of: Value, name: str) -> Named:
     """Return the declaration of rules by name or pattern."""
-    return Named(of, name, lambda node: tuple(Rule(key, of.read(child), child.place) for key, child in node.mapping().items()))
+    def read(node: Node) -> tuple[Rule, ...]:
+        return tuple(Rule(key, of.read(child), place=child.place) for key, child in node.mapping().items())
+    return Named(of, name, read)
 
 
 def patterns(value: Any) -> List:
     """Return the declaration of a list of names or patterns: one rule for each, all with the same value."""
     joints = List(Text(), 1, words="joints")
-    return List(Text(), 1, how=lambda node: tuple(Rule(child.text(), value, child.place) for child in joints.nodes(node)))
+
+    def read(node: Node) -> tuple[Rule, ...]:
+        return tuple(Rule(child.text(), value, place=child.place) for child in joints.nodes(node))
+    return List(Text(), 1, reader=read)
 
 
 def rules_to_dict(rules: tuple[Rule, ...], plain: Callable[[Any], Any] = lambda value: value) -> dict[str, Any]:
@@ -77,16 +82,16 @@ def numbers_to_list(values: tuple[float, ...]) -> float | tuple[float, ...]:
 def read_signal(node: Node, *more: str) -> Signal:
     """Return the signal of a node. more: keys of a mapping that the caller reads instead of those of a signal."""
     if node.kind == "number":
-        return Constant(node.number(), node.place)
+        return Constant(node.number(), place=node.place)
     if node.kind == "text":
-        return Expression(node.text(), node.place)
+        return Expression(node.text(), place=node.place)
     kinds = (*CURVES.one_of[0], *more)
     if node.kind != "mapping" or not node.value:
         raise node.wrong("a number, an expression, or one of " + ", ".join(kinds))
     nodes = node.mapping((*CURVES, *more))
     key, child = only(node, nodes, kinds, "a signal")
     curve: Any = CURVES[key].value.read(child)
-    return RelativeTime(curve, nodes["from"].text(), nodes["from"].place) if "from" in nodes else curve
+    return RelativeTime(curve, nodes["from"].text(), place=nodes["from"].place) if "from" in nodes else curve
 
 
 def _quintic(node: Node) -> Quintic:
@@ -94,13 +99,13 @@ def _quintic(node: Node) -> Quintic:
               for row in node.items(minimum=2, of="waypoints [t, x]")]
     _check_times(node)
     padded = ([*point, 0.0, 0.0] for point in points)
-    return Quintic(tuple((t, x, dx, ddx) for t, x, dx, ddx, *_ in padded), node.place)
+    return Quintic(tuple((t, x, dx, ddx) for t, x, dx, ddx, *_ in padded), place=node.place)
 
 
 def _spline(node: Node) -> Spline:
     points = tuple((t, x) for t, x in (row.vector(2) for row in node.items(minimum=2, of="points [t, x]")))
     _check_times(node)
-    return Spline(points, node.place)
+    return Spline(points, place=node.place)
 
 
 def _check_times(node: Node) -> None:
@@ -112,7 +117,7 @@ def _check_times(node: Node) -> None:
 
 def _column(node: Node) -> Column:
     values = CSV.values(node)
-    return Column(values["file"], values.get("column"), values.get("interpolation"), node.place)
+    return Column(values["file"], values.get("column"), values.get("interpolation"), place=node.place)
 
 
 SINE: Schema = Schema("sine", (
@@ -120,16 +125,16 @@ SINE: Schema = Schema("sine", (
     Field("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
     Field("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
     Field("offset", Number(), "in the unit of the signal", default_of(Sine, "offset"), example=0.2)),
-    how=lambda node: Sine(**SINE.values(node), place=node.place))
+    reader=lambda node: Sine(**SINE.values(node), place=node.place))
 CSV = Schema("column", (
     Field("file", File(), "path of a CSV", required=True, missing="the path of a CSV file", example="motion.csv", live=True),
     Field("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
     Field("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
-        example="quintic")), how=_column)
+        example="quintic")), reader=_column)
 CURVES = Schema("curve", (
-    Field("quintic", List(List(Number(), 2, 4), 2, how=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
+    Field("quintic", List(List(Number(), 2, 4), 2, reader=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
         "polynomials; derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
-    Field("spline", List(Vector(2), 2, how=_spline), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
+    Field("spline", List(Vector(2), 2, reader=_spline), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
     Field("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
     Field("csv", CSV, "a column of a CSV"),
@@ -162,7 +167,6 @@ def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
 # What joints of a scenario do, and poses over time: their keys, from YAML and back --------------------------------------
 
 LARGEST_GAIN = 1e30                              # as a robot's masses and inertias: products of these are far from overflow
-_UNIT_NORM = 1e-6                                # a quaternion typed with seven digits is meant to be a unit one
 
 
 # poses --------------------------------------------------------------------------------------------------------------
@@ -170,17 +174,13 @@ _UNIT_NORM = 1e-6                                # a quaternion typed with seven
 def _waypoints(node: Node) -> Waypoints:
     points: list[Waypoint] = []
     for child in node.items(minimum=2, of="waypoints {t, xyz, rpy}"):
-        values, nodes = WAYPOINT.values(child), child.value
+        values = WAYPOINT.values(child)
         if points and values["t"] <= points[-1].t:
-            raise nodes["t"].problem("times must increase", found=nodes["t"].shown(), expected=f"a time after {points[-1].t:g}")
-        if "rpy" in values and "quaternion" in values:
-            raise nodes["rpy"].problem("both rpy and quaternion", expected="one of them")
-        norm = math.hypot(*values.get("quaternion", (1.0,)))
-        if abs(norm - 1.0) > _UNIT_NORM:
-            raise nodes["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=nodes["quaternion"].shown(),
-                                              expected="a unit quaternion x, y, z, w")
+            time = child.value["t"]
+            raise time.problem("times must increase", found=time.shown(), expected=f"a time after {points[-1].t:g}")
+        quaternion_norm(child, values)
         points.append(Waypoint(**values, place=child.place))
-    return Waypoints(tuple(points), node.place)
+    return Waypoints(tuple(points), place=node.place)
 
 
 def _pose(node: Node) -> Motion | Waypoints:
@@ -214,19 +214,20 @@ WAYPOINT = Schema("waypoint", (
 POSE_MOTION = Schema("pose_motion", (
     Field("xyz", THREE_SIGNALS, "position, three signals [m], for free joints", "zero", example=[0, 0, "0.1*sin(t)"]),
     Field("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=["0.2*sin(t)", 0, 0]),
-    Field("waypoints", List(WAYPOINT, 2, how=_waypoints), "instead of both: poses with their times, joined by a curve of "
+    Field("waypoints", List(WAYPOINT, 2, reader=_waypoints), "instead of both: poses with their times, joined by a curve of "
         "continuous acceleration",
-        example=[{"t": 0, "xyz": [0, 0, 0.5]}, {"t": 2, "xyz": [0.1, 0, 0.5], "rpy": [0, 0, 1.2]}])), how=_pose)
+        example=[{"t": 0, "xyz": [0, 0, 0.5]}, {"t": 2, "xyz": [0.1, 0, 0.5], "rpy": [0, 0, 1.2]}])), reader=_pose)
 MOTION = Schema("motion", (
     Field("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
-    Field("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])), how=_motion)
+    Field("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])),
+    reader=_motion)
 
 
 # joints -------------------------------------------------------------------------------------------------------------
 
 def _prescribe(node: Node) -> Prescribe:
     level, signals = LEVELS.only(node, "prescribe")
-    return Prescribe(level, signals, node.value[level].place)
+    return Prescribe(level, signals, place=node.value[level].place)
 
 
 def _position(node: Node) -> Signal | tuple[Signal, ...] | Motion | Waypoints:
@@ -244,11 +245,11 @@ def _torque(node: Node) -> Torque | Pd:
         assert isinstance(pd, Pd)
         return pd
     signals = SIGNALS.read(node) if node.kind == "list" else read_signal(node, "pd", "pid")
-    return Torque(signals, node.place)
+    return Torque(signals, place=node.place)
 
 
 def _pd(node: Node, keys: Schema) -> Pd:
-    values: dict[str, Any] = {"kd": 0.0, "feedforward": Constant(0.0, node.place)} | keys.values(node)
+    values: dict[str, Any] = {"kd": 0.0, "feedforward": Constant(0.0, place=node.place)} | keys.values(node)
     return Pd(**values, place=node.place)
 
 
@@ -260,9 +261,9 @@ _OF_PD = (
     Field("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
     Field("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
     Field("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
-PD: Schema = Schema("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
+PD: Schema = Schema("pd", (_KP, *_OF_PD), reader=lambda node: _pd(node, PD))
 PID: Schema = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
-                     how=lambda node: _pd(node, PID))
+                     reader=lambda node: _pd(node, PID))
 TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
                           Field("pid", PID, "the same and `ki` times the integral of `target - q`"),
                           *CURVES.keys),
@@ -274,13 +275,13 @@ LEVELS = one_of(
     Field("velocity", SIGNALS, "the position results from integration", example={"sine": {"amplitude": 0.5, "frequency": 2}}),
     Field("position", OneOf((POSE_MOTION, SIGNALS), "position", _position), "the joint follows it exactly; nothing is "
         "integrated. Of ball and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}),
-    how=_prescribe)
+    reader=_prescribe)
 DRIVES: Schema = one_of(
     "drive",
     Field("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
     Field("prescribe", LEVELS, "motion of the joint at one of these levels"),
-    how=lambda node: DRIVES.only(node, "a joint")[1])
+    reader=lambda node: DRIVES.only(node, "a joint")[1])
 
 
 def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...] | None) -> Any:

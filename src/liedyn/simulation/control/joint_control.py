@@ -77,7 +77,7 @@ class BoundMotor:
         top, bottom = (_piecewise_linear_expression(self.motor, sign) for sign in ("v", "(-v)"))
         if other_limit < np.inf:
             top, bottom = f"min({other_limit!r}, {top})", f"min({other_limit!r}, {bottom})"
-        return Expression(top, self.rule.place), Expression(f"-({bottom})", self.rule.place)
+        return Expression(top, place=self.rule.place), Expression(f"-({bottom})", place=self.rule.place)
 
 
 def _piecewise_linear_expression(motor: Motor, v: str) -> str:
