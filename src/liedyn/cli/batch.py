@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, check_drawn, with_console
+from liedyn.cli.console import Console, with_console
 from liedyn.cli.options import FILE, force_option, json_option, override_option
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError
 
@@ -134,10 +134,7 @@ def _dry_run(prepared: PreparedSweep, folder: Path, as_json: bool, console: Cons
 
     prepared.check_disk(folder)
     report = prepared.report(folder)
-    if as_json:
-        console.result_json(report)
-    else:
-        console.result(batch_text(report))
+    console.report(as_json, report, batch_text(report))
 
 
 def _rerun_simulation(binding: ScenarioBinding, number: int, folder: Path, force: bool, as_json: bool, console: Console) -> None:
@@ -156,11 +153,8 @@ def _rerun_simulation(binding: ScenarioBinding, number: int, folder: Path, force
         failure, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    console.warn(*_rerun_warnings(binding, number), *result.warnings)
-    console.run(result, written, folder, as_json)
-    if failure is not None:
-        raise failure
-    check_drawn(written.failures)
+    console.warn(*_rerun_warnings(binding, number))
+    console.run(result, failure, written, folder, as_json)
 
 
 def _rerun_trajectory_job(binding: TrajectoryBinding, number: int, path: Path, force: bool, as_json: bool,

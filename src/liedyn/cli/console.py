@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_result
-from liedyn.errors import ComputationError, LiedynWarning, shown
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, shown
+from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
     from liedyn.model.model import Model
@@ -152,20 +153,25 @@ class Console:
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
         """Write a text to a file, or to standard output for `-`."""
-        from liedyn.io.atomic_output import STDIO, open_output
-
         with open_output(path, force=force) as file:
             file.write(text)
-        if path != STDIO:
-            self.file(path)
+        self.file(path)
 
     def file(self, path: str, content: str = "") -> None:
-        """Print the name of a written file, and a text about its content."""
-        self.message(f"wrote {shown(path)}{f': {content}' if content else ''}")
+        """Print the name of a written file, and a text about its content; nothing for `-`, standard output."""
+        if path != STDIO:
+            self.message(f"wrote {shown(path)}{f': {content}' if content else ''}")
 
     def result(self, text: str) -> None:
         """Write a result to stdout."""
         print_result(text)
+
+    def report(self, as_json: bool, value: object, text: str) -> None:
+        """Write a result to stdout as JSON or as text."""
+        if as_json:
+            self.result_json(value)
+        else:
+            self.result(text)
 
     def result_json(self, value: object) -> None:
         """Write a result to stdout as JSON in ASCII with escapes, which is valid in every encoding."""
@@ -175,8 +181,9 @@ class Console:
         """Print the time of each part of the computation [s], with --verbose only."""
         self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
 
-    def run(self, result: Result, written: SavedPlots, folder: Path, as_json: bool) -> None:
-        """Print a summary of a run and its written files."""
+    def run(self, result: Result, failure: LiedynError | None, written: SavedPlots, folder: Path, as_json: bool) -> None:
+        """Print warnings, a summary of a run and its written files. Raise its failure, or an error for a missing plot."""
+        self.warn(*result.warnings)
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
         from liedyn.simulation.name_binding import format_names
@@ -186,6 +193,9 @@ class Console:
             self.message(f"{counts.total()} event{'s' * (counts.total() > 1)}: {names}")
         self.timing(result.timing)
         self.files(written.paths)
+        if failure is not None:
+            raise failure
+        check_drawn(written.failures)
 
     def robot(self, model: Model) -> None:
         """Print details of the robot, and one line about its warnings."""

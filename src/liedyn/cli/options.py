@@ -150,8 +150,7 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
             if as_json:
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
                                      "warnings": [warning.to_dict() for warning in warnings]})
-            if target != "-":
-                console.file(target, f"{len(result.columns)} columns, {len(result.t)} rows")
+            console.file(target, f"{len(result.columns)} columns, {len(result.t)} rows")
 
         return click.command(short_help=short_help)(with_console(*_OPTIONS, *options)(command))
     return decorate

@@ -135,7 +135,7 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
     console.warn(*warnings)
     if as_json:
         console.result_json(report)
-    if page is not None and page != "-":
+    if page is not None:
         console.file(page, f"{report['frames']} frames, {report['bytes'] / 1000:.0f} kB")
     if mcap is not None:
         console.file(mcap, f"{report['messages']} messages")
@@ -200,10 +200,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     with console.progress.stage("writing results"):
         written = write_linearization(result, folder, force=force, plots=not no_plots)
     console.warn(*result.warnings)
-    if as_json:
-        console.result_json(summary(result, folder))
-    else:
-        console.result(text(result))
+    console.report(as_json, summary(result, folder), text(result))
     console.timing(result.timing)
     console.files(written.paths)
     check_drawn(written.failures)

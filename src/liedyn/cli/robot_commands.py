@@ -39,10 +39,7 @@ def info(robot: str, base: Base | None, loops: str | None, as_json: bool, consol
     from liedyn.robot_files import read_model
 
     model = read_model(robot, base=base, loops=loops)
-    if as_json:
-        console.result_json(robot_summary(model))
-    else:
-        console.result(robot_text(model))
+    console.report(as_json, robot_summary(model), robot_text(model))
     console.robot(model)
 
 
@@ -66,10 +63,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
     summaries = [examine(robot, base, loops) for robot in robots]
-    if as_json:
-        console.result_json([summary.to_dict() for summary in summaries])
-    else:
-        console.result("\n".join(summary.text() for summary in summaries))
+    console.report(as_json, [summary.to_dict() for summary in summaries], "\n".join(summary.text() for summary in summaries))
     raise_for_warnings(summaries)
 
 
@@ -218,7 +212,6 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
         console.result_json(assembly_to_dict(state))
     if output:
         write_assembly(state, output, force=force)
-    if output and output != "-":
         console.file(output)
 
 

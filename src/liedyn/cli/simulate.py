@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, check_drawn, with_console
+from liedyn.cli.console import Console, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
 from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
 
@@ -92,11 +92,7 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
             written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
                                 plot_process=plot_process)
     disk.close(finished=result.status != "interrupted")
-    console.warn(*result.warnings)
-    console.run(result, written, folder, as_json)
-    if failure is not None:
-        raise failure
-    check_drawn(written.failures)
+    console.run(result, failure, written, folder, as_json)
 
 
 def _conflict(folder: Path) -> str:
@@ -181,10 +177,7 @@ def _dry_run(scenario: str, overrides: tuple[str, ...], force_long: bool, strict
     console.robot(prepared.model)
     console.warn(*prepared.warnings)
     plan = prepared.report(folder)
-    if as_json:
-        console.result_json(plan)
-    else:
-        console.result(plan_text(plan))
+    console.report(as_json, plan, plan_text(plan))
 
 
 # Ctrl-C and SIGTERM during a run: it ends between two steps, and its rows are written -----------------------------------

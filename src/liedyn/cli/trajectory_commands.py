@@ -223,5 +223,5 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
         console.result_json(parameters_to_dict(result.model, result.base, result.fit))
     elif output != "-":
         console.result(parameter_text(result.model, result.base, result.fit, whole=console.verbose))
-    if output and output != "-":
+    if output:
         console.file(output, f"{len(result.base)} base parameters")

@@ -26,7 +26,7 @@ from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
-from liedyn.report.plots.save_plots import SavedPlots, draw_beside
+from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
 from liedyn.report.robot_summary import counted, table
 
 MARK = "linear.json"                    # identifies such a folder
@@ -110,6 +110,10 @@ def _listed(texts: list[str], max_count: int) -> str:
     return ", ".join([*texts[:max_count], *["…"] * (len(texts) > max_count)])
 
 
+def _time_text(result: Linearization) -> str:
+    return "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+
+
 def _place(result: Linearization) -> str:
     """Return the text of the configuration. Rounding errors about zero are shown as zero."""
     m = result.model
@@ -120,13 +124,12 @@ def _place(result: Linearization) -> str:
 def text(result: Linearization, max_modes: int = 24) -> str:
     """Return a text: the least stable modes and their coordinates, ranks, and the agreement with finite differences."""
     s, n = result.system, len(result.system.states)
-    place = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     units = model_scales(result.model)
     rates = np.abs([result.here.v * units.time, result.here.a * units.time**2])
     moving = rates > _MOVING * units.unit_scales(result.model.v_units)
     frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
-    lines = [f"{result.model.name} {place}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
-             f"{stability_text(s)}{frozen}"]
+    lines = [f"{result.model.name} {_time_text(result)}: {n} states, {counted(len(s.inputs), 'input')}, "
+             f"{counted(len(s.outputs), 'output')}; {stability_text(s)}{frozen}"]
     if s.modes:
         head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
         lines += [f"  {line}" for line in table([head, *map(_cells, s.modes[:max_modes])], left_aligned=(4, 5))]
@@ -179,10 +182,8 @@ def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], co
 
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:
-    from liedyn.report.plots.save_plots import save_sheets
-
-    place = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {place}")}, folder, formats)
+    title = f"{result.model.name}, {_time_text(result)}"
+    return save_sheets({"modes": lambda: draw_modes(result.system, title)}, folder, formats)
 
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------

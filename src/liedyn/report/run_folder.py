@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn import __version__
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.io.trajectory_csv import Trajectory, write_trajectory
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
 from liedyn.report.plots.plot_data import FORMATS, PlotData, TrackedReferences, followed_of, prescribed_comment, record
-from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, page_beside
+from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
 from liedyn.robot_files import yaml_of
@@ -120,8 +121,6 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
     >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
     >>> ld.figure_of(run, "velocities").savefig("velocities.png")
     """
-    from liedyn.report.plots.save_plots import figures
-
     plots = figures(recording_of(result))
     if what not in plots:
         raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(plots)}")
@@ -208,10 +207,6 @@ def _law(scenario: Scenario) -> str:
 
 # Plots of a trajectory file or of a run folder -----------------------------------------------------------------------
 
-if TYPE_CHECKING:
-    from liedyn.io.trajectory_csv import Trajectory
-
-
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
     """Return the CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
@@ -235,11 +230,6 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
     errors are also drawn.
     """
-    from liedyn.analysis.recorded_robot import robot_of
-    from liedyn.io.trajectory_csv import read_trajectory
-    from liedyn.report.plots.plot_data import record
-    from liedyn.report.plots.save_plots import save_figures
-
     motion = read_trajectory(trajectory, events=True)
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
@@ -77,7 +76,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     corners = points
     if floor is not None:
         lines = _floor_lines(points, floor, size)
-        axes.add_collection(LineCollection([*view(lines)], colors=style.GRID, linewidths=0.8, zorder=0), autolim=False)
+        style.draw_lines(axes, view(lines), colors=style.GRID, linewidths=0.8, zorder=0)
         corners = np.concatenate([points, lines.reshape(-1, 3)])
     paper = view(corners)
     lower, upper = paper.min(axis=0), paper.max(axis=0)
@@ -98,7 +97,7 @@ def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **o
     dropped = np.array(segments, dtype=float)
     dropped[..., 2] = floor
     options = dict[str, Any](colors="#000000", alpha=0.08, linewidths=2.5, capstyle="round", zorder=0.5) | options
-    axes.add_collection(LineCollection([*view(dropped)], **options), autolim=False)
+    style.draw_lines(axes, view(dropped), **options)
 
 
 def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
@@ -151,8 +150,8 @@ def _world_axes(axes: Axes, view: View, inch: float) -> None:
     seen = {letter: along for letter, along in seen.items() if np.linalg.norm(along) > 0.1}
     origin = np.array([axes.get_xlim()[0], axes.get_ylim()[0]]) + inch * np.array([0.45, 0.65])
     tips = {letter: origin + 0.32 * inch * along for letter, along in seen.items()}
-    axes.add_collection(LineCollection([(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0,
-                                       capstyle="round", zorder=1), autolim=False)
+    style.draw_lines(axes, [(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0, capstyle="round",
+                     zorder=1)
     for letter, tip in tips.items():
         style.words(axes, letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), size=style.NAME, color=style.INK)
 
@@ -203,8 +202,7 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _PATH_HEIGHT - 1.1)
     segments = np.stack([path[:-1], path[1:]], axis=1)
     shadow(axes, view, everything, segments, alpha=0.15, linewidths=1.2)
-    axes.add_collection(LineCollection([*view(segments)], colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
-                                       zorder=2), autolim=False)
+    style.draw_lines(axes, view(segments), colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round", zorder=2)
     _draw_triads(axes, view, base.position[triad_rows], tips)
     _mark_ends(axes, view, path[0], path[-1], length)
     time_strip(figure, t[triad_rows], span, 6.0 - 0.2 * len(triad_rows), _PATH_HEIGHT - 0.45)
@@ -223,8 +221,7 @@ def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, lengt
 
 def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:
     for k, colour in enumerate((style.VERMILLION, style.GREEN, style.BLUE)):             # x, y, z
-        axes.add_collection(LineCollection([*view(np.stack([origins, tips[:, k]], axis=1))], colors=colour, linewidths=1.4,
-                                           zorder=4), autolim=False)
+        style.draw_lines(axes, view(np.stack([origins, tips[:, k]], axis=1)), colors=colour, linewidths=1.4, zorder=4)
     for letter, tip, colour in zip("xyz", tips[0], (style.VERMILLION, style.GREEN, style.BLUE), strict=True):
         style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
 
@@ -278,10 +275,8 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour: np.n
     alpha = 1.0 if last else 0.75
     for points, width in lines:
         if last:                          # a white edge separates the last pose from the others
-            axes.add_collection(LineCollection(paper[points], colors="white", linewidths=width + 2.5, capstyle="round",
-                                               zorder=zorder), autolim=False)
-        axes.add_collection(LineCollection(paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round",
-                                           zorder=zorder + 1), autolim=False)
+            style.draw_lines(axes, paper[points], colors="white", linewidths=width + 2.5, capstyle="round", zorder=zorder)
+        style.draw_lines(axes, paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round", zorder=zorder + 1)
     masses = np.zeros(0) if skeleton.masses is None else skeleton.masses
     heavy = np.flatnonzero(masses)
     joints = sorted({k for edge in skeleton.edges for k in edge} - set(heavy.tolist()))
@@ -313,8 +308,7 @@ def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, 
         turns = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum()) / size
         fine = smoothed(path, CURVE_PARTS)
         pieces = [fine[CURVE_PARTS * a:CURVE_PARTS * b + 1] for a, b in zip(starts, [*starts[1:], last], strict=True)]
-        axes.add_collection(LineCollection(pieces, colors=colours, linewidths=0.8, alpha=0.55 if turns < 40 else 0.3, zorder=2),
-                            autolim=False)
+        style.draw_lines(axes, pieces, colors=colours, linewidths=0.8, alpha=0.55 if turns < 40 else 0.3, zorder=2)
 
 
 def smoothed(path: np.ndarray, parts: int) -> np.ndarray:

@@ -79,6 +79,11 @@ def words(axes: Axes, text: str, at: ArrayLike, offset: ArrayLike, ha: str = "ce
     return axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", ha=ha, va=va, **options)
 
 
+def draw_lines(axes: Axes, lines: Any, **options: Any) -> None:
+    """Lines, each through its points, which do not change the limits of the axes."""
+    axes.add_collection(LineCollection(lines, **options), autolim=False)
+
+
 def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None = "", *,
            x_labels: Sequence[str] | None = None, y_labels: Sequence[str] | None = None) -> None:
     """Grid lines at the ticks, or at so many at most, on axes whose limits are set, with their labels and the name of x.
@@ -89,7 +94,7 @@ def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[f
     x_ticks = ticks(x0, x1, x_ticks) if isinstance(x_ticks, int) else x_ticks
     y_ticks = ticks(y0, y1, y_ticks) if isinstance(y_ticks, int) else y_ticks
     lines = [((x0, y), (x1, y)) for y in y_ticks] + [((x, y0), (x, y1)) for x in x_ticks]
-    axes.add_collection(LineCollection(lines, colors=GRID, linewidths=0.7, zorder=0), autolim=False)
+    draw_lines(axes, lines, colors=GRID, linewidths=0.7, zorder=0)
     for y, label in zip(y_ticks, y_labels or tick_labels(y_ticks), strict=True):
         words(axes, label, (0, y), (-4, 0), "right", xycoords=axes.get_yaxis_transform())
     if x_name is not None:
