@@ -11,6 +11,7 @@ import numpy as np
 
 from liedyn.arrays import ArrayLike, Base
 from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, warn
+from liedyn.io.atomic_output import check_output, open_output
 from liedyn.io.robots.robot_formats import (
     FORMATS,
     RobotFormat,
@@ -20,6 +21,7 @@ from liedyn.io.robots.robot_formats import (
     written_endings,
     written_formats,
 )
+from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file, robot_of_loops
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Coupling, Loop, Robot, Shapes, vector
@@ -57,7 +59,6 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     """
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
-        from liedyn.io.robots.robot_yaml import robot_of_loops
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
     format = format_of_file(path)
     if overrides and not format.has_keys:
@@ -110,7 +111,6 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
                loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings."""
-    from liedyn.model.model import build
     robot = load_description(path, base, loops)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
@@ -132,17 +132,11 @@ def robot_file_warnings(model: Model) -> list[LiedynWarning]:
 
 def _with_constraints(robot: Robot, path: Path, loops: str | os.PathLike[str] | None, format: RobotFormat) -> Robot:
     """Return the robot with the constraints of its loops file, and with the warnings about that file."""
-    from liedyn.io.robots.robot_yaml import LoopsFile, loops_beside, read_loops_file
-    file: LoopsFile | None
-    warnings: tuple[LiedynWarning, ...] = ()
-    if loops is not None:
-        file = read_loops_file(loops)
-    elif format.has_constraints:
+    if loops is None and format.has_constraints:
         return robot
-    else:
-        file, warnings = loops_beside(path)
+    file, warnings = loops_beside(path) if loops is None else (read_loops_file(loops), ())
     if file is None:
-        return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings)) if warnings else robot
+        return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings))
     return dataclasses.replace(robot, loops=(*robot.loops, *file.loops), couplings=(*robot.couplings, *file.couplings))
 
 
@@ -279,8 +273,6 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
 
     Raises UsageError if a file exists, or if an existing loops file next to it would add its constraints to the robot.
     """
-    from liedyn.io.atomic_output import check_output, open_output
-    from liedyn.io.robots.robot_yaml import loops_beside
     texts = {path: converted.text}
     if converted.loops is not None:
         texts[loops_path_of(path)] = converted.loops

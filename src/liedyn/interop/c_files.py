@@ -17,18 +17,14 @@ from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
 
-# input arrays besides q
-FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "inverse_dynamics": (inverse_dynamics, ("v", "a")), "forward_dynamics": (forward_dynamics, ("v", "tau")),
-    "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
-    "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),
-    "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau")),
-}
-# results, and the variables with respect to which each is differentiated
-_RESULTS = {
-    "inverse_dynamics": ("tau", (None,)), "forward_dynamics": ("a", (None,)), "mass_matrix": ("tau", ("a",)),
-    "inverse_mass_matrix": ("a", ("tau",)), "inverse_dynamics_derivatives": ("tau", ("q", "v", "a")),
-    "forward_dynamics_derivatives": ("a", ("q", "v", "tau")),
+# by name: function, input arrays besides q, quantity of the results, and what each is differentiated with respect to
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], str, tuple[str | None, ...]]] = {
+    "inverse_dynamics": (inverse_dynamics, ("v", "a"), "tau", (None,)),
+    "forward_dynamics": (forward_dynamics, ("v", "tau"), "a", (None,)),
+    "mass_matrix": (mass_matrix, (), "tau", ("a",)),
+    "inverse_mass_matrix": (inverse_mass_matrix, (), "a", ("tau",)),
+    "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a"), "tau", ("q", "v", "a")),
+    "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau"), "a", ("q", "v", "tau")),
 }
 
 
@@ -60,7 +56,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         raise UsageError(f"{path} is not the name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
-    compute, names = FUNCTIONS[function]
+    compute, names, quantity, variables = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
     specialization, _ = intercepted_specialization(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
     c_function = CFunction(model, function, specialization, name=path.stem, passive=passive, single=single)
@@ -71,8 +67,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         state = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
         result = compute(model, *state.values(), **options)
         results = result if isinstance(result, tuple) else (result,)
-        of, by = _RESULTS[function]
-        sizes = [units[of] if x is None else units[of][:, None] / units[x] for x in by]
+        sizes = [units[quantity] if x is None else units[quantity][:, None] / units[x] for x in variables]
         texts[path.with_name(f"{path.stem}_test.c")] = c_function.test(
             state, *(dict(zip(c_function.outputs, arrays, strict=True)) for arrays in (results, sizes)))
     for file in texts:

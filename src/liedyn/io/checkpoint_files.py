@@ -40,8 +40,9 @@ class Unfinished:
     listening  whether signals are reported to the run
     """
 
-    def __init__(self, folder: str | Path, command: Mapping[str, Any] | None = None):
-        self.folder, self.command, self.stop = Path(folder), dict(command or {}), 0
+    def __init__(self, folder: str | Path):
+        self.folder, self.stop = Path(folder), 0
+        self.command: dict[str, Any] = {}
         self.path, self.is_open, self.listening = unfinished_of(folder), False, False
         self._lock: int | None = None
         self._file: IO[bytes] | None = None                # None before `begin` or `load`
@@ -143,15 +144,16 @@ class Unfinished:
         """Return all rows (rows, width) as an array on disk."""
         self._open_file.flush()
         rows = (self.path / _ROWS).stat().st_size // (8 * width)
-        return _array(np.memmap(self.path / _ROWS, dtype=np.float64, mode="r", shape=(rows, width))) if rows else \
-            np.zeros((0, width))
+        if rows == 0:
+            return np.zeros((0, width))
+        return np.memmap(self.path / _ROWS, dtype=np.float64, mode="r", shape=(rows, width)).view(np.ndarray)
 
     def room(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of zeros on disk, next to the rows."""
         if 0 in shape:
             return np.zeros(shape)
         self._rooms.append(self.path / name)
-        return _array(np.memmap(self._rooms[-1], dtype=np.float64, mode="w+", shape=shape))
+        return np.memmap(self._rooms[-1], dtype=np.float64, mode="w+", shape=shape).view(np.ndarray)
 
     def close(self, *, finished: bool) -> None:
         """Release the lock. finished: remove the files, which are no longer needed."""
@@ -231,7 +233,3 @@ def of_another_version(path: Path) -> UsageError:
 
 def _damaged(path: Path) -> UsageError:
     return UsageError(f"the checkpoint in {path} is damaged: the run cannot be resumed (--force without --resume starts anew)")
-
-
-def _array(x: np.memmap) -> np.ndarray:
-    return x.view(np.ndarray)

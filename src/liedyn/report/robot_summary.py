@@ -4,16 +4,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, shown
+from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
+from liedyn.robot_files import read_model
 
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
 
@@ -122,10 +124,6 @@ def _coupling_to_dict(coupling: Coupling) -> dict[str, Any]:
 
 # robot text -------------------------------------------------------------------------------------------------------------
 
-_PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
-_LIMITS = ("lower", "upper", "velocity", "effort")
-
-
 def robot_summary(model: Model) -> dict[str, Any]:
     """Return the model as dicts, lists, numbers and None (no limit), as printed by `liedyn info --json`."""
     robot = model.description
@@ -138,9 +136,9 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "joints": [{"name": joint.name, "type": joint.type, "parent": joint.parent, "child": joint.child,
                     "q": [joint.q.start, joint.q.stop], "v": [joint.v.start, joint.v.stop],
                     "coordinates": [_coordinate_to_dict(c, model.v_names[joint.v.start + k], model.v_units[joint.v.start + k])
-                                    for k, c in enumerate(_coordinates(described.get(joint.name), joint))],
-                    "mimic": _mimic_to_dict(described.get(joint.name))}
-                   for joint in model.joints],
+                                    for k, c in enumerate(_coordinates(description, joint))],
+                    "mimic": asdict(description.mimic) if description and description.mimic else None}
+                   for joint in model.joints for description in [described.get(joint.name)]],
         "fixed_joints": [{"name": joint.name, "parent": joint.parent, "child": joint.child}
                          for joint in robot.joints if joint.type == "fixed"],
         "links": [{"name": link.name, "parent": parent, "mass": link.mass, "com": list(link.com), "inertia": list(link.inertia)}
@@ -176,15 +174,8 @@ def _coordinates(described: Joint | None, joint: ModelJoint) -> tuple[Coordinate
 
 
 def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict[str, Any]:
-    limits = {key: getattr(coordinate, key) for key in _LIMITS}
-    return {"name": name, "unit": unit} | {key: x if math.isfinite(x) else None for key, x in limits.items()} \
-        | {key: getattr(coordinate, key) for key in _PASSIVE}
-
-
-def _mimic_to_dict(joint: Joint | None) -> dict[str, Any] | None:
-    if joint is None or joint.mimic is None:
-        return None
-    return {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset}
+    values = {key: getattr(coordinate, key) for key in (*LIMITS, *PASSIVE)}
+    return {"name": name, "unit": unit} | {key: x if math.isfinite(x) else None for key, x in values.items()}
 
 
 # --- tree ------------------------------------------------------------------------------------------------------------
@@ -225,7 +216,7 @@ def _branches(children: list[tuple[Any, ...]], indent: str, always: bool = False
 def _coordinate_table(model: Model) -> list[str]:
     """Return a row per coordinate; ball and free joints have one row with their ranges in q and v."""
     described = {joint.name: joint for joint in model.description.joints}
-    used = [key for key in _PASSIVE if any(getattr(c, key) for j in model.joints
+    used = [key for key in PASSIVE if any(getattr(c, key) for j in model.joints
                                            for c in _coordinates(described.get(j.name), j))]
     rows = [["coordinate", "type", "q", "v", "unit", "lower", "upper", "speed", "force", *used]]
     for joint in model.joints:
@@ -236,7 +227,7 @@ def _coordinate_table(model: Model) -> list[str]:
         for k, c in enumerate(coordinates):
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
-                         *(_number(getattr(c, key)) for key in _LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
+                         *(_number(getattr(c, key)) for key in LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
     return table(rows, left_aligned=range(2)) if len(rows) > 1 else ["No moving joints."]
 
 
@@ -282,8 +273,6 @@ class RobotSummary:
 
 def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:
     """Load a robot file, optionally with the closures and couplings of another file, and collect errors and warnings."""
-    from liedyn.robot_files import read_model
-
     try:
         model = read_model(file, base=base, loops=loops)
         return RobotSummary(file, model.warnings, constraint_count(model))

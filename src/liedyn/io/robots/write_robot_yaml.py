@@ -102,8 +102,8 @@ def _angles(R: Rotation) -> Iterator[Triple]:
 
 # write robot yaml -------------------------------------------------------------------------------------------------------
 
-_LIMITS = ("lower", "upper", "velocity", "effort")
-_PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+LIMITS = ("lower", "upper", "velocity", "effort")
+PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _ZERO = (0.0, 0.0, 0.0)
 
 
@@ -143,7 +143,7 @@ def _link(link: Link) -> dict[str, Any]:
 
 
 def _joint(joint: Joint) -> dict[str, Any]:
-    limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
+    limits, passive = ({key: _each(joint, key) for key in keys} for keys in (LIMITS, PASSIVE))
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
     parameters = {name: getattr(joint, name) for name in JOINT_TYPES[joint.type].parameters}
     return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": pose_to_dict(joint.origin) or None,

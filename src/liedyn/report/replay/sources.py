@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.analysis.recorded_motion import positions_of
+from liedyn.analysis.recorded_robot import robot_of
 from liedyn.batch.result_store import MARK
 from liedyn.errors import LiedynWarning, TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.csv_table import name_in_cell, read_table
+from liedyn.io.scenarios.contact_schema import contacts_to_dict
+from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
@@ -70,8 +74,6 @@ class ReplayRun:
 
 def shown_result(result: Result, name: str) -> ReplayRun:
     """Return the run of a simulation."""
-    from liedyn.io.scenarios.contact_schema import contacts_to_dict
-
     scenario = result.scenario
     return ReplayRun(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
@@ -85,10 +87,6 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
 
     Raises TrajectoryError, ModelError, UsageError.
     """
-    from liedyn.analysis.recorded_motion import positions_of
-    from liedyn.analysis.recorded_robot import robot_of
-    from liedyn.io.trajectory_csv import read_trajectory
-
     trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, events=True)
     model, warnings = robot_of(motion, robot)
@@ -133,8 +131,6 @@ def _run_json(path: Path) -> dict[str, Any]:
 
 def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
     """Return time, event and phase of each row of events.csv, which exists only for runs with events."""
-    from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY
-
     if not path.exists() or not path.stat().st_size:
         return ()
     table, marks = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY), []
