@@ -99,7 +99,7 @@ def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
 DEEPEST = 50                         # levels of nesting
 _AHEAD = 2048                        # characters: more than PyYAML's scanner reads ahead of its events within brackets
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+\Z", re.ASCII)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
@@ -415,7 +415,7 @@ def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:
         return "null", None
     if text in _BOOLEAN:
         return "boolean", _BOOLEAN[text]
-    if _NUMBER.match(text):
+    if NUMBER.match(text):
         return "number", float(text)
     if _NOT_FINITE.match(text):
         return "number", float(text.lower().replace(".", ""))

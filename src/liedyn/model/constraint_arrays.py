@@ -27,7 +27,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, Vector
+from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, Vector, coordinate_name
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
 
@@ -66,7 +66,7 @@ class ModelConstraint(Immutable):
     @property
     def constraint_equation_names(self) -> tuple[str, ...]:
         """Names of the constraint equations: "tip.vx", …; the name of the constraint if it has only one equation."""
-        return tuple(f"{self.name}.{label}" if label else self.name for label in self.labels)
+        return tuple(coordinate_name(self.name, label) for label in self.labels)
 
 
 @dataclass(slots=True)

@@ -67,6 +67,11 @@ def inertia_of(values: Iterable[float]) -> tuple[float, float, float, float, flo
     return xx, xy, xz, yy, yz, zz
 
 
+def coordinate_name(joint: str, label: str) -> str:
+    """Return the name of a coordinate in files: that of its joint, with the label if it has one."""
+    return f"{joint}.{label}" if label else joint
+
+
 @dataclass(frozen=True, slots=True)
 class ElementPlace(Place):
     """Location of a link, joint, … in a file, with the location of each part (`mass`, `axis`, `limits`, …)."""
@@ -173,6 +178,11 @@ class Joint:
         """Names of the velocity coordinates; the empty name if there is only one."""
         labels = JOINT_TYPES[self.type].labels
         return labels(self) if callable(labels) else labels
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Name of each velocity coordinate in files."""
+        return tuple(coordinate_name(self.name, label) for label in self.labels)
 
     @property
     def coordinate_parameters(self) -> tuple[Coordinate, ...]:

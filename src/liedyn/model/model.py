@@ -627,15 +627,14 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
     v_names: list[str] = []
     v_units: list[str] = []
     for joint in joints:
-        dotted = [f"{joint.name}.{label}" if label else joint.name for label in joint.labels]
-        v_names += dotted
+        v_names += joint.coordinate_names
         v_units += joint.units
         if joint.kind != ONE_DOF:
             position = ["px", "py", "pz"] if joint.kind == FREE else []
             q_names += [f"{joint.name}.{label}" for label in [*position, "qx", "qy", "qz", "qw"]]
             q_units += ["m"] * len(position) + [""] * 4
         else:
-            q_names += dotted
+            q_names += joint.coordinate_names
             q_units += joint.units
     return tuple(q_names), tuple(q_units), tuple(v_names), tuple(v_units)
 

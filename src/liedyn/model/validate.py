@@ -29,6 +29,7 @@ from liedyn.model.description import (
     Pose,
     Robot,
     Vector,
+    coordinate_name,
     vector,
 )
 from liedyn.model.link_tree import (
@@ -225,7 +226,7 @@ def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
 
 def _coupling_coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
     """Return (joint, label) of each coordinate that a coupling may contain, by its name in files."""
-    return {f"{joint.name}.{label}" if label else joint.name: (joint.name, label)
+    return {coordinate_name(joint.name, label): (joint.name, label)
             for joint in joints if joint.kind == ONE_DOF for label in joint.labels}
 
 
@@ -234,7 +235,7 @@ def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str
     terms: dict[tuple[str, str], float] = {}
     for name, label, coefficient in coupling.terms:
         check_finite((coefficient,), 1, place, "coefficient")
-        written = f"{name}.{label}" if label else name
+        written = coordinate_name(name, label)
         if written not in coordinates:
             raise _coordinate_error(written, coordinates, joints, place)
         if coordinates[written] in terms:
@@ -422,7 +423,7 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
     for joint in joints:
         labels = {"ball": quaternion, "free": ("px", "py", "pz", *quaternion)}.get(joint.type, ())
         for label in dict.fromkeys(("", *joint.labels, *labels)):
-            name = f"{joint.name}.{label}" if label else joint.name
+            name = coordinate_name(joint.name, label)
             other = taken.setdefault(name, joint)
             if other is not joint:
                 owner = "the floating base" if other is joints[0] and base == "floating" else f'joint "{other.name}"'

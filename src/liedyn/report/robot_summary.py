@@ -12,7 +12,7 @@ from typing import Any
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, shown
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose, coordinate_name
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 from liedyn.robot_files import read_model
@@ -78,19 +78,16 @@ def equation(coupling: Coupling) -> str:
     (first, *others), offset = coupling.terms, coupling.offset
     if first[2] == 1.0:
         right_side = _sum([(name, label, -c) for name, label, c in others], offset)
-        return f"{_name(first)} = {right_side or '0'}"
+        return f"{coordinate_name(*first[:2])} = {right_side or '0'}"
     return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
 
 
 def _sum(terms: Sequence[Term], offset: float) -> str:
-    parts = [(c, f"{abs(c):g} {_name(term)}" if abs(c) != 1 else _name(term)) for term in terms for c in [term[2]]]
+    parts = [(c, coordinate_name(joint, label) if abs(c) == 1 else f"{abs(c):g} {coordinate_name(joint, label)}")
+             for joint, label, c in terms]
     parts += [(offset, f"{abs(offset):g}")] if offset else []
     text = " ".join(f"{'-' if c < 0 else '+'} {shown}" for c, shown in parts)
     return text.removeprefix("+ ") if not text.startswith("- ") else f"-{text[2:]}"
-
-
-def _name(term: Term) -> str:
-    return f"{term[0]}.{term[1]}" if term[1] else term[0]
 
 
 def _described(model: Model) -> tuple[Loop | Coupling, ...]:
@@ -119,7 +116,7 @@ def _frame_to_dict(link: str, pose: Pose) -> dict[str, Any]:
 
 
 def _coupling_to_dict(coupling: Coupling) -> dict[str, Any]:
-    return {"terms": {_name(term): term[2] for term in coupling.terms}, "offset": coupling.offset}
+    return {"terms": {coordinate_name(joint, label): c for joint, label, c in coupling.terms}, "offset": coupling.offset}
 
 
 # robot text -------------------------------------------------------------------------------------------------------------

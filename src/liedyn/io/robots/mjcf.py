@@ -15,13 +15,13 @@ from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
-    placement,
+    quaternion_rotation,
     read_compiler,
     read_option,
     rotate,
     shape_of,
 )
-from liedyn.io.robots.xml_elements import LocatedText, XmlElement, read_mjcf_tree
+from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, vector
 from liedyn.model.spatial import inverse, pose
 
@@ -161,17 +161,10 @@ def _loop(element: XmlElement, name: str, tree: BodyTree) -> Loop:
             pose_b = anchor
             pose_a = Pose.from_matrix(relative @ pose(anchor))
             if any(relpose[3:]):
-                pose_a = placement(XmlElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
+                pose_a = Pose(quaternion_rotation(relpose[3:], element, "relpose"), relpose[:3])
     if not weld:
         pose_a, pose_b = Pose(translation=pose_a.translation), Pose(translation=pose_b.translation)
     return Loop(name, "weld" if weld else "ball", a, b, pose_a, pose_b, place=element.place())
-
-
-def _pose_attributes(element: XmlElement) -> dict[str, LocatedText]:
-    """Return relpose as the attributes pos and quat."""
-    written = element.attributes["relpose"]
-    words = written.text.split()
-    return {"pos": written._replace(text=" ".join(words[:3])), "quat": written._replace(text=" ".join(words[3:]))}
 
 
 def _body(element: XmlElement, key: str, tree: BodyTree) -> str:
@@ -238,7 +231,7 @@ def read_mjcf(path: str | os.PathLike[str]) -> Robot:
     """
     root = read_mjcf_tree(path)
     _check_sections(root)
-    tree = _bodies(root)
+    tree = read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
     loops, couplings = read_equality(root, tree)
     actuators = read_actuators(root, tree)
     _check_tendons(root, tree)
@@ -263,10 +256,6 @@ def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
         if geoms:
             visuals[name] = LinkVisuals(visible, complete=False)
     return visuals
-
-
-def _bodies(root: XmlElement) -> BodyTree:
-    return read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
 
 
 def _check_sections(root: XmlElement) -> None:

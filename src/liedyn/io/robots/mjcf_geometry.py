@@ -178,8 +178,7 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
         return IDENTITY
     kind, = keys
     if kind == "quat":
-        w, x, y, z = element.vector("quat", (1.0, 0.0, 0.0, 0.0))
-        return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, "quat")).rotation
+        return quaternion_rotation(element.vector("quat", (1.0, 0.0, 0.0, 0.0)), element, "quat")
     if kind == "axisangle":
         wx, wy, wz, angle = element.vector("axisangle", (0.0, 0.0, 0.0, 0.0))
         return axis_rotation(unit((wx, wy, wz), element, "axisangle"), angle * compiler.angle)
@@ -192,6 +191,12 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
         y_axis = unit(vector(b - along * a for a, b in zip(x_axis, axes[3:], strict=True)), element, "xyaxes")
         return rotation_by_rows(np.column_stack([x_axis, y_axis, np.cross(x_axis, y_axis)]))
     return rotation_by_rows(rotation_of_z(np.array(unit(element.vector("zaxis", _ZERO), element, "zaxis"))))
+
+
+def quaternion_rotation(quaternion: tuple[float, float, float, float], element: XmlElement, attribute: str) -> Rotation:
+    """Return the rotation of a quaternion w x y z of any length."""
+    w, x, y, z = quaternion
+    return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, attribute)).rotation
 
 
 def unit(direction: Numbers, element: XmlElement, attribute: str) -> Numbers:

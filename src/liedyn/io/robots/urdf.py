@@ -6,7 +6,6 @@ Files of meshes and `package://` are not searched for: dynamics does not need th
 """
 from __future__ import annotations
 
-import math
 import os
 import re
 from dataclasses import replace
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from liedyn.errors import LiedynWarning, ModelError, Place, nearest
+from liedyn.errors import LiedynWarning, ModelError, Place, nearest, shown
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
-from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, read_urdf_tree
+from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
+from liedyn.io.yaml_nodes import NUMBER
 from liedyn.model.description import Coordinate, ElementPlace, Joint, Link, Mimic, Pose, Robot, vector
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
@@ -42,7 +42,6 @@ _PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
           "joint": {"origin": "origin", "parent": "parent", "child": "child", "axis": "axis", "limits": "limit",
                     "damping": "dynamics", "friction": "dynamics", "mimic": "mimic"}}
 _NOT_FINITE = re.compile(r"[-+]*((inf|infinity|nan)\Z|nan\()", re.IGNORECASE)
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 
 
 def read_urdf(path: str | os.PathLike[str]) -> Robot:
@@ -86,8 +85,7 @@ class _Checker:
         name = element.text("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
-        name_text = name if name.isprintable() else repr(name)[1:-1]
-        place = Place(self.file, element.line, f'{element.tag} "{name_text}"')
+        place = Place(self.file, element.line, f'{element.tag} "{shown(name)}"')
         copy = ElementTree.Element(element.tag, {"name": name})
         parts = {part.tag: part for part in self.known_children(element, name)}
         if element.tag == "joint":
@@ -169,13 +167,13 @@ def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:
 
 def _check_numbers(text: str, count: int, element: XmlElement, key: str, place: Place) -> None:
     words = text.split()
-    if len(words) == count and all(map(_NUMBER.match, words)) and all(map(math.isfinite, map(float, words))):
+    bad = next((word for word in words if not is_finite_number(word)), "")
+    if len(words) == count and not bad:
         return
     attribute_place, expected = _attribute_place(element, key, place), "a number" if count == 1 else f"{count} numbers"
-    bad = next((word for word in words if not (_NUMBER.match(word) and math.isfinite(float(word)))), "")
-    if len(words) == count and not _NUMBER.match(bad) and ("${" in text or "$(" in text):
+    if len(words) == count and not NUMBER.match(bad) and ("${" in text or "$(" in text):
         raise ModelError("a xacro expression", place=attribute_place, found=text, expected=expected, hint=XACRO_HINT)
-    infinite = len(words) == count and (_NUMBER.match(bad) or _NOT_FINITE.match(bad))
+    infinite = len(words) == count and (NUMBER.match(bad) or _NOT_FINITE.match(bad))
     raise ModelError("not a finite number" if infinite else "wrong value", place=attribute_place, found=text, expected=expected)
 
 

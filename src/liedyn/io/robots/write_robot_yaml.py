@@ -24,6 +24,8 @@ from liedyn.model.description import (
     Pose,
     Robot,
     Rotation,
+    Vector,
+    coordinate_name,
     vector,
 )
 
@@ -32,11 +34,10 @@ from liedyn.model.description import (
 # Rotation matrices as the angles or the quaternion of a file: those that read back to the same matrix, to the bit where there
 # are such, else to rounding.
 
-Triple = tuple[float, float, float]
 _DIGITS = range(4, 17)               # of the rounded angles that are tried: files hold 1.5708 more often than 1.5707963267948966
 
 
-def rpy_of(R: Rotation) -> Triple:
+def rpy_of(R: Rotation) -> Vector:
     """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll), also if the pitch is a right angle."""
     if R == IDENTITY:
         return 0.0, 0.0, 0.0
@@ -49,7 +50,7 @@ def rpy_of(R: Rotation) -> Triple:
     return best
 
 
-def error(R: Rotation, rpy: Triple) -> float:
+def error(R: Rotation, rpy: Vector) -> float:
     """Return the maximum difference of an entry."""
     return _difference(R, Pose.from_xyz_rpy(rpy=rpy).rotation)
 
@@ -76,7 +77,7 @@ def _difference(R: Rotation, S: Rotation) -> float:
     return max(abs(a - b) for a, b in zip(R, S, strict=True))
 
 
-def _nearby(R: Rotation) -> Iterator[Triple]:
+def _nearby(R: Rotation) -> Iterator[Vector]:
     """Yield angles of R: first rounded ones, then the exact ones and their neighbours among the floats."""
     angles = list(dict.fromkeys(_angles(R)))
     for rpy in angles:
@@ -86,7 +87,7 @@ def _nearby(R: Rotation) -> Iterator[Triple]:
         yield from itertools.product(*[(x, math.nextafter(x, -4.0), math.nextafter(x, 4.0)) for x in rpy])
 
 
-def _angles(R: Rotation) -> Iterator[Triple]:
+def _angles(R: Rotation) -> Iterator[Vector]:
     """Yield roll, pitch, yaw with |pitch| up to a right angle, and beyond.
 
     If the pitch is a right angle to rounding, roll and yaw are one angle: the roll is that of the last row, or 0.
@@ -94,7 +95,8 @@ def _angles(R: Rotation) -> Iterator[Triple]:
     flat = math.hypot(R[7], R[8])
     for sign in (1.0, -1.0):
         pitch = math.atan2(-R[6], sign * flat)
-        for roll in {math.atan2(sign * R[7], sign * R[8]), 0.0 if flat < 1e-12 else math.atan2(sign * R[7], sign * R[8])}:
+        roll_of_last_row = math.atan2(sign * R[7], sign * R[8])
+        for roll in {roll_of_last_row, 0.0 if flat < 1e-12 else roll_of_last_row}:
             s, c = math.sin(roll), math.cos(roll)
             yield roll, pitch, math.atan2(sign * R[3], sign * R[0])
             yield roll, pitch, math.atan2(R[2] * s - R[1] * c, R[4] * c - R[5] * s)        # of R Rx(-roll): never ill-conditioned
@@ -193,7 +195,7 @@ def _frame(link: str, pose: Pose) -> str | dict[str, Any]:
 
 
 def _coupling(coupling: Coupling) -> dict[str, Any]:
-    terms = {f"{joint}.{label}" if label else joint: factor for joint, label, factor in coupling.terms}
+    terms = {coordinate_name(joint, label): factor for joint, label, factor in coupling.terms}
     return {"terms": terms, "offset": coupling.offset or None}
 
 

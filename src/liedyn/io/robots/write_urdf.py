@@ -22,6 +22,7 @@ from liedyn.model.description import (
     Mimic,
     Pose,
     Robot,
+    coordinate_name,
     vector,
 )
 from liedyn.model.link_tree import build_link_tree
@@ -210,7 +211,7 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         labels, screws = joint.labels, joint_screws(normalize_axes(joint))
     origin = joint.origin
     for label, screw, coordinate in zip(labels, screws, joint.coordinate_parameters, strict=True):
-        name = f"{joint.name}.{label}" if label else joint.name
+        name = coordinate_name(joint.name, label)
         w, v = screw[:3], screw[3:]
         size = float(np.linalg.norm(w) if w.any() else np.linalg.norm(v))
         if abs(size - 1.0) > _UNIT:
@@ -243,8 +244,7 @@ def _moved(origin: Pose, by: np.ndarray) -> Pose:
 
 def _without_springs(joint: Joint, out: Subset) -> Joint:
     coordinates = []
-    for label, coordinate in zip(joint.labels, joint.coordinate_parameters, strict=True):
-        name = f"{joint.name}.{label}" if label else joint.name
+    for name, coordinate in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
         if coordinate.stiffness:
             out.losses.append(Omission(name, f"the spring of stiffness {coordinate.stiffness:g} is left out"))
         if coordinate.armature:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import NamedTuple, TypeVar, cast, overload
 from xml.parsers import expat
 
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.io.yaml_nodes import read_bytes
+from liedyn.io.yaml_nodes import NUMBER, read_bytes
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 SWITCH = {"true": True, "false": False}
 
 Numbers = TypeVar("Numbers", bound=tuple[float, ...])
@@ -145,10 +143,15 @@ class XmlElement:
         """Return the numbers of an attribute. Raise if one of them is not finite."""
         words = self.text(attribute, "").split()
         for word in words:
-            if not _NUMBER.match(word) or not math.isfinite(float(word)):
-                raise self.problem("not a finite number" if _NUMBER.match(word) else "wrong value", attribute, found=word,
+            if not is_finite_number(word):
+                raise self.problem("not a finite number" if NUMBER.match(word) else "wrong value", attribute, found=word,
                                    expected="finite numbers with blanks between")
         return tuple(map(float, words))
+
+
+def is_finite_number(word: str) -> bool:
+    """Return whether a word is a decimal number that is finite as a float."""
+    return NUMBER.match(word) is not None and math.isfinite(float(word))
 
 
 # Reading ----------------------------------------------------------------------------------------------------------------
