@@ -183,11 +183,12 @@ def test_files_that_are_not_text(tmp_path, contents, message):
     assert text.startswith(str(path)) and text.endswith(message)
 
 
-def test_missing_file_directory_and_too_large(tmp_path):
+def test_missing_file_directory_and_too_large(tmp_path, monkeypatch):
     assert refused(lambda: read_yaml(tmp_path / "none.yaml", ScenarioError)) == f"{tmp_path / 'none.yaml'}: no such file"
     assert refused(lambda: read_yaml(tmp_path, ScenarioError)) == f"{tmp_path}: this is a directory; expected a file"
     (tmp_path / "big.yaml").write_text("a: 1\n" * 10)
-    assert "too large" in refused(lambda: read_yaml(tmp_path / "big.yaml", ScenarioError, largest=20))
+    monkeypatch.setattr("liedyn.io.yaml_nodes.LARGEST_FILE", 20)
+    assert "too large" in refused(lambda: read_yaml(tmp_path / "big.yaml", ScenarioError))
     with pytest.raises(InputError, match="cannot be read"):
         read_yaml("a\0b.yaml")
 

@@ -121,17 +121,18 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
     Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
     from liedyn.report.replay.page import ReplayOptions
-    from liedyn.report.replay.replay import Files, Source, page_output, write_replay
+    from liedyn.report.replay.replay import page_output, write_replay
     from liedyn.report.replay.sources import is_batch
 
     page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
-    source = Source(trajectory, [run for run in runs.split(",") if run], robot, against, meshes or bool(roots), roots)
-    side_by_side = is_batch(trajectory) if side_by_side is None else side_by_side
+    options = ReplayOptions("", traces, follow, is_batch(trajectory) if side_by_side is None else side_by_side, speed)
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        options, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
-        report, warnings = write_replay(source, options, files, force=force, progress=console.progress.update)
+        report, warnings = write_replay(
+            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, against=against,
+            meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap, size=size, rate=fps, force=force,
+            progress=console.progress.update)
     console.warn(*warnings)
     if as_json:
         console.result_json(report)

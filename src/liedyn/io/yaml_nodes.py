@@ -58,9 +58,9 @@ def too_large(error: type[InputError], path: str | os.PathLike[str], largest: in
     return error("the file is too large", place=Place(os.fspath(path)), expected=f"at most {largest / 1e6:g} MB")
 
 
-def read_bytes(path: str | os.PathLike[str], error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
+def read_bytes(path: str | os.PathLike[str], error: type[InputError]) -> bytes:
     """Return the contents of a file as `read_whole` does. Also raise `error` if it is empty or binary."""
-    data, place = read_whole(path, error, largest), Place(os.fspath(path))
+    data, place = read_whole(path, error, LARGEST_FILE), Place(os.fspath(path))
     if not data.strip():
         raise error("the file is empty", place=place)
     if b"\x00" in data:
@@ -68,9 +68,9 @@ def read_bytes(path: str | os.PathLike[str], error: type[InputError], largest: i
     return data
 
 
-def read_text(path: str | os.PathLike[str], error: type[InputError], largest: int = LARGEST_FILE) -> str:
+def read_text(path: str | os.PathLike[str], error: type[InputError]) -> str:
     """Return the contents of a file decoded from UTF-8. Raise `error`, with the line, for control characters."""
-    data = read_bytes(path, error, largest)
+    data = read_bytes(path, error)
     file = os.fspath(path)
     try:
         text = data.decode("utf-8-sig")
@@ -261,9 +261,9 @@ class Node:
         return str(self.value)
 
 
-def read_yaml(path: str | os.PathLike[str], error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
+def read_yaml(path: str | os.PathLike[str], error: type[InputError] = ModelError) -> Node:
     """Return the root node of a YAML file. `error` is the class of all errors, also of those of the nodes."""
-    return parse_yaml(read_text(path, error, largest), os.fspath(path), error)
+    return parse_yaml(read_text(path, error), os.fspath(path), error)
 
 
 def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:

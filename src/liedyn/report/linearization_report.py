@@ -28,6 +28,7 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
 from liedyn.report.robot_summary import counted, table
+from liedyn.simulation.name_binding import format_names
 
 MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode
@@ -106,10 +107,6 @@ def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
     return [(name, fraction) for name, fraction in shares.items() if fraction >= 0.05]
 
 
-def _listed(texts: list[str], max_count: int) -> str:
-    return ", ".join([*texts[:max_count], *["…"] * (len(texts) > max_count)])
-
-
 def _time_text(result: Linearization) -> str:
     return "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
 
@@ -117,7 +114,7 @@ def _time_text(result: Linearization) -> str:
 def _place(result: Linearization) -> str:
     """Return the text of the configuration. Rounding errors about zero are shown as zero."""
     m = result.model
-    return _listed([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
+    return format_names([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
                     for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
 
 
@@ -136,7 +133,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     if len(s.modes) > max_modes:
         lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
-              + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
+              + format_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
         subject = "All of these states" if fixed == n else f"{fixed} of the {n} states"
@@ -160,7 +157,7 @@ def _value(mode: Mode) -> str:
 def _cells(mode: Mode) -> list[str]:
     pair = 2 if mode.eigenvalue.imag else 1
     value = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
-    parts = _listed([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
+    parts = format_names([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
     constant = "" if mode.chains else f"{mode.time_constant:.4g}"

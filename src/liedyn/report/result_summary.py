@@ -22,6 +22,7 @@ from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
+from liedyn.simulation.name_binding import format_names
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 _TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list
@@ -51,7 +52,7 @@ def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
     if not base.weak:
         return []
     return [LiedynWarning("weak-parameters",
-                          f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of "
+                          f"{format_names(base.weak, 4)} have less than 1e-4 of the effect of "
                           "others, perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them")]
 
 
@@ -278,7 +279,6 @@ def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[
 
 
 def _mobility(model: Model, mobility: Mobility) -> str:
-    count = len(mobility.redundant)
-    names = ", ".join(mobility.redundant[:_SHOWN]) + (", …" if count > _SHOWN else "")
+    count, names = len(mobility.redundant), format_names(mobility.redundant, _SHOWN)
     return f"{counted(mobility.degrees, 'degree')} of freedom: " \
            f"{model.nv} coordinates, {model.nc} rows" + (f", of which {count} redundant: {names}" if count else "")

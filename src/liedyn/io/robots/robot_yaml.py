@@ -69,7 +69,8 @@ class LoopsFile:
 def read_loops_file(path: str | os.PathLike[str]) -> LoopsFile:
     """Read a loops file: the keys `loops`, `couplings` and optionally `robot`. Raise ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
-    return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), read_loops(root), read_couplings(root))
+    return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), named(root, "loops", _loop),
+                     named(root, "couplings", _coupling))
 
 
 def robot_of_loops(path: str | os.PathLike[str]) -> str:
@@ -104,16 +105,6 @@ def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[
         return None, (LiedynWarning("loops-unused", f"belongs to {loops_file.robot}, another file of that name, and is ignored",
                                     place=place),)
     return loops_file, ()
-
-
-def read_loops(root: Node) -> tuple[Loop, ...]:
-    """Return the loop closures of a file."""
-    return named(root, "loops", _loop)
-
-
-def read_couplings(root: Node) -> tuple[Coupling, ...]:
-    """Return the couplings of a file."""
-    return named(root, "couplings", _coupling)
 
 
 def _loop(name: str, node: Node) -> Loop:
@@ -156,7 +147,8 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
                  joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
-                 actuators=named(root, "actuators", _actuator), loops=read_loops(root), couplings=read_couplings(root),
+                 actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
+                 couplings=named(root, "couplings", _coupling),
                  source=os.fspath(path), visuals=visuals_of_yaml(root.require("links").mapping()))
 
 

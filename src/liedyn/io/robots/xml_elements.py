@@ -61,10 +61,7 @@ class XmlElement:
 
     def first(self, tag: str) -> XmlElement | None:
         """Return the first child with a tag, or None."""
-        for child in self.children:
-            if child.tag == tag:
-                return child
-        return None
+        return next(iter(self.every(tag)), None)
 
     def within(self, tag: str) -> Iterable[XmlElement]:
         """Return the children of all children with a tag."""

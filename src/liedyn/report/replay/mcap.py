@@ -146,7 +146,7 @@ def robot_entities(scene: dict[str, Any], frames: Mapping[int, str], sticks: Ite
 _NUMBER, _INTEGER, _TEXT, _TRUTH = ({"type": kind} for kind in ("number", "integer", "string", "boolean"))
 
 
-def _record(title: str, **fields: Any) -> dict[str, Any]:
+def _record(title: str, /, **fields: Any) -> dict[str, Any]:
     return {"title": title, "type": "object", "properties": fields}
 
 
@@ -182,11 +182,6 @@ _DELETION = _record("foxglove.SceneEntityDeletion", timestamp=_TIME, type=_INTEG
 TRANSFORMS = _record("foxglove.FrameTransforms", transforms=_many(_FRAME))
 SCENE = _record("foxglove.SceneUpdate", deletions=_many(_DELETION), entities=_many(_ENTITY))
 LOG = _record("foxglove.Log", timestamp=_TIME, level=_INTEGER, message=_TEXT, name=_TEXT, file=_TEXT, line=_INTEGER)
-
-
-def columns_schema(names: list[str]) -> dict[str, Any]:
-    """Return the schema of a message with a number for each name."""
-    return {"title": "liedyn.Columns", "type": "object", "properties": {name: _NUMBER for name in names}}
 
 
 # mcap file --------------------------------------------------------------------------------------------------------------
@@ -310,7 +305,7 @@ def _columns(run: ReplayRun, rows: np.ndarray, t: list[int], prefix: str) -> lis
 
 
 def _rows(topic: str, columns: dict[str, np.ndarray], t: list[int]) -> Stream:
-    schema = columns_schema([*columns])
+    schema = _record("liedyn.Columns", **dict.fromkeys(columns, _NUMBER))
     for ns, row in zip(t, np.column_stack([*columns.values()]).tolist(), strict=True):
         yield ns, topic, schema, {name: x for name, x in zip(columns, row, strict=True) if x == x}         # not NaN
 

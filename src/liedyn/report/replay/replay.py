@@ -4,7 +4,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,31 +85,6 @@ def _in_a_frame(page: str, result: Result) -> str:
 
 # Runs to watch, written as a page, a video or a recording for other viewers ---------------------------------------------
 
-@dataclass(frozen=True)
-class Source:
-    """What is shown. trajectory: a file, a run folder, `-`, or the folder of a batch, of which `runs` are shown; against: more of
-    them; robot: its file, None: the one that the trajectory names; meshes: whether those of the robot file are drawn, with
-    `package://` looked for in the folders `roots`."""
-
-    trajectory: str
-    runs: Sequence[str] = ()
-    robot: str | None = None
-    against: Sequence[str] = ()
-    meshes: bool = False
-    roots: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Files:
-    """Output files; None for those that are not written. size: pixels of the video, rate: frames per second."""
-
-    page: str | None
-    video: str | None = None
-    mcap: str | None = None
-    size: tuple[int, int] = (1280, 720)
-    rate: float = 30.0
-
-
 def page_output(trajectory: str) -> str:
     """Return the default output: replay.html in a run folder, NAME_replay.html next to a CSV."""
     path = Path(trajectory)
@@ -118,52 +93,60 @@ def page_output(trajectory: str) -> str:
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
+def _runs(trajectory: str, choices: Sequence[str], robot: str | None, against: Sequence[str],
+          progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """Return the runs to show, and warnings for the user."""
-    if is_batch(source.trajectory):
-        if source.robot or source.against:
+    if is_batch(trajectory):
+        if robot or against:
             raise UsageError("--robot and --against cannot be used with a batch")
-        return shown_batch(source.trajectory, source.runs, progress), []
-    if source.runs:
-        raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
+        return shown_batch(trajectory, choices, progress), []
+    if choices:
+        raise UsageError(f"--runs needs the folder of a batch; {trajectory} is not one")
     runs: list[ReplayRun] = []
     warnings: list[LiedynWarning] = []
-    for path in (source.trajectory, *source.against):
-        run, more = shown_file(path, source.robot)
+    for path in (trajectory, *against):
+        run, more = shown_file(path, robot)
         runs.append(run)
         warnings += more
     return runs, warnings
 
 
-def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
-                 progress: Callable[[float], None] = lambda fraction: None) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
-    """Write the requested files. Return a report and warnings. progress: called with the fraction of the video.
+def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
+                 against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None, video: str | None,
+                 mcap: str | None, size: tuple[int, int], rate: float, force: bool,
+                 progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
+    """Write the page, video and recording whose names are not None. Return a report and warnings.
 
     Raises UsageError before any work is done if a file cannot be written.
+
+    Parameters
+    ----------
+    trajectory : a file, a run folder, `-`, or the folder of a batch, of which the runs `choices` are shown
+    robot : its file; None: the one that the trajectory names
+    against : more trajectories
+    meshes, roots : whether the meshes of the robot file are drawn; folders in which `package://` is looked for
+    size, rate : pixels of the video, frames per second
+    progress : called with the fraction of the video
     """
-    if files.page is not None:
-        check_output(files.page, force=force)
-    if files.video is not None:
-        check_video(files.video, force=force)
-    if files.mcap is not None:
-        check_mcap(files.mcap, force=force)
-    runs, warnings = _runs(source, progress)
-    if source.meshes:
-        visuals, more = visuals_of([run.model for run in runs], source.roots)
-    else:
-        visuals, more = None, hint_of_meshes(runs[0].model)
-    warnings += more
-    if is_batch(source.trajectory):
-        look = replace(look, title=Path(source.trajectory).absolute().name)
+    if page is not None:
+        check_output(page, force=force)
+    if video is not None:
+        check_video(video, force=force)
+    if mcap is not None:
+        check_mcap(mcap, force=force)
+    runs, warnings = _runs(trajectory, choices, robot, against, progress)
+    visuals, more = visuals_of([run.model for run in runs], roots) if meshes else (None, hint_of_meshes(runs[0].model))
+    if is_batch(trajectory):
+        look = replace(look, title=Path(trajectory).absolute().name)
     text = replay_page(runs, look, visuals)
     report = {"robot": runs[0].model.name, "frames": data_of(text)["runs"][0]["t"]["rows"]}
-    if files.page is not None:
-        with open_output(files.page, force=force) as file:
+    if page is not None:
+        with open_output(page, force=force) as file:
             file.write(text)
-        report |= {"file": os.fspath(files.page), "bytes": len(text.encode())}
-    if files.mcap is not None:
-        report |= {"mcap": os.fspath(files.mcap), "messages": write_mcap(runs, files.mcap, visuals, force=force)}
-    if files.video is not None:
-        count = write_video(text, files.video, size=files.size, rate=files.rate, speed=look.speed, force=force, progress=progress)
-        report |= {"video": os.fspath(files.video), "video_frames": count}
-    return report, tuple(warnings)
+        report |= {"file": os.fspath(page), "bytes": len(text.encode())}
+    if mcap is not None:
+        report |= {"mcap": os.fspath(mcap), "messages": write_mcap(runs, mcap, visuals, force=force)}
+    if video is not None:
+        count = write_video(text, video, size=size, rate=rate, speed=look.speed, force=force, progress=progress)
+        report |= {"video": os.fspath(video), "video_frames": count}
+    return report, (*warnings, *more)

@@ -189,8 +189,8 @@ def _ffmpeg() -> str | None:
     return program
 
 
-def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), rate: float = 30.0, speed: float = 1.0,
-                force: bool = False, progress: Callable[[float], None] = lambda fraction: None) -> int:
+def write_video(page: str, output: str, *, size: tuple[int, int], rate: float, speed: float, force: bool,
+                progress: Callable[[float], None]) -> int:
     """Write the motion of a page (HTML) as mp4, webm or gif, and return the number of frames.
 
     size : width and height in pixels, even numbers;  rate : frames per second;  speed : seconds of motion per second
