@@ -186,7 +186,7 @@ class Field:
 
     meaning   of the key, in one line of Markdown, with its unit
     default   value without the key, or a text about it
-    required  whether the key must exist; `missing` is the expected value in the error
+    required  whether the key must exist, or the expected value in the error without it
     kinds     kinds of the mapping (`Schema.kind`) with this key; empty: all of them
     example   plain value for templates; a structured value without an example is written key by key
     live      whether the key stands without a # in templates
@@ -196,11 +196,14 @@ class Field:
     value: Value
     meaning: str
     default: Any = None
-    required: bool = False
-    missing: str | None = None
+    required: bool | str = False
     kinds: Sequence[str] = ()
     example: Any = None
     live: bool = False
+
+    def require(self, node: Node) -> None:
+        """Raise the node's error if the mapping lacks the key."""
+        node.require(self.name, None if isinstance(self.required, bool) else self.required)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +269,7 @@ class Schema:
         nodes = node.mapping(self.of_kind(kind) if kind and self.lacks else self)
         for key in self.keys:
             if key.required and (not key.kinds or kind in key.kinds):
-                node.require(key.name, key.missing)
+                key.require(node)
         if self.empty:
             return {name: child for name, child in nodes.items() if child.kind != "null" or self[name].required}
         return nodes
@@ -274,7 +277,7 @@ class Schema:
     def _kind_of(self, node: Node, name: str) -> str:
         key = self[name]
         if key.required:
-            node.require(key.name, key.missing)
+            key.require(node)
         return str(self.value(node.mapping(), key.name, key.default))
 
     def _check_kind(self, node: Node, kind: str) -> None:

@@ -299,10 +299,8 @@ _LOW = Field("low", Number(), "smallest value; what is below is not drawn", "non
 _HIGH = Field("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
 
 SWEEP_CSV = Schema("sweep_csv", (
-    Field("file", File("CSV file"), "a CSV whose first line names its columns", required=True, missing="a path",
-        example="masses.csv"),
-    Field("column", Text(), "the column that holds the values, one a run", required=True, missing="a column's name",
-        example="mass")))
+    Field("file", File("CSV file"), "a CSV whose first line names its columns", required="a path", example="masses.csv"),
+    Field("column", Text(), "the column that holds the values, one a run", required="a column's name", example="mass")))
 NORMAL = Schema("normal", (
     Field("mean", Number(), "mean", required=True, example=1.0),
     Field("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
@@ -314,8 +312,7 @@ DISTRIBUTIONS = SOURCES[3:]
 PARAMETER = Schema("parameter", (
     Field("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
         "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`; or, of a job, `trajectory`",
-        required=True,
-        missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
+        required="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
     Field("name", Text(), "name of its column in the table", "the key", example="release"),
     Field("list", List(OneOf((Number(), Text(), Boolean(), List(Number())), reader=_plain), 1), "these values",
         example=[0.5, 1.0, 1.5]),
@@ -336,13 +333,13 @@ _NAMES = one_or_more(Text(), "patterns", "names")
 _SERIES = JOBS[:3]                               # jobs that have time derivatives
 
 SWEEP = Schema("sweep", (
-    Field("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
-        missing="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
+    Field("scenario", File("scenario file"), "scenario or robot file that all runs begin with",
+        required="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
     Field("overrides", Named(_VALUE, "duration", _overrides),
         "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
-    Field("parameters", List(PARAMETER, 1, words="entries"), "a list: what varies from run to run", required=True,
-          missing="a list of what varies", live=True),
+    Field("parameters", List(PARAMETER, 1, words="entries"), "a list: what varies from run to run",
+        required="a list of what varies", live=True),
     Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
     Field("samples", Integer(minimum=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
@@ -356,8 +353,8 @@ SWEEP = Schema("sweep", (
         "`true`, or `{every, columns}`", False, example={"every": 10, "columns": ["q.*"]}),
     Field("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
         "`inverse`, `forward`, `hybrid`, `derivatives`", SIMULATE, example="inverse"),
-    Field("trajectory", File("trajectory"), "CSV that the job is computed along", required=True, missing="the path of a CSV file",
-        kinds=JOBS, example="motion.csv"),
+    Field("trajectory", File("trajectory"), "CSV that the job is computed along", required="the path of a CSV file", kinds=JOBS,
+        example="motion.csv"),
     Field("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
     Field("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats",
           "as in the trajectory, "

@@ -155,8 +155,8 @@ def _side(node: Node) -> tuple[str, Pose]:
 # links --------------------------------------------------------------------------------------------------------------
 
 _LENGTH = Number(above=0, maximum=MAX_INPUT)
-_SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
-          "length": Field("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
+_SIZES = {"radius": Field("radius", _LENGTH, "[m]", required="a length in metres", example=0.03, live=True),
+          "length": Field("length", _LENGTH, "along z [m]", required="a length in metres", example=0.5, live=True)}
 
 
 def _round(shape: str) -> Schema:
@@ -218,7 +218,7 @@ LIMITS = Schema("limits", (
     Field("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
     Field("effort", _EACH, "[N m or N]", example=40, live=True)))
 MIMIC: Schema = Schema("mimic", (
-    Field("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
+    Field("joint", Text(), "the joint to follow", required="the name of the joint to follow", example="shoulder"),
     Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
     Field("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
     reader=lambda node: Mimic(**MIMIC.values(node)))
@@ -229,25 +229,21 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
 
 
 JOINT = Schema("joint", (
-    Field("type", Choice(Names(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
-        missing="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
-    Field("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
-        live=True),
-    Field("child", Text(), "the link that it moves", required=True, missing="a link's name", example="lower", live=True),
+    Field("type", Choice(Names(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES),
+        required="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
+    Field("parent", Text(), "a link; `world` is the ground", required="a link's name or world", example="upper", live=True),
+    Field("child", Text(), "the link that it moves", required="a link's name", example="lower", live=True),
     Field("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or "
-                          "`quaternion` "
-        "(`[x, y, z, w]`)", live=True),
-    Field("axis", Vector(3), _axes(_ONE_AXIS), required=True, missing="a list of 3 numbers", kinds=_ONE_AXIS,
-        example=[0, 1, 0], live=True),
-    Field("axes", List(Vector(3), 2, 2, "axes"), f"a list of two axes; {_axes(_TWO_AXES)}", required=True,
-        missing="a list of 2 axes", kinds=_TWO_AXES, example=[[1, 0, 0], [0, 1, 0]]),
-    Field("pitch", Number(), f"{', '.join(_WITH_PITCH)}: metres of advance per radian", required=True,
-        missing="metres of advance per radian", kinds=_WITH_PITCH, example=0.01),
+        "`quaternion` (`[x, y, z, w]`)", live=True),
+    Field("axis", Vector(3), _axes(_ONE_AXIS), required="a list of 3 numbers", kinds=_ONE_AXIS, example=[0, 1, 0], live=True),
+    Field("axes", List(Vector(3), 2, 2, "axes"), f"a list of two axes; {_axes(_TWO_AXES)}", required="a list of 2 axes",
+        kinds=_TWO_AXES, example=[[1, 0, 0], [0, 1, 0]]),
+    Field("pitch", Number(), f"{', '.join(_WITH_PITCH)}: metres of advance per radian", required="metres of advance per radian",
+        kinds=_WITH_PITCH, example=0.01),
     Field("sequence", Text(), f"{', '.join(_WITH_SEQUENCE)}: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)",
-        required=True, missing="three letters such as zyx", kinds=_WITH_SEQUENCE, example="zyx"),
+        required="three letters such as zyx", kinds=_WITH_SEQUENCE, example="zyx"),
     Field("screws", List(Vector(6), 1, 6, "screws"), f"{', '.join(_WITH_SCREWS)}: one to six `[wx, wy, wz, vx, vy, vz]` in the "
-        "joint frame; motion = exp(S1 q1) … exp(Sk qk)", required=True,
-        missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=_WITH_SCREWS,
+        "joint frame; motion = exp(S1 q1) … exp(Sk qk)", required="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=_WITH_SCREWS,
         example=[[0, 0, 1, 0, 0, 0.1]]),
     Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
         kinds=_MOVING, live=True),
@@ -260,7 +256,7 @@ JOINT = Schema("joint", (
         kinds=_OF_SCREWS)), kind="type", lacks="a {} joint has no {}")
 
 ACTUATOR = Schema("actuator", (
-    Field("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),
+    Field("link", Text(), "the link that the thrust acts on", required="a link's name", example="lower", live=True),
     Field("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
     Field("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
     Field("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
@@ -269,8 +265,8 @@ ACTUATOR = Schema("actuator", (
 # loops --------------------------------------------------------------------------------------------------------------
 
 FRAME = Schema("frame", (
-    Field("link", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="lower",
-        live=True), *_POSE))
+    Field("link", Text(), "a link; `world` is the ground", required="a link's name or world", example="lower", live=True),
+    *_POSE))
 _SIDE = OneOf((Text(), FRAME), "side", _side)
 _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
 
@@ -280,21 +276,19 @@ def _closures_with(key: str) -> Names:
 
 
 LOOP = Schema("loop", (
-    Field("type", Choice(Names(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
-        missing="one of " + ", ".join(LOOP_TYPES), example="ball"),
+    Field("type", Choice(Names(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES),
+        required="one of " + ", ".join(LOOP_TYPES), example="ball"),
     Field("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
-        required=True, missing=_NEEDS_A_SIDE, example="world"),
-    Field("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
+        required=_NEEDS_A_SIDE, example="world"),
+    Field("b", _SIDE, "the other frame", required=_NEEDS_A_SIDE),
     Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: "
           "`constraint_motion:` in a scenario, `constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
-                                                 "in "
-        "frame b", "x and y", kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
-    Field("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
-        kinds=_closures_with("length"), example=0.4),
+        "in frame b", "x and y", kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
+    Field("length", _LENGTH, "distance: between the origins of the frames [m]", required="metres", kinds=_closures_with("length"),
+        example=0.4),
     Field("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame "
-                             "a",
-        required=True, missing="metres", kinds=_closures_with("radius"), example=0.1),
+        "a", required="metres", kinds=_closures_with("radius"), example=0.1),
     Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=_closures_with("shape"),
         example="sphere"),
     Field("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
@@ -303,7 +297,7 @@ LOOP = Schema("loop", (
     lacks="a {} closure has no {}")
 COUPLING = Schema("coupling", (
     Field("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
-        "coordinates; not for ball and free joints", required=True, missing="coefficients by joint: {joint1: 1, joint2: -2}",
+        "coordinates; not for ball and free joints", required="coefficients by joint: {joint1: 1, joint2: -2}",
         example={"shoulder": 1, "elbow": -2}),
     Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
 _CONSTRAINTS = (
@@ -317,7 +311,7 @@ ROBOT = Schema("robot", (
     Field("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
         example="fixed"),
     Field("gravity", Vector(3), "`[x, y, z]` [m/s²]", list(default_of(Robot, "gravity")), example=[0, 0, -9.81]),
-    Field("links", Named(LINK, "link"), "rigid bodies by name", required=True, missing="the links by name", live=True,
+    Field("links", Named(LINK, "link"), "rigid bodies by name", required="the links by name", live=True,
         example={"upper": {"mass": 1.2, "com": [0, 0, -0.25], "inertia": [0.02, 0.02, 0.001]},
                  "lower": {"shape": {"cylinder": {"radius": 0.03, "length": 0.5}}, "density": 1000, "com": [0, 0, -0.25]}}),
     Field("joints", Named(JOINT, "joint"), "joints by name; they make a tree of the links", "none", live=True,

@@ -130,9 +130,9 @@ IMPACT = Schema("impact", (
     Field("restitution", Number(minimum=0, maximum=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),), reader=_impact)
 ATTACH: Schema = Schema("attach", (
-    Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
+    Field("link", Text(), "the link that the body is attached to", required="the link that the body is attached to",
         example="lower"),
-    Field("mass", Number(above=0, maximum=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Field("mass", Number(above=0, maximum=MAX_INPUT), "[kg]", required="the mass in kg", example=0.5),
     Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
     Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
     reader=lambda node: Attach(**ATTACH.values(node), place=node.place))

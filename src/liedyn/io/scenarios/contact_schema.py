@@ -127,8 +127,7 @@ PLANE = Schema("plane", (
     Field("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
 CONTACTS = Schema("contacts", (
     Field("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),
-        "what touches, by link: a shape or a list of them",
-        required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
+        "what touches, by link: a shape or a list of them", required="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
     Field("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
     Field("pairs", List(List(Text(), 2, 2, reader=_pair), 1, words="pairs"), "links that touch each other: names or patterns of "
         "two links each", "none", example=[["upper", "lower"]]), *MATERIAL))

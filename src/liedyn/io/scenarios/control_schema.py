@@ -196,32 +196,31 @@ SETPOINT = Schema("setpoint", (
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
 CONTROL = Schema("control", (
-    Field("law", Choice(Names(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
-        example="computed_torque"),
+    Field("law", Choice(Names(LAWS)), "one of the laws above", required="one of " + ", ".join(LAWS), example="computed_torque"),
     Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
-        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
-        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=_with("motion"),
+        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
+        required="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=_with("motion"),
         example={"motor1": "0.5*sin(t)"}),
     Field("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
         kinds=_with("bandwidth"), example=20),
     Field("poles", List(Number(), 2, 4), "instead of `bandwidth`: a list of negative poles [1/s], four for "
         "`feedback_linearization` and two for the others", kinds=_with("poles"), example=[-20, -25]),
-    Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_with("link"),
-        missing="the link that follows the target", example="hand"),
+    Field("link", Text(), "with `law: task_space`: the link that follows the target", required="the link that follows the target",
+        kinds=_with("link"), example="hand"),
     Field("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
         default_of(Control, "point"), kinds=_with("point"), example=[0, 0, 0.1]),
     Field("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
-        "alone leave the other free", required=True, kinds=_with("target"), example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
-        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
+        "alone leave the other free", required="xyz: [signal, signal, signal], rpy: the same, or waypoints",
+        kinds=_with("target"), example={"xyz": [0.4, "0.2*sin(t)", 0.5]}),
     Field("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
         "them free [rad or m]", "they come to rest", kinds=_with("posture"), example={"elbow": -1.2}),
     Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
         "all that are not prescribed, except a free joint", kinds=_with("joints"), example=["elbow"]),
-    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
-        kinds=_with("gain"), missing=MATRIX, example="K.csv"),
+    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=MATRIX,
+        kinds=_with("gain"), example="K.csv"),
     Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
-        "not listed is neutral", required=True, kinds=_with("setpoint"),
-        missing="the state at which the gain holds: q and v by joint", example={"q": {"elbow": 0.5}})),
+        "not listed is neutral", required="the state at which the gain holds: q and v by joint", kinds=_with("setpoint"),
+        example={"q": {"elbow": 0.5}})),
     kind="law", one_of=(POLES,), what="the law {}", reader=_control)
 
 LIMIT = Number(above=0)
@@ -264,11 +263,9 @@ SAMPLING = Schema("sampling", (
     Field("rate", Number(above=0, maximum=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
     Field("period", Number(minimum=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
     Field("delay", Number(minimum=0), "time from a sample to the torque that is computed from it [s]; that of the first sample "
-                                    "acts "
-          "from the start", 0, example=5e-4),
+        "acts from the start", 0, example=5e-4),
     Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
-                                 "through "
-        "the last two", "zero", example="first"),
+        "through the last two", "zero", example="first"),
     Field("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
 
 

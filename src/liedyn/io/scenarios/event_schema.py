@@ -133,7 +133,7 @@ EVENT = Schema("event", (
     Field("phases", NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
     Field("once", Boolean(), "whether it happens only the first time", False, example=True),
     Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", read_actions),
-        "an action, or a list of actions in their order", required=True, missing="what happens: " + ", ".join(ACTION))),
+        "an action, or a list of actions in their order", required="what happens: " + ", ".join(ACTION))),
     one_of=(TIMED,))
 
 

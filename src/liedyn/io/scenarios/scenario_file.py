@@ -128,7 +128,7 @@ FORCE = Schema("external_force", (
         "axes; see [frames](conventions.md#frames). The result gives it in link axes about the link's origin in any case",
         "local_world_aligned", example="local"),
     Field("wrench", List(SIGNAL, 6, 6, "signals: mx, my, mz, fx, fy, fz"), "`[mx, my, mz, fx, fy, fz]`, signals [N m, N]",
-        required=True, missing="[mx, my, mz, fx, fy, fz]", example=[0, 0, 0, 20, 0, 0], live=True),
+        required="[mx, my, mz, fx, fy, fz]", example=[0, 0, 0, 20, 0, 0], live=True),
     Field("point", Vector(3), "point about which the moment is given, in link coordinates [m]",
           default_of(ExternalForce, "point"),
         example=[0, 0, -0.5]),
@@ -136,15 +136,14 @@ FORCE = Schema("external_force", (
     Field("until", Number(), "and before this one [s]", "the end", example=3.2, live=True)), reader=_force)
 
 SCENARIO = Schema("scenario", (
-    Field("robot", File("robot file"), f"path of a {TITLES} file", required=True,
-          missing="the path of a robot file",
-        example="robot.yaml", live=True),
+    Field("robot", File("robot file"), f"path of a {TITLES} file", required="the path of a robot file", example="robot.yaml",
+        live=True),
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
     Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
-    Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required=True,
-          missing="the time to simulate, in seconds", example=5, live=True),
+    Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
+        live=True),
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
     Field("integrator", INTEGRATOR, "method, steps and tolerances: see [integrators](#integrators)", live=True),
     Field("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),

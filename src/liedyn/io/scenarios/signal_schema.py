@@ -122,12 +122,12 @@ def _column(node: Node) -> Column:
 
 SINE: Schema = Schema("sine", (
     Field("amplitude", Number(), "in the unit of the signal", required=True, example=0.5, live=True),
-    Field("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
+    Field("frequency", Number(), "[Hz]", required="a frequency in Hz", example=2, live=True),
     Field("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
     Field("offset", Number(), "in the unit of the signal", default_of(Sine, "offset"), example=0.2)),
     reader=lambda node: Sine(**SINE.values(node), place=node.place))
 CSV = Schema("column", (
-    Field("file", File(), "path of a CSV", required=True, missing="the path of a CSV file", example="motion.csv", live=True),
+    Field("file", File(), "path of a CSV", required="the path of a CSV file", example="motion.csv", live=True),
     Field("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
     Field("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
         example="quintic")), reader=_column)
@@ -207,7 +207,7 @@ def _motion(node: Node, subject: str = "a driven loop") -> Motion:
 
 
 WAYPOINT = Schema("waypoint", (
-    Field("t", Number(), "time [s]", required=True, missing="the time of the waypoint", example=2, live=True),
+    Field("t", Number(), "time [s]", required="the time of the waypoint", example=2, live=True),
     Field("xyz", Vector(3), "position [m], for free joints", "zero", example=[0.1, 0, 0.5], live=True),
     Field("rpy", Vector(3), "orientation R = Rz Ry Rx [rad]", "zero", example=[0, 0, 1.2], live=True),
     Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0.6, 0.8])))
