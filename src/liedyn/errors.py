@@ -14,6 +14,8 @@ from typing import Any
 
 from liedyn.warning_codes import WARNING_CODES
 
+_LONGEST = 120                           # characters of a value in an error
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -385,7 +387,7 @@ def nearest(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.
     return f"did you mean {' or '.join(map(written, close))}?" if close else None
 
 
-def _short(value: object, limit: int = 120) -> str:
+def _short(value: object) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= _LONGEST else text[:_LONGEST - 1] + "…"

@@ -93,7 +93,8 @@ class Unfinished:
         """Write a checkpoint in place of the previous one. state: nested dict of arrays and JSON values."""
         with translate_os_errors(self.folder):
             self._sync(self._open_file)
-            content, file_state = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": self.state_dict()}
+            rows = {"size": self._size, "sha256": self._hash.hexdigest()}
+            content, file_state = io.BytesIO(), {"version": _VERSION, "command": self.command, "rows": rows}
             arrays, values = split_arrays({**state, "file": file_state})
             named: dict[str, Any] = {**arrays, _JSON: np.array(json.dumps(values))}
             np.savez(content, **named)
@@ -113,11 +114,7 @@ class Unfinished:
         file.flush()
         os.fsync(file.fileno())
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the rows in the file."""
-        return {"size": self._size, "sha256": self._hash.hexdigest()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def _load_rows(self, state: dict[str, Any]) -> None:
         """Truncate the file after the rows of a state. Raise UsageError if these rows differ from those of the state."""
         try:
             self._file = file = (self.path / _ROWS).open("r+b")
@@ -137,7 +134,7 @@ class Unfinished:
         with translate_os_errors(self.folder):
             self._hold()
             state = read_checkpoint(self.path)
-            self.load_state_dict(state.pop("file")["rows"])
+            self._load_rows(state.pop("file")["rows"])
         return state
 
     def table(self, width: int) -> np.ndarray:

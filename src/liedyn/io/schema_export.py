@@ -53,9 +53,9 @@ def _default(value: Any) -> str:
 def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     match value:
         case Number():
-            return {"type": "number"} | _given(minimum=value.minimum, exclusiveMinimum=value.above, maximum=value.maximum)
+            return {"type": "number"} | _without_none(minimum=value.minimum, exclusiveMinimum=value.above, maximum=value.maximum)
         case Integer():
-            return {"type": "integer"} | _given(minimum=value.minimum, maximum=value.maximum)
+            return {"type": "integer"} | _without_none(minimum=value.minimum, maximum=value.maximum)
         case Boolean():
             return {"type": "boolean"}
         case Text() | File():
@@ -65,7 +65,7 @@ def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
         case Vector():
             return _schema(List(value.entry, value.count, value.count), defined)
         case List():
-            bounds = _given(minItems=value.minimum or None, maxItems=value.maximum)
+            bounds = _without_none(minItems=value.minimum or None, maxItems=value.maximum)
             return {"type": "array", "items": _schema(value.of, defined)} | bounds
         case Named():
             return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
@@ -74,7 +74,7 @@ def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     return _refer(value, defined, lambda: _keys_schema(value, defined))
 
 
-def _given(**bounds: float | None) -> JsonSchema:
+def _without_none(**bounds: float | None) -> JsonSchema:
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 

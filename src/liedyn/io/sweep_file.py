@@ -434,7 +434,8 @@ def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
 
 
 def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None:
-    location, drawn, runs = nodes.get("combine", root), [one for one in sweep.parameters if one.drawn], sweep.samples
+    location, runs = nodes.get("combine", root), sweep.samples
+    drawn = [parameter for parameter in sweep.parameters if parameter.drawn]
     if sweep.combine == "sample":
         if not runs:
             raise root.problem("the key samples is missing", expected="a number of runs")

@@ -47,7 +47,9 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
     tables = matrices(result)
     with open_folder(folder, mark=MARK, force=force) as part:
         for name, (matrix, rows, columns) in tables.items():
-            _write_matrix(part / f"{name}.csv", name, matrix, rows, columns)
+            titled = [(cell(title), values) for title, values in zip(columns, matrix.T, strict=True)]
+            with (part / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+                write_table(file, [(name, rows), *titled])
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         arrays: dict[str, Any] = {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step}
         np.savez(part / "system.npz", **arrays)
@@ -171,11 +173,6 @@ def check(result: Linearization) -> None:
         figures = ", ".join(f"{name} {difference.off:.1e}" for name, difference in bad.items())
         raise CheckFailed(f"the linearization differs from extrapolated finite differences by {figures} (relative), more than "
                           f"{MAX_EXCESS:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
-
-
-def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        write_table(file, [(name, rows), *((cell(title), values) for title, values in zip(columns, matrix.T, strict=True))])
 
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:

@@ -86,7 +86,7 @@ def _sum(terms: Sequence[Term], offset: float) -> str:
     parts = [(c, coordinate_name(joint, label) if abs(c) == 1 else f"{abs(c):g} {coordinate_name(joint, label)}")
              for joint, label, c in terms]
     parts += [(offset, f"{abs(offset):g}")] if offset else []
-    text = " ".join(f"{'-' if c < 0 else '+'} {shown}" for c, shown in parts)
+    text = " ".join(f"{'-' if c < 0 else '+'} {part}" for c, part in parts)
     return text.removeprefix("+ ") if not text.startswith("- ") else f"-{text[2:]}"
 
 
@@ -124,7 +124,7 @@ def _coupling_to_dict(coupling: Coupling) -> dict[str, Any]:
 def robot_summary(model: Model) -> dict[str, Any]:
     """Return the model as dicts, lists, numbers and None (no limit), as printed by `liedyn info --json`."""
     robot = model.description
-    described = {joint.name: joint for joint in robot.joints}
+    coordinates, mimics = _coordinates(model), {joint.name: joint.mimic for joint in robot.joints if joint.mimic}
     return {
         "name": model.name, "source": model.source, "base": model.base, "gravity": [float(x) for x in model.gravity],
         "nq": model.nq, "nv": model.nv, "mass": _total_mass(model),
@@ -133,9 +133,9 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "joints": [{"name": joint.name, "type": joint.type, "parent": joint.parent, "child": joint.child,
                     "q": [joint.q.start, joint.q.stop], "v": [joint.v.start, joint.v.stop],
                     "coordinates": [_coordinate_to_dict(c, model.v_names[joint.v.start + k], model.v_units[joint.v.start + k])
-                                    for k, c in enumerate(_coordinates(description, joint))],
-                    "mimic": asdict(description.mimic) if description and description.mimic else None}
-                   for joint in model.joints for description in [described.get(joint.name)]],
+                                    for k, c in enumerate(coordinates[joint.name])],
+                    "mimic": asdict(mimics[joint.name]) if joint.name in mimics else None}
+                   for joint in model.joints],
         "fixed_joints": [{"name": joint.name, "parent": joint.parent, "child": joint.child}
                          for joint in robot.joints if joint.type == "fixed"],
         "links": [{"name": link.name, "parent": parent, "mass": link.mass, "com": list(link.com), "inertia": list(link.inertia)}
@@ -164,10 +164,10 @@ def _total_mass(model: Model) -> float:
     return math.fsum(link.mass for link in model.description.links)
 
 
-def _coordinates(described: Joint | None, joint: ModelJoint) -> tuple[Coordinate, ...]:
-    """Return the data of each velocity coordinate. The joint of a floating base is not in the description and has none."""
-    coordinates = described.coordinates if described else ()
-    return coordinates or (Coordinate(),) * (joint.v.stop - joint.v.start)
+def _coordinates(model: Model) -> dict[str, tuple[Coordinate, ...]]:
+    """Return the data of the velocity coordinates by joint. The joint of a floating base is not in the description."""
+    described = {joint.name: joint.coordinate_parameters for joint in model.description.joints}
+    return {joint.name: described.get(joint.name, (Coordinate(),) * (joint.v.stop - joint.v.start)) for joint in model.joints}
 
 
 def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict[str, Any]:
@@ -212,16 +212,14 @@ def _branches(children: list[tuple[Any, ...]], indent: str, always: bool = False
 
 def _coordinate_table(model: Model) -> list[str]:
     """Return a row per coordinate; ball and free joints have one row with their ranges in q and v."""
-    described = {joint.name: joint for joint in model.description.joints}
-    used = [key for key in PASSIVE if any(getattr(c, key) for j in model.joints
-                                           for c in _coordinates(described.get(j.name), j))]
+    coordinates = _coordinates(model)
+    used = [key for key in PASSIVE if any(getattr(c, key) for group in coordinates.values() for c in group)]
     rows = [["coordinate", "type", "q", "v", "unit", "lower", "upper", "speed", "force", *used]]
     for joint in model.joints:
-        coordinates = _coordinates(described.get(joint.name), joint)
         if joint.screws is None:
             rows.append([joint.name, joint.type, _range(joint.q), _range(joint.v)])
             continue
-        for k, c in enumerate(coordinates):
+        for k, c in enumerate(coordinates[joint.name]):
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
                          *(_number(getattr(c, key)) for key in LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])

@@ -71,11 +71,11 @@ class BodyTree:
     site: dict[str, tuple[str, Pose]] = field(default_factory=dict)
     ref: dict[str, float] = field(default_factory=dict)
     mass: dict[str, Mass] = field(default_factory=dict)
-    geoms: dict[str, list[tuple[XmlElement, Pose]]] = field(default_factory=dict)       # with their frames, by link
-    still: set[str] = field(default_factory=lambda: {WORLD})          # links that do not move
-    force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)          # of joints, by their name
-    counts: dict[str, int] = field(default_factory=dict)              # of what is not read, by what it is
-    names: dict[str, XmlElement] = field(default_factory=dict)           # of links
+    geoms: dict[str, list[tuple[XmlElement, Pose]]] = field(default_factory=dict)
+    still: set[str] = field(default_factory=lambda: {WORLD})
+    force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    names: dict[str, XmlElement] = field(default_factory=dict)
     joint_names: dict[str, XmlElement] = field(default_factory=dict)
     bodies: int = 0
 

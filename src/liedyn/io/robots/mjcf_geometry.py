@@ -39,7 +39,7 @@ class Compiler:
     sequence: str
     autolimits: bool
     inertia_from_geoms: bool | None
-    groups: tuple[float, float]          # of the geoms that count for the inertia
+    groups: tuple[float, float]
     total_mass: float | None
     minimum_mass: float
     minimum_inertia: float

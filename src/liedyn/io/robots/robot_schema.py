@@ -4,7 +4,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from liedyn.io.file_schema import (
@@ -31,6 +30,7 @@ from liedyn.model.description import (
     Coordinate,
     JointType,
     Link,
+    LoopType,
     Mimic,
     Pose,
     Robot,
@@ -193,19 +193,16 @@ def _axes(types: Names) -> str:
     return "; ".join(f"{', '.join(names)}: {meaning}" for meaning, names in meanings.items())
 
 
-def _has_axes(count: int, joint_type: JointType) -> bool:
-    return len(joint_type.axes) == count
-
-
-def _has_parameter(key: str, joint_type: JointType) -> bool:
-    return key in joint_type.parameters
+def _with_parameter(table: Mapping[str, JointType | LoopType], key: str) -> Names:
+    """Return the types of joints or closures with a parameter."""
+    return Names(table, lambda entry: key in entry.parameters)
 
 
 _MOVING = Names(JOINT_TYPES, lambda joint: bool(joint.labels))
 _OF_SCREWS = Names(JOINT_TYPES, lambda joint: joint.screws is not None)
-_ONE_AXIS, _TWO_AXES = (Names(JOINT_TYPES, partial(_has_axes, n)) for n in (1, 2))
-_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (Names(JOINT_TYPES, partial(_has_parameter, key))
-                                             for key in ("pitch", "sequence", "screws"))
+_ONE_AXIS = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 1)
+_TWO_AXES = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 2)
+_WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_with_parameter(JOINT_TYPES, key) for key in ("pitch", "sequence", "screws"))
 _POSE = (
     Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
     Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
@@ -271,10 +268,6 @@ _SIDE = OneOf((Text(), FRAME), "side", _side)
 _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
 
 
-def _closures_with(key: str) -> Names:
-    return Names(LOOP_TYPES, lambda loop_type: key in loop_type.parameters)
-
-
 LOOP = Schema("loop", (
     Field("type", Choice(Names(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES),
         required="one of " + ", ".join(LOOP_TYPES), example="ball"),
@@ -285,11 +278,11 @@ LOOP = Schema("loop", (
           "`constraint_motion:` in a scenario, `constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
         "in frame b", "x and y", kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 2), example=[[1, 0, 0], [0, 1, 0]]),
-    Field("length", _LENGTH, "distance: between the origins of the frames [m]", required="metres", kinds=_closures_with("length"),
-        example=0.4),
+    Field("length", _LENGTH, "distance: between the origins of the frames [m]", required="metres",
+        kinds=_with_parameter(LOOP_TYPES, "length"), example=0.4),
     Field("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame "
-        "a", required="metres", kinds=_closures_with("radius"), example=0.1),
-    Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=_closures_with("shape"),
+        "a", required="metres", kinds=_with_parameter(LOOP_TYPES, "radius"), example=0.1),
+    Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=_with_parameter(LOOP_TYPES, "shape"),
         example="sphere"),
     Field("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",

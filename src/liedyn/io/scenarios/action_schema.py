@@ -201,13 +201,13 @@ def declare_action(key: ActionKey) -> None:
 def read_actions(node: Node) -> tuple[Action, ...]:
     """Return the actions of a list of mappings, one mapping, or the word stop, in the order of the file."""
     make, actions = {action.key.name: action.make for action in ACTION_KEYS}, []
-    for one in node.items(minimum=1, of="actions") if node.kind == "list" else [node]:
-        if one.kind == "text":
-            if one.value in ACTION and one.value not in WORDS.options:
-                raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
-            actions.append(make[WORDS.read(one)](True, one.place))
+    for entry in node.items(minimum=1, of="actions") if node.kind == "list" else [node]:
+        if entry.kind == "text":
+            if entry.value in ACTION and entry.value not in WORDS.options:
+                raise entry.problem("an action without its value", found=entry.value, expected=f"{{{entry.value}: …}}")
+            actions.append(make[WORDS.read(entry)](True, entry.place))
         else:
-            nodes = one.mapping(ACTION)
+            nodes = entry.mapping(ACTION)
             actions += [make[key](ACTION.value(nodes, key), child.place) for key, child in nodes.items()]
     result = tuple(action for action in actions if action)
     if not result:

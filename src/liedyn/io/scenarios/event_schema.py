@@ -72,7 +72,7 @@ def _event(name: str, node: Node, duration: float) -> Event:
     when, touch = values.pop("when", (None, None))
     if touch and "value" in nodes:
         raise nodes["value"].problem("value does not apply to touch and lift", expected="no value")
-    direction = DIRECTIONS[values.pop("direction")] if "direction" in nodes else touch.way if touch else 0
+    direction = DIRECTIONS[values.pop("direction")] if "direction" in nodes else touch.direction if touch else 0
     return Event(name, values.pop("do"), when=when, touch=touch, direction=direction, phases=values.pop("phases", ()), **values,
                  place=node.place)
 

@@ -495,14 +495,15 @@ class Action(InputElement):
 
 @dataclass(frozen=True, slots=True)
 class TouchEvent:
-    """Begin (way 1) of the first contact, or end (way -1) of the last contact, of a link or of links that match a pattern.
+    """Begin of the first contact, or end of the last contact, of a link or of links that match a pattern.
 
-    other  plane or link in contact; None: any
+    other      plane or link in contact; None: any
+    direction  1 for the begin, -1 for the end
     """
 
     link: str
     other: str | None = None
-    way: int = 1
+    direction: int = 1
 
 
 @dataclass(frozen=True, slots=True)

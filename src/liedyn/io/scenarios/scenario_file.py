@@ -282,31 +282,43 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
 
     Paths are relative to `folder`, or absolute.
     """
-    s, stabilization, start = scenario, scenario.stabilization, scenario.initial_from
-    integrator = {key: getattr(s.integrator, key) for key in ("method", *METHODS[s.integrator.method])}
-    result: dict[str, Any] = plain({"robot": FilePath(s.robot), "loops": s.loops and FilePath(s.loops), "base": s.base,
-                                    "gravity": s.gravity, "duration": s.duration, "output_step": s.output_step,
-                                    "passive": s.passive, "seed": s.seed,
-                                    "integrator": {key: value for key, value in integrator.items() if value != math.inf},
-                                    "initial": {"q": rules_to_dict(s.initial_q, numbers_to_list),
-                                                "v": rules_to_dict(s.initial_v, numbers_to_list), "assemble": None
-                                                if s.assemble else False, "from": start and FilePath(start.file)},
-                                    "constraints": {"stabilization": stabilization.method,
-                                                    **{key: getattr(stabilization, key)
-                                                       for key in STABILIZATIONS[stabilization.method]}}
-                                    if stabilization != Stabilization() else None,
-                                    "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
-                                    "control": s.control and control_to_dict(s.control),
-                                    "sampling": s.sampling and sampling_to_dict(s.sampling), "saturate": rules_to_dict(s.saturate)
-                                    or None, "motors": rules_to_dict(s.motors, motor_to_dict) or None,
-                                    "limits": s.limits and limits_to_dict(s.limits),
-                                    "contacts": s.contacts and contacts_to_dict(s.contacts),
-                                    "joints": rules_to_dict(s.joints, drive_to_dict),
-                                    "actuators": rules_to_dict(s.actuators, signal_to_dict),
-                                    "external_forces": list(map(_force_to_dict, s.forces)),
-                                    "phases": {phase.name: phase_to_dict(phase) for phase in s.phases} or None,
-                                    "events": {event.name: event_to_dict(event) for event in s.events} or None}, folder)
+    s = scenario
+    result: dict[str, Any] = plain({
+        "robot": FilePath(s.robot),
+        "loops": s.loops and FilePath(s.loops),
+        "base": s.base,
+        "gravity": s.gravity,
+        "duration": s.duration,
+        "output_step": s.output_step,
+        "passive": s.passive,
+        "seed": s.seed,
+        "integrator": _integrator_to_dict(s.integrator),
+        "initial": {"q": rules_to_dict(s.initial_q, numbers_to_list), "v": rules_to_dict(s.initial_v, numbers_to_list),
+                    "assemble": None if s.assemble else False, "from": s.initial_from and FilePath(s.initial_from.file)},
+        "constraints": None if s.stabilization == Stabilization() else _stabilization_to_dict(s.stabilization),
+        "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
+        "control": s.control and control_to_dict(s.control),
+        "sampling": s.sampling and sampling_to_dict(s.sampling),
+        "saturate": rules_to_dict(s.saturate) or None,
+        "motors": rules_to_dict(s.motors, motor_to_dict) or None,
+        "limits": s.limits and limits_to_dict(s.limits),
+        "contacts": s.contacts and contacts_to_dict(s.contacts),
+        "joints": rules_to_dict(s.joints, drive_to_dict),
+        "actuators": rules_to_dict(s.actuators, signal_to_dict),
+        "external_forces": list(map(_force_to_dict, s.forces)),
+        "phases": {phase.name: phase_to_dict(phase) for phase in s.phases} or None,
+        "events": {event.name: event_to_dict(event) for event in s.events} or None}, folder)
     return result
+
+
+def _integrator_to_dict(integrator: Integrator) -> dict[str, Any]:
+    options = {key: getattr(integrator, key) for key in METHODS[integrator.method]}
+    return {"method": integrator.method} | {key: value for key, value in options.items() if value != math.inf}
+
+
+def _stabilization_to_dict(stabilization: Stabilization) -> dict[str, Any]:
+    options = {key: getattr(stabilization, key) for key in STABILIZATIONS[stabilization.method]}
+    return {"stabilization": stabilization.method} | options
 
 
 def _force_to_dict(force: ExternalForce) -> dict[str, Any]:

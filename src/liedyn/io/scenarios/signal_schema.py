@@ -188,7 +188,7 @@ def _pose(node: Node) -> Motion | Waypoints:
     nodes = node.mapping((*POSE_MOTION, *CURVES))
     for key in nodes:
         if key not in POSE_MOTION:
-            keys = ", ".join(one for one in nodes if one in POSE_MOTION)
+            keys = ", ".join(name for name in nodes if name in POSE_MOTION)
             raise nodes[key].problem(f"{key} cannot be given with {keys} of a pose",
                                      hint="it may be given with a curve in xyz and rpy" if key == "from" else None)
     if "waypoints" not in nodes:

@@ -36,13 +36,13 @@ class OutputSensitivity:
     name     of the output
     base     its value at the medians of the varied quantities
     changes  (varied,) first-order changes by one standard deviation of each quantity; NaN if unknown
-    way      how the derivatives were computed
+    method   how the derivatives were computed
     """
 
     name: str
     base: float
     changes: np.ndarray
-    way: str
+    method: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
 
 def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str) -> Figure:
     """Draw a bar from minus to plus one standard deviation of each varied quantity; the darker half is the positive one."""
-    return _draw_bars(names, [(swing.name, f"{swing.base:.4g}, {swing.way}", swing.changes) for swing in swings],
+    return _draw_bars(names, [(swing.name, f"{swing.base:.4g}, {swing.method}", swing.changes) for swing in swings],
                       "Changes of outputs by one standard deviation",
                       f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller")
 
