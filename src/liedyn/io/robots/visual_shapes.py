@@ -28,6 +28,17 @@ def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[L
     return {link: shapes for link, shapes in drawn.items() if shapes}
 
 
+def simple_shapes(shape: LinkShape) -> list[LinkShape]:
+    """Return a shape as boxes, spheres and cylinders: a capsule is a cylinder between two spheres."""
+    if shape.kind != "capsule":
+        return [shape]
+    (radius, length), pose = shape.sizes, shape.pose
+    ends = (vector(x + offset * z for x, z in zip(pose.translation, pose.rotation[2::3], strict=True))
+            for offset in (-length / 2, length / 2))
+    return [replace(shape, kind="cylinder"),
+            *(replace(shape, kind="sphere", sizes=(radius,), pose=replace(pose, translation=end)) for end in ends)]
+
+
 def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> dict[str, tuple[LinkMesh, ...]]:
     """Return the meshes of each link that has some, with the paths of the files that exist. The files are not read.
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from liedyn.errors import shown
 from liedyn.io.robots.robot_schema import written_limit
+from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
 from liedyn.model.description import (
     IDENTITY,
@@ -63,27 +65,14 @@ def _link(link: Link) -> Iterator[str]:
 
 
 def _visuals(shapes: Iterable[LinkShape]) -> Iterator[str]:
-    for shape in shapes:
-        for kind, sizes, pose in _standard(shape):
-            yield "<visual>"
-            yield from ("  " + part for part in _origin(pose))
-            yield f"  <geometry>{_GEOMETRY[kind].format(*map(_number, sizes))}</geometry>"
-            if shape.colour:
-                rgb = _numbers(shape.colour)
-                yield f'  <material name="colour {rgb}"><color rgba="{rgb} 1"/></material>'
-            yield "</visual>"
-
-
-def _standard(shape: LinkShape) -> Iterator[tuple[str, tuple[float, ...], Pose]]:
-    """Yield a shape. A capsule, which the format does not have, is a cylinder between two spheres."""
-    if shape.kind != "capsule":
-        yield shape.kind, shape.sizes, shape.pose
-        return
-    radius, length = shape.sizes
-    yield "cylinder", (radius, length), shape.pose
-    for z_offset in (-length / 2, length / 2):
-        p = vector(x + z_offset * z for x, z in zip(shape.pose.translation, shape.pose.rotation[2::3], strict=True))
-        yield "sphere", (radius,), Pose(shape.pose.rotation, p)
+    for shape in chain.from_iterable(map(simple_shapes, shapes)):
+        yield "<visual>"
+        yield from ("  " + part for part in _origin(shape.pose))
+        yield f"  <geometry>{_GEOMETRY[shape.kind].format(*map(_number, shape.sizes))}</geometry>"
+        if shape.colour:
+            rgb = _numbers(shape.colour)
+            yield f'  <material name="colour {rgb}"><color rgba="{rgb} 1"/></material>'
+        yield "</visual>"
 
 
 def _joint(joint: Joint) -> Iterator[str]:

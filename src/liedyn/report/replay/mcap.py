@@ -197,7 +197,7 @@ def check_mcap(output: str, *, force: bool) -> None:
         raise UsageError("MCAP files are written by the package mcap: pip install 'liedyn[mcap]'")
 
 
-def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None = None, *, force: bool = False) -> int:
+def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None, *, force: bool) -> int:
     """Write runs as MCAP, with messages in JSON, and return the number of messages.
 
     With several runs, the names of topics and frames begin with the name of the run.

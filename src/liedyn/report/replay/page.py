@@ -33,7 +33,7 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
 
 
-def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
+def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, Any]:
     """Return plain values of a run for the page, which `viewer.js` reads as JSON. meshes: of its links."""
     rows = frames_of(run.t)
     t, model = run.t[rows], run.model

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
-from liedyn.io.robots.visual_shapes import link_meshes, link_shapes
+from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
 from liedyn.model.description import FREE, WORLD, Link, LinkMesh, LinkShape
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
@@ -49,7 +49,7 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), placed
 
 
-def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, Any]:
     """Return plain values of all that is drawn of a robot.
 
     T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes: by link. In the result, `at` is a pose in
@@ -66,7 +66,6 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     """
     _, placed = bodies_of(model)
     placed[WORLD] = (GROUND, np.eye(4))
-    meshes = meshes or {}
     shapes = _shapes(model, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
@@ -110,19 +109,14 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
     """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
     shapes_by_link = link_shapes(model.description, visible=meshes)
-    return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in shapes_by_link.items()
+    return {link: [_solid(part) for shape in shapes for part in simple_shapes(shape)] for link, shapes in shapes_by_link.items()
             if link in model.link_names}
 
 
-def _solids_of(shape: LinkShape) -> list[Solid]:
-    """Return the solids of a shape. A capsule is a cylinder and two spheres."""
-    at, colour = pose(shape.pose), shape.colour
-    if shape.kind == "box":
-        return [("box", at, shape.sizes, colour)]
-    r, length = (*shape.sizes, 0.0)[:2]
-    ends = {"sphere": [0.0], "capsule": [-length / 2, length / 2]}.get(shape.kind, [])
-    return [("cylinder", at, (r, r, length), colour)] * (shape.kind != "sphere") \
-        + [("sphere", at @ _shift((0.0, 0.0, z)), (r, r, r), colour) for z in ends]
+def _solid(shape: LinkShape) -> Solid:
+    """Return a box, sphere or cylinder."""
+    radius, length = shape.sizes[0], shape.sizes[-1]
+    return shape.kind, pose(shape.pose), shape.sizes if shape.kind == "box" else (radius, radius, length), shape.colour
 
 
 def _corners(points: Sequence[Point], shapes: Mapping[str, Sequence[Solid]],

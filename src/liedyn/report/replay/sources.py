@@ -102,8 +102,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
     return run, warnings
 
 
-def shown_batch(folder: str, choices: Sequence[str],
-                progress: Callable[[float], None] = lambda fraction: None) -> list[ReplayRun]:
+def shown_batch(folder: str, choices: Sequence[str], progress: Callable[[float], None]) -> list[ReplayRun]:
     """Return runs of a batch, simulated again. Raise UsageError for invalid names.
 
     choices: as for `batch.run_batch.select_runs`.
