@@ -21,7 +21,7 @@ from liedyn.io.robots.robot_formats import (
     written_endings,
     written_formats,
 )
-from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file, robot_of_loops
+from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_file, robot_of_loops
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Coupling, Loop, Robot, Shapes, vector
@@ -261,11 +261,6 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
             loops = loops_yaml(subset.robot, name)
             subset.rewritten.append(f"loops and couplings are in {loops_path_of(Path(name))}, which other programs do not read")
     return Conversion(format, text, loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *lost))
-
-
-def loops_path_of(path: Path) -> Path:
-    """Return the path of the loops file of a URDF: `arm.loops.yaml` for `arm.urdf`."""
-    return path.with_suffix(".loops.yaml")
 
 
 def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Path, ...]:

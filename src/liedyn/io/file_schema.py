@@ -24,9 +24,6 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self[:])
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self[:])
-
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self.table and self.condition(self.table[name])
 

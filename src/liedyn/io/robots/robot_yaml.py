@@ -82,6 +82,11 @@ def robot_of_loops(path: str | os.PathLike[str]) -> str:
     return robot
 
 
+def loops_path_of(path: Path) -> Path:
+    """Return the path of the loops file of a URDF: `arm.loops.yaml` for `arm.urdf`."""
+    return path.with_suffix(".loops.yaml")
+
+
 def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:
     """Return the constraints of the loops file next to a URDF, or None without one, and the warnings about the file.
 
@@ -89,7 +94,7 @@ def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[
     folder was moved since). A `loops.yaml` that names no robot, or another file with this file name, is ignored with a warning.
     """
     path = Path(path)
-    separate, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
+    separate, common = loops_path_of(path), path.with_name("loops.yaml")
     if separate.is_file():
         return read_loops_file(separate), ()
     if not common.is_file():
