@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[2]
 def groups(*columns, **options):
     names = [column.partition("[")[0] for column in columns]
     units = {column.partition("[")[0]: column.partition("[")[2].rstrip("]") for column in columns}
-    return groups_of_columns({name: np.zeros(N) for name in names}, units, **options)
+    comments = options.get("comments", {}) | prescribed_comment(options.get("prescribed", ()))
+    return groups_of_columns({name: np.zeros(N) for name in names}, units, comments, options.get("limits", {}),
+                             options.get("joints", ()))
 
 
 def test_groups_by_prefix_in_a_fixed_order():

@@ -134,9 +134,8 @@ class PlotData:
     tracking: tuple[TrackedReferences, ...] = ()
 
 
-def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
-                      limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
-                      prescribed: Collection[str] = (), comments: Mapping[str, str] | None = None) -> tuple[Group, ...]:
+def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], comments: Mapping[str, str],
+                      limits: Mapping[str, tuple[float, float]], joints: Collection[str]) -> tuple[Group, ...]:
     """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `motor.`,
     `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
 
@@ -145,15 +144,15 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
     Parameters
     ----------
     columns : {name: (N,) array}, units : {name: unit}
-    limits : {column name: (lower, upper)}, optional
+    comments : of the file, which name the axes of twists and wrenches, and the velocity coordinates (`elbow`, `ball.wx`) or
+        joints whose motion is given
+    limits : {column name: (lower, upper)}
     joints : names of the joints, where known: a name in it is not split at its dots
-    prescribed : names of velocity coordinates (`elbow`, `ball.wx`) or joints whose motion is given
-    comments : of the file, which name the axes of twists and wrenches
     """
     present = {prefix: [name for name in columns if name.startswith(prefix + ".")] for prefix, _, _ in _GROUPS}
     if present["q"]:
         present["a"] = []
-    limits = limits or {}
+    prescribed = prescribed_of_comments(comments)
 
     def series(column: str) -> Series:
         name = column.partition(".")[2]
@@ -163,7 +162,7 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
                       name in prescribed or joint in prescribed)
 
     def axes(prefix: str) -> str:
-        match = _AXES.search((comments or {}).get(_COMMENTS.get(prefix, ""), ""))
+        match = _AXES.search(comments.get(_COMMENTS.get(prefix, ""), ""))
         return match[0] if match else ""
 
     return tuple(Group(name, title, tuple(map(series, present[prefix])), axes(prefix)) for prefix, name, title in _GROUPS
@@ -242,7 +241,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     Energy has a balance if the columns contain it; otherwise it is computed if q and v are complete. The skeleton needs q.
     Comments name the prescribed coordinates, the axes of vectors and the control law.
     """
-    columns, header = motion.columns, motion.header
+    columns = motion.columns
     limits: dict[str, tuple[float, float]] = {}
     joints: tuple[str, ...] = ()
     energy, lines = energy_of_columns(columns), None
@@ -252,8 +251,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
             from liedyn.dynamics.kinematics import energy as energy_at
             energy = Energy(*energy_at(model, q, v, passive=motion.passive))
         limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
-    groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
-                               comments=header)
+    groups = groups_of_columns(columns, motion.units, motion.header, limits, joints)
     return PlotData(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
                     followed_of(motion))
 
