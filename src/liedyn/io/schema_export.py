@@ -74,8 +74,8 @@ def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     return _refer(value, defined, lambda: _keys_schema(value, defined))
 
 
-def _without_none(**bounds: float | None) -> JsonSchema:
-    return {name: bound for name, bound in bounds.items() if bound is not None}
+def _without_none(**values: Any) -> JsonSchema:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _refer(value: OneOf | Schema, defined: dict[str, JsonSchema | None], make: Callable[[], JsonSchema]) -> JsonSchema:
@@ -95,8 +95,7 @@ def _keys_schema(keys: Schema, defined: dict[str, JsonSchema | None]) -> JsonSch
     conditions = [*groups, *_of_kinds(keys)]
     return {"type": "object" if required or groups else ["object", "null"],
             "properties": {key.name: _property(key, keys.empty, defined) for key in keys.keys},
-            "additionalProperties": False,
-            **({"required": required} if required else {}), **({"allOf": conditions} if conditions else {})}
+            "additionalProperties": False} | _without_none(required=required or None, allOf=conditions or None)
 
 
 def _exactly_one(group: tuple[str, ...]) -> JsonSchema:
@@ -141,11 +140,10 @@ def _of_kinds(keys: Schema) -> list[JsonSchema]:
     for names, kinds in by_keys.items():
         needed = [key.name for key in keys.keys if key.required and key.kinds and key.name in names]
         groups = [_exactly_one(group) for group in keys.one_of if keys[group[0]].kinds and group[0] in names]
-        condition: JsonSchema = {"properties": {keys.kind: {"enum": kinds}}}
-        if keys[keys.kind].default not in kinds:
-            condition["required"] = [keys.kind]
-        rules.append({"if": condition, "then": {"propertyNames": {"enum": list(names)}}
-                      | ({"required": needed} if needed else {}) | ({"allOf": groups} if groups else {})})
+        is_default = keys[keys.kind].default in kinds
+        condition = {"properties": {keys.kind: {"enum": kinds}}} | _without_none(required=None if is_default else [keys.kind])
+        allowed = {"propertyNames": {"enum": list(names)}} | _without_none(required=needed or None, allOf=groups or None)
+        rules.append({"if": condition, "then": allowed})
     return rules
 
 

@@ -25,7 +25,7 @@ from liedyn.io.file_schema import (
     default_of,
     only,
 )
-from liedyn.io.scenarios.scenario import HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Rule, Sampling
+from liedyn.io.scenarios.scenario import HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Motor, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
     POSE_MOTION,
@@ -276,23 +276,9 @@ def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
             "quantization": resolutions or None}
 
 
-# The key `motors` of a scenario: what a motor is, the keys of one, and its way from YAML and back -----------------------
+# The key `motors` of a scenario: its keys, from YAML and back ------------------------------------------------------------
 
 _LARGEST = 1e9           # gears and what they multiply: squares of these are far from overflow
-
-
-@dataclass(frozen=True, slots=True)
-class Motor:
-    """A motor behind a gear.
-
-    gear      turns of the motor for one of the joint [rad/rad | rad/m]
-    curve     points (speed, torque) of the motor [rad/s, N m] with increasing speeds; none: no limit
-    inertia   of the rotor [kg m^2]
-    """
-
-    gear: float = 1.0
-    curve: tuple[tuple[float, float], ...] = ()
-    inertia: float = 0.0
 
 
 def _curve(node: Node) -> tuple[tuple[float, float], ...]:

@@ -8,15 +8,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from liedyn.arrays import Base
 from liedyn.errors import InputElement, LiedynWarning
-
-if TYPE_CHECKING:
-    from liedyn.io.scenarios.control_schema import Motor  # imports this module
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -155,6 +152,20 @@ class Stabilization(InputElement):
 
 
 @dataclass(frozen=True, slots=True)
+class Motor:
+    """A motor behind a gear.
+
+    gear      turns of the motor for one of the joint [rad/rad | rad/m]
+    curve     points (speed, torque) of the motor [rad/s, N m] with increasing speeds; none: no limit
+    inertia   of the rotor [kg m^2]
+    """
+
+    gear: float = 1.0
+    curve: tuple[tuple[float, float], ...] = ()
+    inertia: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Rule(InputElement):
     """A value for the joints, actuators or driven loops whose name matches `pattern`."""
 
@@ -267,7 +278,7 @@ class Scenario:
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: ROBOT_LIMITS or a number
-    motors: tuple[Rule, ...] = ()                # of joints: `control_schema.Motor`
+    motors: tuple[Rule, ...] = ()                # of joints: `Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()

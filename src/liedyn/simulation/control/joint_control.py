@@ -15,8 +15,7 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.errors import Place, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.control_schema import Motor
-from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Pd, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Motor, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
