@@ -10,7 +10,7 @@ from liedyn.codegen.specialize import is_supported
 from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import NotTraceableError, Operations, c_math, sincos, sqrt, where_less
 from liedyn.integrators.problem import Options, SegmentStart
-from liedyn.integrators.scipy_solvers import _SolverRun
+from liedyn.integrators.scipy_solvers import SolverStepper
 from zoo import model_of
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -87,7 +87,7 @@ def test_slopes_of_right_hand_sides_with_contact_are_those_of_the_dynamics(name,
     """By the line, and made of derivatives of hybrid dynamics, of contact and of the chart."""
     model, rng = model_of(name), np.random.default_rng(1)
     problem = problem_of(model)
-    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))
+    run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))
     for _ in range(4):
         run.state.q[:] = ld.integrate(model, problem.q, 0.3 * rng.standard_normal(model.nv))
         y = np.r_[0.3 * rng.standard_normal(model.nv), rng.standard_normal(model.nv), 0.7]

@@ -10,7 +10,7 @@ from integrators.problems import free_motion
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import chart_jacobian
-from liedyn.integrators.scipy_solvers import _SolverRun
+from liedyn.integrators.scipy_solvers import SolverStepper
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
 from liedyn.simulation.input_schedule import compile_schedule
@@ -60,9 +60,9 @@ def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
     rng = np.random.default_rng(seed)
     problem = compile_schedule(scenario_for(model, rng), model).problem
     problem = replace(problem, q=ld.random_configuration(model, rng))
-    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
     y = np.concatenate([0.3 * rng.uniform(-1, 1, model.nv), rng.standard_normal(model.nv), [0.0]])
-    J = run.extra["jac"](TIME, y)
+    J = run.evaluate_jacobian(TIME, y)
     theirs, doubt = differences(run, y)
     scale = np.abs(theirs).max()
     # friction about rest has peaks 0.01 wide, which differences see less sharply: each says how sharply
@@ -78,8 +78,8 @@ def test_jacobian_without_laws_is_by_differences():
     y = np.concatenate([np.zeros(model.nv), rng.standard_normal(model.nv), [0.0]])
     def zero(problem, t, q, v):
         return (np.zeros((model.nv, 2 * model.nv)),) * 2
-    A, B = (_SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]),
-                       Options("BDF")).extra["jac"](TIME, y)
+    A, B = (SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]),
+                       Options("BDF")).evaluate_jacobian(TIME, y)
             for problem in (exact, replace(exact, input_jacobian=zero)))
     assert np.abs(A - B).max() < 1e-5 * np.abs(B).max()
 
@@ -88,11 +88,11 @@ def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
     """'array must not contain infs or NaNs': a trial too far keeps the Jacobian of before."""
     model = ld.build(zoo.random_robot(1, 4))
     problem = free_motion(model, model.neutral(), np.zeros(model.nv))
-    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
     y = np.zeros(2 * model.nv + 1)
-    before = run.extra["jac"](TIME, y).copy()
+    before = run.evaluate_jacobian(TIME, y).copy()
     y[model.nv:-1] = 1e200
-    assert np.array_equal(run.extra["jac"](TIME, y), before) and np.isfinite(before).all()
+    assert np.array_equal(run.evaluate_jacobian(TIME, y), before) and np.isfinite(before).all()
 
 
 @pytest.mark.parametrize("n", [3, 6], ids=["ball", "free"])

@@ -151,3 +151,15 @@ def test_variational_rejects_phases_with_prescribed_motion(scenario, prescribe):
         run(scenario, PENDULUM, "variational", initial={"q": {"hinge": 1.0}},
             phases={"free": {}, "driven": {"impulsive": True, "joints": {"hinge": {"prescribe": prescribe}}}},
             events={"go": {"at": 0.3, "do": {"phase": "driven"}}})
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau", "LSODA"])
+def test_row_before_a_jump_has_the_forces_before_it(scenario, method):
+    """A force that jumps at 0.5 s carries an event over its value there: the rows around it are of both sides."""
+    found = run(scenario, BALL, method, None, duration=1, output_step=0.1, joints={"z": {"torque": f"{G} + 4*step(t - 0.5)"}},
+                events={"lift": {"when": "q(z) + step(t - 0.5)", "value": 0.5, "do": "record"}})
+    assert [(event.name, event.t) for event in found.events] == [("lift", 0.5)]
+    k = np.flatnonzero(found.t == 0.5)
+    assert len(k) == 2
+    np.testing.assert_allclose(found.tau[k, 0], [G, G + 4], rtol=1e-14)
+    np.testing.assert_allclose(found.a[k, 0], [0, 4], atol=1e-14)

@@ -17,7 +17,7 @@ from liedyn.analysis.operating_point import prepare
 from liedyn.integrators.contact_forces import contact_forces, materials
 from liedyn.integrators.diagnosis import fastest_motion
 from liedyn.integrators.problem import Options, SegmentStart
-from liedyn.integrators.scipy_solvers import _SolverRun
+from liedyn.integrators.scipy_solvers import SolverStepper
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Plane, Rule, Scenario, Shape
 from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
@@ -270,9 +270,9 @@ def test_slopes_of_contact_are_those_of_a_complex_step(setup, worst):
     found = wrench_force_jacobian(problem, 0.0, q, v)
     assert worst("slopes of contacts, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
     problem = replace(problem, q=q)
-    run = _SolverRun(problem, SegmentStart(0.0, q, v), np.array([0.0, 1.0]), Options("Radau"))
+    run = SolverStepper(problem, SegmentStart(0.0, q, v), np.array([0.0, 1.0]), Options("Radau"))
     nv = model.nv
-    J = run.extra["jac"](0.0, np.r_[np.zeros(nv), v, 0.0])[nv:2 * nv, :2 * nv]
+    J = run.evaluate_jacobian(0.0, np.r_[np.zeros(nv), v, 0.0])[nv:2 * nv, :2 * nv]
     assert worst("Jacobian of contacts, complex step", np.abs(J - answer).max() / np.abs(answer).max()) < 1e-12
 
 

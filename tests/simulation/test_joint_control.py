@@ -18,7 +18,7 @@ from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
-from liedyn.integrators.scipy_solvers import _SolverRun
+from liedyn.integrators.scipy_solvers import SolverStepper
 from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
 from liedyn.simulation.input_schedule import compile_schedule
@@ -320,7 +320,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
                         linearize_scenario(scenario, open_loop=True, verify=True).differences):
         assert all(x.off < 1e-9 and x.sound for x in differences.values())
     c, model = compiled(scenario)
-    run = _SolverRun(c, SegmentStart(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = SolverStepper(c, SegmentStart(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
     jacobian = RightHandSideJacobian(run.problem, run.workspace, run.evaluate_trial)
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact

@@ -101,8 +101,8 @@ def equal(one, other):
 
 
 @pytest.mark.parametrize("integrator, looks", [
-    (FIXED, 3), ({"method": "dopri5"}, 1), ({"method": "dop853"}, 1), ({"method": "rodas5p"}, 20), ({"method": "RK45"}, 40),
-    ({"method": "DOP853"}, 9), ({"method": "Radau"}, 60), ({"method": "BDF"}, 120),
+    (FIXED, 3), ({"method": "dopri5"}, 1), ({"method": "dop853"}, 1), ({"method": "rodas5p"}, 1), ({"method": "RK45"}, 1),
+    ({"method": "DOP853"}, 1), ({"method": "Radau"}, 2), ({"method": "BDF"}, 2),
     ({"method": "generalized_alpha", "step": 1e-3}, 2), ({"method": "variational", "step": 1e-3}, 2)],
     ids=lambda x: x["method"] if isinstance(x, dict) else "")
 def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, looks):
@@ -144,7 +144,7 @@ def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
 def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
     """Nobody can read the numbers that it keeps: equal within its tolerances."""
     given = scenario(json.dumps(ARM), **SWING, integrator={"method": "LSODA"})
-    resumed, pieces = in_pieces(given, 60)
+    resumed, pieces = in_pieces(given, 2)
     alone = ld.run_scenario(given)
     assert pieces > 1 and np.abs(resumed.q - alone.q).max() < 1e-5
 
@@ -278,8 +278,7 @@ NOT_SAVED = {
     "RightHandSide": {"generated", "generic", "signals", "constraints"},           # tables and scratch; addresses
     "Stepper": {"record"},
     "ImplicitStepper": {"_start", "_schedule", "evaluation"},      # of the step taken last
-    "_SolverRun": {"record", "observer", "saved_state", "extra", "make_solver", "integral",
-                   "caught_warnings", "solver_warnings"},          # warnings are compared as a part of its state
+    "SolverStepper": {"make_solver", "dense_output"},              # of the step taken last
     "RosenbrockSolver": {"y_old", "energy_polynomial", "method"},  # of the step taken last
     "RightHandSideJacobian": {"code", "rates", "generated_function"},
 }
@@ -381,5 +380,5 @@ def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypat
                 assert not different, (method, different)
         saved.clear()
         loaded.clear()
-    bases = {"SegmentState", "Stepper", "ImplicitStepper"}
+    bases = {"Stepper", "ImplicitStepper"}
     assert {one.__name__ for one in classes_with_state()} - bases - MADE_WITH_A_STATE <= visited | {"Unfinished"}

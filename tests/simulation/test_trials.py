@@ -139,7 +139,7 @@ def test_trials_end_with_their_time(scenario, monkeypatch):
     with pytest.raises(ComputationError) as caught:
         run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
     (_, what), = outcomes(str(caught.value))
-    assert re.match(r"reaches t = [1-9]\S+ s after 0\.\d s of computing$", what)
+    assert re.match(r"reaches t = \S+ s after 0\.\d s of computing$", what)
     assert "may diverge" not in str(caught.value)
 
 

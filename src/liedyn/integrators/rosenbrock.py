@@ -17,7 +17,7 @@ import numpy as np
 from numpy import int64
 
 from liedyn.arrays import Array
-from liedyn.integrators.run_state import MIN_STEP_SPACINGS, arrays_of, load_arrays
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS, T_BEFORE, arrays_of, load_arrays
 from liedyn.integrators.runge_kutta import MIN_FIRST_STEP
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
@@ -343,7 +343,7 @@ class RosenbrockSolver:
         """Take one step, as `OdeSolver.step`."""
         t, y, run, method_ws = self.t, self.y, self.run, self.method_ws
         method_ws.J[:] = self.jacobian(t, y)[:-1, :-1].T
-        run.check(run.jacobian.code)
+        run.check(t, run.jacobian.code, 0)
         self.K[1] = run.jacobian.rates
         smallest, rejected, refused = MIN_STEP_SPACINGS * np.spacing(self.t_bound), False, 0
         h = min(self.h_abs, self.max_step)
@@ -378,11 +378,10 @@ class RosenbrockSolver:
     def _try(self, t: float, h: float, y: Array) -> tuple[int, float]:
         run = self.run
         rhs = run.rhs
-        code, error = try_step(rhs.generated, rhs.generic, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.method_ws,
-                               self.rtol, run.workspace)
-        run.evaluations += len(self.method.b)
-        if code not in (RUNNING, NOT_FINITE, SINGULAR, INVALID_ARGUMENTS):
-            run.check(code)
+        code, error = try_step(rhs.generated, rhs.generic, self.method, t, h, run.state.clock[T_BEFORE], run.state.q, y, self.K,
+                               self.method_ws, self.rtol, run.workspace)
+        is_trial = code in (NOT_FINITE, SINGULAR, INVALID_ARGUMENTS)
+        run.check(t, RUNNING if is_trial else code, len(self.method.b))
         return code, error
 
     def dense_output(self) -> Callable[[float], Array]:

@@ -1,4 +1,4 @@
-"""Right-hand side, sampled torques and state of a segment of a run, which can be saved and restored in another process."""
+"""Right-hand side, sampled torques and steppers of a segment of a run, which can be saved and restored in another process."""
 from __future__ import annotations
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
 from liedyn.dynamics.kinematics import difference
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
@@ -42,7 +42,7 @@ from liedyn.integrators.run_state import (
     load_arrays,
 )
 from liedyn.integrators.runge_kutta import Tableau, method_arrays, midpoint, switch_crosses_within
-from liedyn.integrators.zero_crossings import ZeroCrossings
+from liedyn.integrators.zero_crossings import CHATTERING_STEPS, ZeroCrossings
 from liedyn.kernels.constraints.stages import HEADER
 from liedyn.kernels.simulation.rate_evaluation import (
     CURVE_COEFFICIENTS,
@@ -235,26 +235,41 @@ class ZeroOrderHold:
         return float(self.rhs.break_points.breaks[0]), float(self.rhs.break_points.before[0])
 
 
-# The state of a segment ------------------------------------------------------------------------------------------------
+# A method and its state in a segment ------------------------------------------------------------------------------------
 
-class SegmentState:
-    """State of a segment during its computation, and its record.
+class Stepper(ABC):
+    """A method, its state in a segment, and the record. The loop over the segment (`solve`) calls these functions.
 
-    stages       number of rows of rates; with_values: whether they have columns for the values of switches
-    torques      the `ZeroOrderHold` of a sampled controller, or None
-    fired        events that have ended the segment
-    jump_events  events among `fired` whose expressions jump there
+    take_steps            takes steps with their outputs, until the segment or a step with a crossing ends
+    evaluate_part         evaluates the switches after a part of the step that contains a crossing
+    accept_part           makes such a part the last step
+    accept_step           accepts the whole step if it does not contain a crossing after all
+    evaluate_present      evaluates the switches at the present state
+    evaluate_ahead        evaluates them shortly after
+    state_dict            state on which the rest of the segment depends, for `load_state_dict`
+
+    method             explicit method of these evaluations
+    step               length of a step [s], or the maximum of an adaptive method
+    torques            the `ZeroOrderHold` of a sampled controller, or None
+    fired              events that have ended the segment
+    jump_events        events among `fired` whose expressions jump there
+    detects_crossings  whether the tried step of SWITCH_CROSSED is suspected to contain a crossing
     """
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike,
-                 controller: SampledTorques | None, stages: int, with_values: bool):
+    detects_crossings = True
+
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
+                 controller: SampledTorques | None, tableau: Tableau, stores_values: bool = True):
         self.fired: tuple[int, ...] = ()
         self.jump_events: tuple[int, ...] = ()
-        self.problem, self.switches = problem, ZeroCrossings(problem, start)
+        self.problem, self.options, self.switches = problem, options, ZeroCrossings(problem, start)
+        self.method = method_arrays(tableau, options, bool(problem.prescribed.any()))
+        self.step = float(self.method.control[H_MAX])
         self.record, self.workspace = problem.allocate_record(np.array(times)), problem.workspace()
         self.last = float(self.record.t[-1])
         self.state = initial_state(problem, start)
-        self.stages = allocate_stages(stages, problem, len(self.switches) if with_values else 0)
+        count = max(len(tableau.b), len(tableau.c) - 1)
+        self.stages = allocate_stages(count, problem, len(self.switches) if stores_values else 0)
         self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.rhs, self.record.t)
 
     @cached_property
@@ -268,9 +283,107 @@ class SegmentState:
         return self.rhs.constraints
 
     @property
+    def evaluation(self) -> MotionWorkspace:
+        """The workspace of evaluations of switches."""
+        return self.workspace
+
+    @property
     def next_step(self) -> float:
         """The next step of an adaptive method [s]; 0: to be chosen."""
         return 0.0
+
+    @property
+    def values_in_step(self) -> Array:
+        """(k, switches) values of the switches at the stages of the last step; k = 0 if they are not stored."""
+        values: Array = self.stages.K[:len(self.method.b), len(self.stages.end):]
+        return values if values.size else values[:0]
+
+    @property
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """The warnings about the segment."""
+        return tuple(self.switches.warnings)
+
+    def take_steps(self, max_steps: int) -> int:
+        """Take steps with their outputs. Return a code of `right_hand_side`.
+
+        FINISHED after the last output; RUNNING after max_steps; SWITCH_CROSSED if a switch crosses in the next step, which is in
+        clock[H_TRIED] and the following entries; AT_BREAK_POINT where signals or sampled torques may jump.
+        """
+        code = RUNNING
+        for _ in range(max_steps):
+            code = self.take_step()
+            if code != RUNNING:
+                break
+        return code
+
+    def take_step(self) -> int:
+        """Take one step with its outputs, for methods without a compiled loop. Return a code as `take_steps`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def accept_part(self, h: float) -> int:
+        """Move the state to the time h after the beginning of the tried step, with the outputs until then. Return a code."""
+
+    def accept_step(self) -> int:
+        """Move the state to the end of the tried step, with the outputs until then. Return a code."""
+        return self.accept_part(float(self.state.clock[H_TRIED]))
+
+    @abstractmethod
+    def store_output(self) -> int:
+        """Store the next output at the present state. Return a code, FINISHED if it is the last one."""
+
+    def evaluate_part(self, h: float) -> None:
+        """Evaluate the switches at the time h after the beginning of the tried step, whose rates are in row 0 of the stages."""
+        state, stages, count = self.state, self.stages, len(self.method.b)
+        t, before = float(state.clock[T_NOW]), float(state.clock[T_BEFORE])
+        self.check(t, self.rhs.evaluate_stages(self.method, t, h, before, state, stages, 1, count, self.evaluation), count - 1)
+        stages.end[:] = state.y + h * (self.method.b @ stages.K[:count, :len(stages.end)])
+        self.evaluate_rates(min(t + h, before), stages.end, count)
+
+    def evaluate_present(self) -> None:
+        """Evaluate the switches at the present state."""
+        self.evaluate_rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
+
+    def evaluate_ahead(self, fraction: float) -> None:
+        """Evaluate the switches after a fraction of a step from the present state."""
+        if fraction == 0.0:
+            return self.evaluate_present()
+        t = float(self.state.clock[T_NOW])
+        stop_time, _ = self.next_stop(t)
+        self.evaluate_rates(t, self.state.y, 0)
+        self.state.clock[T_BEFORE] = stop_time
+        return Stepper.evaluate_part(self, fraction * min(self.step, stop_time - t))
+
+    def evaluate_rates(self, t: float, y: np.ndarray, row: int) -> None:
+        """Evaluate the rates of the state y about the present configuration in a row of the stages."""
+        self.check(t, self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.evaluation), 1)
+
+    def check(self, t: float, code: int, evaluations: int) -> None:
+        """Count evaluations, and raise ComputationError if their code is an error."""
+        self.state.count[EVALUATIONS] += evaluations
+        if code != RUNNING:
+            raise failure(self.problem, code, t, self.evaluation, self.rhs.constraints)
+
+    def next_stop(self, t: float) -> tuple[float, float]:
+        """Return the next break after t or the end of the segment, and the last time that counts as before it."""
+        breaks, before = self.rhs.break_points.breaks, self.rhs.break_points.before
+        k = int(breaks.searchsorted(t, "right"))
+        if k < len(breaks) and breaks[k] <= self.last:
+            return float(breaks[k]), float(before[k])
+        return self.last, math.nextafter(self.last, -math.inf)
+
+    def limit_step(self, any_chattering: bool) -> None:
+        """Limit the step of an adaptive method while switches chatter."""
+        if self.method.error.size:
+            self.method.control[H_MAX] = min(self.step, self.last / CHATTERING_STEPS) if any_chattering else self.step
+
+    def restart(self) -> None:
+        """Compute the rates again before the next step, since the signs of switches or torques have changed."""
+        self.state.count[FIRST_RATE_KNOWN] = 0
+
+    def failure(self, code: int) -> ComputationError:
+        """Return the error for a code that ends the segment early."""
+        return failure(self.problem, code, float(self.state.clock[T_NOW]), self.workspace, self.constraints, self.options)
 
     def end(self, t: float, supplied_energy: float, integral: np.ndarray) -> SegmentStart:
         """Return the final state, read from the workspace."""
@@ -293,93 +406,6 @@ class SegmentState:
             load_arrays(getattr(self, name), state[name])
         if self.torques is not None:
             self.torques.load_state_dict(state["torques"])
-
-
-# Steps of one-step methods ----------------------------------------------------------------------------------------------
-
-class Stepper(SegmentState, ABC):
-    """A one-step method and its state in a segment. The loop over the segment (`solve`) calls these functions.
-
-    take_steps            takes steps with their outputs, until the segment or a step with a crossing ends
-    evaluate_part         evaluates the switches after a part of the step that contains a crossing
-    accept_part           makes such a part the last step
-    evaluate_present      evaluates the switches at the present state
-    evaluate_ahead        evaluates them shortly after
-    state_dict            state on which the rest of the segment depends, for `load_state_dict`
-
-    method  explicit method of these evaluations
-    step    length of a step [s], or the maximum of an adaptive method
-    """
-
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
-                 controller: SampledTorques | None, tableau: Tableau):
-        super().__init__(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
-        self.options, self.method = options, method_arrays(tableau, options, bool(problem.prescribed.any()))
-        self.step = float(self.method.control[H_MAX])
-
-    @abstractmethod
-    def take_steps(self, max_steps: int) -> int:
-        """Take steps with their outputs. Return a code of `right_hand_side`.
-
-        FINISHED after the last output; RUNNING after max_steps; SWITCH_CROSSED if a switch crosses in the next step, which is in
-        clock[H_TRIED] and the following entries; AT_BREAK_POINT where signals or sampled torques may jump.
-        """
-
-    @abstractmethod
-    def accept_part(self, h: float) -> int:
-        """Move the state to the time h after the beginning of the tried step, with the outputs until then. Return a code."""
-
-    @abstractmethod
-    def store_output(self) -> int:
-        """Store the next output at the present state. Return a code, FINISHED if it is the last one."""
-
-    def evaluate_part(self, h: float) -> None:
-        """Evaluate the switches at the time h after the beginning of the tried step, whose rates are in row 0 of the stages."""
-        state, stages, count = self.state, self.stages, len(self.method.b)
-        t, before = float(state.clock[T_NOW]), float(state.clock[T_BEFORE])
-        self.check(t, self.rhs.evaluate_stages(self.method, t, h, before, state, stages, 1, count, self.evaluation), count - 1)
-        stages.end[:] = state.y + h * (self.method.b @ stages.K[:count, :len(stages.end)])
-        self.evaluate_rates(min(t + h, before), stages.end, count)
-
-    def evaluate_present(self) -> None:
-        """Evaluate the switches at the present state."""
-        self.evaluate_rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
-
-    def evaluate_ahead(self, fraction: float) -> None:
-        """Evaluate the switches after a fraction of a step from the present state."""
-        if fraction == 0.0:
-            return self.evaluate_present()
-        t, breaks = float(self.state.clock[T_NOW]), self.rhs.break_points.breaks
-        stop_time = min(breaks[breaks > t].min(initial=np.inf), self.last)
-        self.evaluate_rates(t, self.state.y, 0)
-        self.state.clock[T_BEFORE] = stop_time
-        return Stepper.evaluate_part(self, fraction * min(self.step, stop_time - t))
-
-    def evaluate_rates(self, t: float, y: np.ndarray, row: int) -> None:
-        """Evaluate the rates of the state y about the present configuration in a row of the stages."""
-        self.check(t, self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.evaluation), 1)
-
-    def check(self, t: float, code: int, evaluations: int) -> None:
-        """Count evaluations, and raise ComputationError if their code is an error."""
-        self.state.count[EVALUATIONS] += evaluations
-        if code != RUNNING:
-            raise failure(self.problem, code, t, self.evaluation, self.rhs.constraints)
-
-    def limit_step(self, any_chattering: bool) -> None:
-        """Limit the step of an adaptive method while switches chatter."""
-
-    def restart(self) -> None:
-        """Compute the rates again before the next step, since the signs of switches or torques have changed."""
-        self.state.count[FIRST_RATE_KNOWN] = 0
-
-    def failure(self, code: int) -> ComputationError:
-        """Return the error for a code that ends the segment early."""
-        return failure(self.problem, code, float(self.state.clock[T_NOW]), self.workspace, self.constraints, self.options)
-
-    @property
-    def evaluation(self) -> MotionWorkspace:
-        """The workspace of evaluations of switches."""
-        return self.workspace
 
 
 # Below this fraction of a step, a part of it is an explicit step: an implicit one would divide by its length. The error of third
@@ -442,16 +468,12 @@ class ImplicitStepper(Stepper):
         """Take steps by the compiled loop, one at a time with switches or sampled torques."""
         if not self._stops_at_breaks:
             return self.run(self.problem.schedule, self.switches.signals, max_steps)
-        code = RUNNING
-        for _ in range(max_steps):
-            code = self._take_step()
-            if code != RUNNING:
-                break
-        return code
+        return super().take_steps(max_steps)
 
-    def _take_step(self) -> int:
+    def take_step(self) -> int:
+        """Take one step, and return to its beginning if a switch crosses in it."""
         clock, t = self.state.clock, float(self.state.clock[T_NOW])
-        stop_time, before = self._next_stop(t)
+        stop_time, before = self.next_stop(t)
         code = self._run_until(stop_time, before, 0)
         if code != RUNNING:
             return code
@@ -467,14 +489,6 @@ class ImplicitStepper(Stepper):
                 clock[[H_TRIED, T_TRIED, T_STOP, T_BEFORE]], self.state.count[STEPS] = (end - t, end, stop_time, before), steps
                 return SWITCH_CROSSED
         return AT_BREAK_POINT if code == RUNNING and clock[T_NOW] == stop_time else code
-
-    def _next_stop(self, t: float) -> tuple[float, float]:
-        """Return the next break or the end of the segment, and the last time that counts as before it."""
-        breaks, before = self.rhs.break_points.breaks, self.rhs.break_points.before
-        k = int(breaks.searchsorted(t, "right"))
-        if k < len(breaks) and breaks[k] <= self.last:
-            return float(breaks[k]), float(before[k])
-        return self.last, math.nextafter(self.last, -math.inf)
 
     def _run_until(self, stop_time: float, before: float, max_steps: int) -> int:
         self._schedule.breaks[0], self._schedule.before[0], self.state.count[NEXT_BREAK] = stop_time, before, 0

@@ -22,7 +22,6 @@ from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
-    H_MAX,
     H_NEXT,
     H_TRIED,
     NEXT_OUTPUT,
@@ -34,7 +33,6 @@ from liedyn.integrators.run_state import (
 )
 from liedyn.integrators.runge_kutta import METHODS, accept_shortened_step, run_adaptive, run_fixed, store_output
 from liedyn.integrators.segment import SampledTorques, Stepper
-from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation import rate_evaluation
 from liedyn.kernels.simulation import right_hand_side as codes
 from liedyn.kernels.simulation.right_hand_side import AT_BREAK_POINT, AT_EVENT, FINISHED, RUNNING
@@ -67,12 +65,9 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: Arra
 
     Raises ComputationError as `solve` does.
     """
-    options, observer = replace(options, max_step=min(options.max_step, problem.max_step)), observer or RunObserver()
-    if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
-        from liedyn.integrators.scipy_solvers import solve_with_scipy
-        return solve_with_scipy(problem, start, times, options, progress, controller, observer)
-    began = time.perf_counter()
-    return _SegmentLoop(_stepper_class(options.method)(problem, start, times, options, controller), observer, began).run(progress)
+    began, options = time.perf_counter(), replace(options, max_step=min(options.max_step, problem.max_step))
+    stepper = _stepper_class(options.method)(problem, start, times, options, controller)
+    return _SegmentLoop(stepper, observer or RunObserver(), began).run(progress)
 
 
 def _stepper_class(method: str) -> Callable[..., Stepper]:
@@ -82,6 +77,9 @@ def _stepper_class(method: str) -> Callable[..., Stepper]:
     if method == "variational":
         from liedyn.integrators.variational import VariationalStepper
         return VariationalStepper
+    if method in SCIPY_METHODS or method in ROSENBROCK:
+        from liedyn.integrators.scipy_solvers import SolverStepper
+        return SolverStepper
     return RungeKuttaStepper
 
 
@@ -107,8 +105,7 @@ class _SegmentLoop:
         if code != FINISHED:
             raise stepper.failure(code)
         statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
-                                time.perf_counter() - self.began, loop_statistics(stepper.constraints),
-                                tuple(self.switches.warnings))
+                                time.perf_counter() - self.began, loop_statistics(stepper.constraints), stepper.warnings)
         end = stepper.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(stepper.problem, state.y))
         return Segment(stepper.record, statistics, end)
 
@@ -145,9 +142,9 @@ class _SegmentLoop:
             stepper.evaluate_part(fraction * h)
             return switches.violation()
 
-        fraction = switches.locate_crossing(violation_after)
+        fraction = switches.locate_crossing(violation_after, stepper.detects_crossings)
         value = switches.value.copy()
-        code = stepper.accept_part(h if fraction is None else fraction * h)
+        code = stepper.accept_step() if fraction is None else stepper.accept_part(fraction * h)
         if code != RUNNING:
             return code
         switches.value[:] = value
@@ -178,8 +175,8 @@ class _SegmentLoop:
 
     def _initialize_switches(self) -> None:
         stepper, switches = self.stepper, self.switches
-        for value in stepper.stages.K[:len(stepper.method.b), len(stepper.stages.end):]:          # in the last step
-            switches.arm(value[:len(switches)])
+        for value in stepper.values_in_step:
+            switches.arm(value)
         switches.initialize(stepper.evaluate_ahead)
         stepper.restart()
         stepper.limit_step(switches.any_chattering)
@@ -228,11 +225,6 @@ class RungeKuttaStepper(Stepper):
         code: int = store_output(rhs.generated, rhs.generic, rhs.break_points, self.state, self.stages, self.record,
                                  self.workspace)
         return code
-
-    def limit_step(self, any_chattering: bool) -> None:
-        """Limit the step while switches chatter."""
-        if self.method.error.size:
-            self.method.control[H_MAX] = min(self.step, self.last / CHATTERING_STEPS) if any_chattering else self.step
 
     @property
     def next_step(self) -> float:
