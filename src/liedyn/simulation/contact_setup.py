@@ -34,6 +34,7 @@ from liedyn.simulation.name_binding import (
     body_path,
     concatenate_paths,
     find_index,
+    format_names,
     matching_names,
     select,
     unknown_name_error,
@@ -159,9 +160,9 @@ def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, row
         contacts = [k for k in contacts if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not contacts:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
+        names = " and ".join(touching) if len(touching) < 3 else format_names(touching, 8)
         raise ScenarioError(f"event {event.name}: {expression.text} is not among the contacts", place=place,
-                            expected=f"one of {' and '.join(touching)}" if len(touching) < 3 else
-                            f"one of {', '.join(touching[:8])}{', …' if len(touching) > 8 else ''}")
+                            expected=f"one of {names}")
     return contacts
 
 

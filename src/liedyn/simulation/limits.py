@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import v_to_q_indices
+from liedyn.simulation.name_binding import count_others, v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
@@ -105,11 +105,10 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
     if not violations:
         return []
     violations.sort(key=lambda item: -abs(item[0].worst - item[0].limit) / max(abs(item[0].limit), 1.0))
-    named = ", ".join(f"{excess} in run {run}" for excess, run in violations[:_MAX_NAMES])
-    more = f", and {len(violations) - _MAX_NAMES} more" if len(violations) > _MAX_NAMES else ""
+    named = count_others([f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
     return [LiedynWarning("beyond-limits",
                           f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): "
-                          f"{named}{more}")]
+                          f"{named}")]
 
 
 def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
@@ -147,8 +146,7 @@ def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
             messages.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
-    more = f"; and {len(messages) - _MAX_NAMES} more" if len(messages) > _MAX_NAMES else ""
-    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {'; '.join(messages[:_MAX_NAMES])}{more}")] if messages else []
+    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {count_others(messages, _MAX_NAMES, '; ')}")] if messages else []
 
 
 def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViolation] = (), stopped: Collection[str] = (), *,
@@ -180,5 +178,4 @@ def _describe_worst(group: list[LimitViolation]) -> str:
     """Return a description of the worst violations of one kind."""
     min_size = 1.0 if group[0].kind == "position" else 1e-300
     group = sorted(group, key=lambda violation: -abs(violation.worst - violation.limit) / max(abs(violation.limit), min_size))
-    more = f", and {len(group) - _MAX_NAMES} more" if len(group) > _MAX_NAMES else ""
-    return ", ".join(map(str, group[:_MAX_NAMES])) + more
+    return count_others([str(violation) for violation in group], _MAX_NAMES)

@@ -89,9 +89,9 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
     return [names.index(name) for name in selected]
 
 
-def joint_coordinates(model: Model, patterns: str | Sequence[str], what: str = "moving joint") -> Mask:
+def joint_coordinates(model: Model, patterns: str | Sequence[str]) -> Mask:
     """Return the (nv,) mask of the velocity coordinates of the joints that match the patterns. Raises as `select` does."""
-    return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, what)], model)
+    return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, "moving joint")], model)
 
 
 def format_names(names: Sequence[str], maximum: int) -> str:
@@ -99,13 +99,19 @@ def format_names(names: Sequence[str], maximum: int) -> str:
     return ", ".join([*names[:maximum], *(["…"] if len(names) > maximum else [])])
 
 
+def count_others(texts: Sequence[str], maximum: int, separator: str = ", ") -> str:
+    """Return at most `maximum` of the texts and the number of the others, for a message."""
+    others = [f"and {len(texts) - maximum} more"] if len(texts) > maximum else []
+    return separator.join([*texts[:maximum], *others])
+
+
 def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
     """Return the error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
-    hint, examples = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
-    return ScenarioError(f"{problem} {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(examples)}",
-                         hint=hint)
+    hint = nearest(name, names, 3, 0.5)
+    return ScenarioError(f"{problem} {what}", place=place, found=name,
+                         expected=None if hint else f"one of {format_names(names, 8)}", hint=hint)
 
 
 def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:

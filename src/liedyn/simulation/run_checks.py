@@ -29,7 +29,7 @@ from liedyn.simulation.control.joint_control import compute_tracking
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import stop_forces
 from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merge_violations
-from liedyn.simulation.name_binding import v_to_q_indices
+from liedyn.simulation.name_binding import count_others, v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment
 
@@ -221,11 +221,6 @@ class FrictionCreep:
         self.model, self.friction, self.q_of_v = model, friction, v_to_q_indices(model)
         self.time, self.distance, self.speed, self.path_length, self.max_speed = np.zeros((5, *friction.shape))
 
-    @classmethod
-    def from_model(cls, model: Model, passive: bool) -> FrictionCreep:
-        """Return the creep of a run of `model`, in which passive forces act or not."""
-        return cls(model, friction_levels(model, model.constants) * passive)
-
     def add(self, t: Array, q: Array, problem: InitialValueProblem | None = None) -> None:
         """Add rows t (R,), q (…, R, nq), NaN after the end of a run. problem: its torque expressions may act as friction."""
         free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
@@ -290,10 +285,9 @@ class FrictionCreep:
                   for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
         if not joints:
             return []
-        more = f", and {len(joints) - 3} more" if len(joints) > 3 else ""
         runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
         return [LiedynWarning("friction-creep",
-                              f"joints held by friction creep{runs}: {', '.join(joints[:3])}{more}. Coulomb friction is smoothed "
+                              f"joints held by friction creep{runs}: {count_others(joints, 3)}. Coulomb friction is smoothed "
                               f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
                               "sign(v); lock the joint to hold it")]
 
@@ -310,11 +304,10 @@ def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, k
     slow = np.argwhere((friction > 0.0) & moved & (max_speed < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
     if not len(slow):
         return []
-    names = ", ".join(f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
-    more = f", and {len(slow) - 3} more" if len(slow) > 3 else ""
+    joints = [f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow]
     return [LiedynWarning("slow-friction",
-                          f"Coulomb friction acts as damping in joints that move slowly throughout: {names}{more}. It is "
-                          f"smoothed below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: "
+                          f"Coulomb friction acts as damping in joints that move slowly throughout: {count_others(joints, 3)}. "
+                          f"It is smoothed below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: "
                           "false leaves all passive forces out")]
 
 
@@ -393,7 +386,7 @@ class SelfCheck:
         self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
         self._buffers: dict[type, dict[str, Any]] = {}                # writable arrays of tracking and contacts
-        self.creep = FrictionCreep.from_model(model, scenario.passive)
+        self.creep = FrictionCreep(model, friction_levels(model, model.constants) * scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0

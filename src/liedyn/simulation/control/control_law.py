@@ -65,6 +65,11 @@ def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
                          hint="a torque in `joints` is added to that of the law")
 
 
+def describe_rows(t: Array, mask: Mask) -> str:
+    """Return the time of the first of the rows t (N,) where the mask (N,) holds, and their number, for a message."""
+    return f"from t = {t[np.argmax(mask)]:.6g} s, in {np.count_nonzero(mask)} of {len(mask)} rows"
+
+
 def error_gains(control: Control) -> Array:
     """Return the gains of the error and its derivatives, in ascending order of the derivative, from the poles."""
     poles = control.poles if control.bandwidth is None else (-control.bandwidth,) * LAWS[control.law].poles

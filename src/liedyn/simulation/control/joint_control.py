@@ -20,7 +20,7 @@ from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model, build
-from liedyn.simulation.control.control_law import LawBinder, LawContext
+from liedyn.simulation.control.control_law import LawBinder, LawContext, describe_rows
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
@@ -138,35 +138,37 @@ def motor_columns(motors: list[BoundMotor], v: Array, tau: Array) -> list[tuple[
                            (f"motor.{motor.joint}.speed", "rad/s", motor.motor.gear * v[:, motor.k]))]
 
 
-def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment],
-                   stop_forces: Array | None = None) -> WarningLog:
+def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment], stop_forces: Array | None) -> WarningLog:
     """Return warnings about motors at their curves, and about prescribed motions that exceed them, at output times.
 
     segments     of the run
     stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
-    warnings = WarningLog()
-    for one in (motor for motor in motors if motor.motor.curve):
-        k, rows = one.k, 0
-        parts: list[tuple[Array, Mask, Mask]] = []
-        for segment in segments:
-            tau, v = segment.record.tau[:, k], segment.record.v[:, k]
-            tau = tau if stop_forces is None else tau - stop_forces[rows:rows + len(tau), k]
-            rows += len(tau)
-            room = np.minimum(one.max_force_at(v) - tau, one.max_force_at(-v) + tau) / one.max_force
-            is_prescribed = bool(segment.problem.prescribed[k])
-            parts.append((segment.record.t, (room <= _CURVE_TOLERANCE) & (not is_prescribed),
-                          (room < -_CURVE_TOLERANCE) & is_prescribed))
-        times, at, beyond = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        if at.any():
+    warnings, times = WarningLog(), np.concatenate([segment.record.t for segment in segments])
+    for motor in (motor for motor in motors if motor.motor.curve):
+        at_curve, beyond = [], []
+        for segment, tau in zip(segments, _driving_forces(segments, motor.k, stop_forces), strict=True):
+            v, is_prescribed = segment.record.v[:, motor.k], segment.problem.prescribed[motor.k]
+            reserve = np.minimum(motor.max_force_at(v) - tau, motor.max_force_at(-v) + tau) / motor.max_force
+            at_curve.append(~is_prescribed & (reserve <= _CURVE_TOLERANCE))
+            beyond.append(is_prescribed & (reserve < -_CURVE_TOLERANCE))
+        if np.concatenate(at_curve).any():
             warnings.add("motor-limited",
-                         f"the motor of {one.joint} is at its curve from t = {times[np.argmax(at)]:.6g} s, in "
-                         f"{np.count_nonzero(at)} of {len(at)} rows")
-        if beyond.any():
+                         f"the motor of {motor.joint} is at its curve {describe_rows(times, np.concatenate(at_curve))}")
+        if np.concatenate(beyond).any():
             warnings.add("motor-exceeded",
-                         f"the prescribed motion of {one.joint} needs more torque than the curve of its motor has, from t = "
-                         f"{times[np.argmax(beyond)]:.6g} s, in {np.count_nonzero(beyond)} of {len(beyond)} rows")
+                         f"the prescribed motion of {motor.joint} needs more torque than the curve of its motor has, "
+                         f"{describe_rows(times, np.concatenate(beyond))}")
     return warnings
+
+
+def _driving_forces(segments: Sequence[RunSegment], k: int, stop_forces: Array | None) -> list[Array]:
+    """Return the joint forces of coordinate k in each segment, without those of stops."""
+    forces = [segment.record.tau[:, k] for segment in segments]
+    if stop_forces is None:
+        return forces
+    parts = np.split(stop_forces[:, k], np.cumsum([len(tau) for tau in forces])[:-1])
+    return [tau - part for tau, part in zip(forces, parts, strict=True)]
 
 
 # laws -------------------------------------------------------------------------------------------------------------------
@@ -300,42 +302,32 @@ def _limits(scenario: Scenario, model: Model, prescribed: Mask) -> tuple[Array, 
     return limit, places
 
 
-def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_forces: Array | None = None) -> WarningLog:
+def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_forces: Array | None) -> WarningLog:
     """Return warnings about forces at their limits at output times.
 
     segments     of the run
     stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
-    none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
-    min_limit, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
-    for segment in segments:
-        limit, record, place = _problem_limits(segment.problem, none), segment.record, place + len(segment.record.t)
-        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(segment.problem)):          # see `motor_warnings` for curves
-            driven = record.tau[:, k]
-            if stop_forces is not None:
-                driven = driven - stop_forces[place - len(record.t):place, k]
-            at = np.abs(driven) >= limit[k] * (1 - _LIMIT_TOLERANCE)
-            if at.any() and not count[k]:
-                first[k] = record.t[np.argmax(at)]
-            min_limit[k], count[k] = min(min_limit[k], limit[k]), count[k] + np.count_nonzero(at)
-    rows, warnings = place, WarningLog()
-    for k in np.flatnonzero(count):
-        unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-        warnings.add("force-limited",
-                     f"the force of {model.v_names[k]} is at its limit of {min_limit[k]:g} {unit} from t = {first[k]:.6g} s, in "
-                     f"{count[k]} of {rows} rows")
+    warnings, limits = WarningLog(), np.array([_limits_without_curve(segment.problem) for segment in segments])
+    times = np.concatenate([segment.record.t for segment in segments])
+    for k in np.flatnonzero(np.isfinite(limits).any(axis=0)):
+        forces = _driving_forces(segments, int(k), stop_forces)
+        at_limit = np.concatenate([np.abs(tau) >= limit * (1 - _LIMIT_TOLERANCE)
+                                   for tau, limit in zip(forces, limits[:, k], strict=True)])
+        if at_limit.any():
+            unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
+            warnings.add("force-limited",
+                         f"the force of {model.v_names[k]} is at its limit of {limits[:, k].min():g} {unit} "
+                         f"{describe_rows(times, at_limit)}")
     return warnings
 
 
-def _problem_limits(problem: InitialValueProblem, none: Array) -> Array:
-    if problem.sampled is not None:
-        return np.asarray(problem.sampled.limit)
-    return none if problem.joint_laws is None else problem.joint_laws.limit
-
-
-def _has_curve(problem: InitialValueProblem) -> Mask:
-    laws = problem.joint_laws
-    return np.zeros(problem.model.nv, dtype=bool) if laws is None else laws.top >= 0
+def _limits_without_curve(problem: InitialValueProblem) -> Array:
+    """Return the limits (nv,) of joint forces, infinite for motors with a curve (`motor_warnings`)."""
+    laws, sampled = problem.joint_laws, problem.sampled
+    if laws is None:
+        return np.full(problem.model.nv, np.inf)
+    return np.where(laws.top >= 0, np.inf, laws.limit if sampled is None else sampled.limit)
 
 
 def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:

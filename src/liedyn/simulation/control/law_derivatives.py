@@ -44,7 +44,7 @@ from liedyn.simulation.control.rigid_joint_laws import (
     gravity_compensation_jacobian,
     state_feedback_jacobian,
 )
-from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
+from liedyn.simulation.name_binding import format_names, measured_gradient, measured_name, with_measured_values
 
 # Derivatives of signals -------------------------------------------------------------------------------------------------
 
@@ -276,5 +276,5 @@ def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
     if not slow:
         return []
     return [LiedynWarning("linearized-friction",
-                          f"{', '.join(slow[:4])}{', …' if len(slow) > 4 else ''}: Coulomb friction below {FRICTION_SPEED:g} "
+                          f"{format_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
                           "rad/s or m/s acts as a damper; -S passive=false leaves all passive forces out")]

@@ -17,7 +17,7 @@ from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
-from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
+from liedyn.simulation.name_binding import bind_joints, find_index, format_names, normalize_quaternions, write_values
 
 # of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
@@ -47,7 +47,7 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     control, model = context.control, context.model
     gain, rows = _ordered_gain(context)
     if gain.shape != (len(rows), 2 * model.nv):
-        names = ", ".join(model.v_names[k] for k in rows[:6]) + (", …" if len(rows) > 6 else "")
+        names = format_names([model.v_names[k] for k in rows], 6)
         raise ScenarioError("the gain matrix does not fit the robot", place=control.place,
                             found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "

@@ -23,7 +23,7 @@ from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import evaluate_signals
 from liedyn.kernels.simulation.task_space_law import AXIS_TOLERANCE, DAMPING_THRESHOLD, SWEEPS, Task
 from liedyn.model.model import Model
-from liedyn.simulation.control.control_law import LawContext, error_gains
+from liedyn.simulation.control.control_law import LawContext, describe_rows, error_gains
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
@@ -173,10 +173,12 @@ def task_space_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
             parts.append(smallest_mobility(segment.model, task, rows))
     mobility, t = np.concatenate(parts), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
     near = mobility < DAMPING_THRESHOLD
+    if not near.any():
+        return []
     return [LiedynWarning("task-singular",
-                          f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} "
-                          f"of {len(t)} rows (the closest at t = {t[np.argmin(mobility)]:.6g} s): task_space is damped there, "
-                          "and the target is not followed exactly")] if near.any() else []
+                          f"{name} is close to a singular configuration {describe_rows(t, near)} (the closest at "
+                          f"t = {t[np.argmin(mobility)]:.6g} s): task_space is damped there, and the target is not followed "
+                          "exactly")]
 
 
 def smallest_mobility(model: Model, task: Task, q: Array) -> Array:
