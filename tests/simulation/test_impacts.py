@@ -69,7 +69,8 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
     scenario = Scenario("zoo", 1.0, 0.1, joints=rules, events=(event,), phases=phases, assemble=False)
     modes = SegmentProblems(scenario, model, compile_schedule(scenario, model).problem)
     actions = Actions(modes, HardStops((), model, 1.0, None), (event,))
-    return actions.apply_actions(EventState(modes.current.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
+    state = EventState(modes.current.model, q.copy(), v.copy(), np.zeros(model.nv))
+    return actions.apply_actions(state, event, 0.5, expression=None, sign=0.0, left_zero=True, former_stops=())
 
 
 def check(moment, dense, worst, where):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -395,8 +394,8 @@ class Actions:
         """Stops at which coordinates rested until now, and that are not prescribed."""
         return [stop for stop in self.former_stops if not self.problem.prescribed[stop.coordinate]]
 
-    def apply_actions(self, state: EventState, event: Event, t: float, expression: ExpressionOfState | None = None,
-                      sign: float = 0.0, left_zero: bool = True, former_stops: Sequence[JointStop] = ()) -> EventState:
+    def apply_actions(self, state: EventState, event: Event, t: float, expression: ExpressionOfState | None, sign: float,
+                      left_zero: bool, former_stops: Sequence[JointStop]) -> EventState:
         """Return the state after the actions of an event.
 
         expression     (state, problem) -> the motion of the event's expression; None if the event has none
@@ -405,10 +404,12 @@ class Actions:
         former_stops   stops at which coordinates rested until now
         """
         struck = {action.coordinate for action in event.actions if isinstance(action, Impact)}
-        self.left_zero, self.former_stops, self._other_stops = left_zero, former_stops, [stop for stop in former_stops
-                                                                                         if stop.name not in struck]
-        self.event, self.t, self.way, self.initial = event, t, crossing_direction(sign, event.direction), state
-        self.expression = None if expression is None else partial(self._expression_motion, expression)
+        self.event, self.t, self.initial, self.left_zero, self.former_stops = event, t, state, left_zero, former_stops
+        self._other_stops = [stop for stop in former_stops if stop.name not in struck]
+        self.direction = crossing_direction(sign, event.direction)
+        self.expression: Callable[[EventState], ExpressionMotion] | None = None
+        if expression is not None:
+            self.expression = lambda other: expression(other, self._problem_with_supports(other))
         for action in event.actions:
             try:
                 state = action_function(action).apply(self, state, action)
@@ -416,9 +417,6 @@ class Actions:
                 raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
         self.stopped |= bool(state.stopped)
         return state
-
-    def _expression_motion(self, expression: ExpressionOfState, state: EventState) -> ExpressionMotion:
-        return expression(state, self._problem_with_supports(state))
 
     def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
         """Return the state after an action, with the work that changed the energy.
@@ -475,21 +473,20 @@ class Actions:
         if self.expression is None:
             return False
         motion = self.expression(before)
-        if not self.way * motion.rate < 0.0:
+        if not self.direction * motion.rate < 0.0:
             return False
         rate_after = self.expression(after).rate
-        return bool(is_turned_back(self.way, motion.rate, motion.curvature, motion.bound, rate_after))
+        return bool(is_turned_back(self.direction, motion.rate, motion.curvature, motion.bound, rate_after))
 
     def _arrives_at_rest(self, state: EventState) -> bool:
         """Return whether the rate of the event's expression is zero within rounding on arrival."""
         motion = self.expression and self.expression(state)
-        return bool(motion and is_below_rounding(motion.rate, motion.curvature, motion.bound))
+        return bool(motion and motion.is_at_rest)
 
     def _is_pressed(self, state: EventState) -> bool:
         """Return whether the event's expression rests at zero and accelerates beyond it."""
         motion = self.expression and self.expression(state)
-        return bool(motion and self.event.direction * motion.curvature > 0.0
-                    and is_below_rounding(motion.rate, motion.curvature, motion.bound))
+        return bool(motion and self.event.direction * motion.curvature > 0.0 and motion.is_at_rest)
 
     def _affects_expression(self, state: EventState, row: Array, exempt: Collection[int]) -> bool:
         """Return whether an impact along a row of the velocity changes the rate of the event's expression."""

@@ -10,7 +10,7 @@ from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import model_scales
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.zero_crossings import rounding_bound
+from liedyn.integrators.zero_crossings import is_below_rounding, rounding_bound
 from liedyn.kernels.simulation.signals import (
     LITERAL,
     MEASURED,
@@ -49,6 +49,11 @@ class ExpressionMotion(NamedTuple):
     curvature: float
     bound: float
     size: float
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the rate is zero within the rounding of the value."""
+        return bool(is_below_rounding(self.rate, self.curvature, self.bound))
 
 
 def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array, a: Array | None = None,

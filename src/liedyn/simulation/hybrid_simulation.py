@@ -30,6 +30,7 @@ from liedyn.integrators.problem import (
     SegmentStart,
     Statistics,
     event_options,
+    state_vector,
 )
 from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluate_state
 from liedyn.integrators.solve import solve_segment
@@ -39,7 +40,6 @@ from liedyn.integrators.zero_crossings import (
     crossed,
     crossing_direction,
     is_arriving,
-    is_below_rounding,
     is_expected,
     rounding_bound,
     signs_after_event,
@@ -47,6 +47,7 @@ from liedyn.integrators.zero_crossings import (
 from liedyn.io.scenarios.action_schema import EndRun, Impact, Set
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import Event, Scenario
+from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.model.model import Model
 from liedyn.simulation.control.sampled_control import SampledController
@@ -59,41 +60,11 @@ from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
 from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
-# Events that read joint forces. These jump where another event locks or frees joints: an event jumped over has occurred ---
 
 def reads_forces(problem: InitialValueProblem, k: int) -> bool:
     """Return whether signal k reads joint forces."""
     words = signal_instructions(problem.signals, k)
     return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
-
-
-def events_reading_forces(problem: InitialValueProblem) -> list[int]:
-    """Return the indices in schedule.watch of the events that read joint forces."""
-    return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(problem, k)]       # -1: a contact
-
-
-def event_signs(problem: InitialValueProblem, start: SegmentStart, events: Sequence[int],
-                controller: SampledController | None = None) -> np.ndarray:
-    """Return the sign of expression minus threshold of each event at the state `start`, a `SegmentStart`.
-
-    controller   its torques act on the robot; may be None
-    """
-    if not events:
-        return np.zeros(0)
-    run = RightHandSide(problem, problem.signals)
-    if controller is not None:
-        ZeroOrderHold(problem, controller, run).write_torques()
-    work = evaluate_state(problem, start.t, start.q, start.v, run, start.integral)
-    measured = with_measured_values(problem.model, problem.signals, work.q, work.v)
-    measured.measured[:problem.model.nv] = work.tau
-    return np.array([read_signal(measured, int(problem.schedule.watch[k]), start.t, work.q, work.v)[0] for k in events])
-
-
-def triggered_events(before: np.ndarray, after: np.ndarray, events: Sequence[int],
-                     directions: Sequence[float]) -> tuple[int, ...]:
-    """Return the events whose sign has changed in the direction of the event."""
-    return tuple(event for event, sign, new_sign in zip(events, before, after, strict=True)
-                 if new_sign and crossed(sign, new_sign, directions[event]))
 
 
 # segments --------------------------------------------------------------------------------------------------------------
@@ -134,7 +105,9 @@ class HybridSimulation:
                                      if scenario.limits else Place())
         self.actions = Actions(self.problems, self._hard_stops, scenario.events)
         self._hard_stops.check_start(first)
-        self.state_events, self._force_events = [event for event in scenario.events if event.when], events_reading_forces(first)
+        self.state_events = [event for event in scenario.events if event.when]
+        # signals of contacts are negative
+        self._force_events = [e for e, k in enumerate(first.schedule.watch) if k >= 0 and reads_forces(first, k)]
         self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
         self._directions = np.array([event.direction for event in self.state_events])
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
@@ -285,8 +258,7 @@ class HybridSimulation:
     def _take_sample(self, problem: InitialValueProblem, start: SegmentStart) -> None:
         """Take a sample if one is due, so that the signs of expressions and the segment use its torque."""
         if self.controller is not None:
-            y, nv = np.zeros(problem.size), len(start.v)
-            y[nv:2 * nv], y[-1] = start.v, start.supplied_energy
+            y = state_vector(problem, start.v, supplied_energy=start.supplied_energy)
             self.controller.update(problem, start.t, start.q, y)
 
     def _with_signs(self, start: SegmentStart) -> SegmentStart:
@@ -325,8 +297,8 @@ class HybridSimulation:
         signals, factor = problem.schedule.watch[:count], START_FACTOR if start.signs is None else 1.0
         for e, k in enumerate(signals):
             if k < 0:
-                rounding[e] = rounding_bound(np.abs(link_poses(problem.model.spanning_tree(),
-                                                               start.q)[..., :3, 3]).max(initial=1.0))
+                positions = link_poses(problem.model.spanning_tree(), start.q)[..., :3, 3]
+                rounding[e] = rounding_bound(np.abs(positions).max(initial=1.0))
                 continue
             # evaluate after the jump
             state = replace(start, t=float(np.nextafter(start.t, np.inf))) if jumped[e] else start
@@ -394,11 +366,11 @@ class HybridSimulation:
 
     def _is_at_rest(self, k: int, start: SegmentStart) -> bool:
         motion = self._signal_motion(k, start)
-        return bool(motion.curvature and is_below_rounding(motion.rate, motion.curvature, motion.bound))
+        return bool(motion.curvature and motion.is_at_rest)
 
     def _signal_motion(self, k: int, start: SegmentStart, derivatives: bool = True,
                        problem: InitialValueProblem | None = None) -> ExpressionMotion:
-        problem, run = problem or self.problems.current, None
+        problem = problem or self.problems.current
         if not derivatives and not reads_forces(problem, k):
             state = problem, start.t, start.q.tobytes(), start.v.tobytes()
             if state != self._cached_state:
@@ -407,13 +379,17 @@ class HybridSimulation:
                 self._cached_motions[k] = expression_motion(problem, k, start.t, start.q, start.v)
             motion = self._cached_motions[k]
         else:
-            if self.controller is not None:
-                run = RightHandSide(problem, problem.signals)
-                ZeroOrderHold(problem, self.controller, run).write_torques()
-            work = evaluate_state(problem, start.t, start.q, start.v, run, start.integral)
+            work = self._evaluate(problem, start)
             motion = expression_motion(problem, k, start.t, work.q, work.v, work.a, work.tau)
         rtol, atol = self._tolerances
         return motion._replace(bound=max(motion.bound, _ERROR_FACTOR * (atol + rtol * motion.size)))
+
+    def _evaluate(self, problem: InitialValueProblem, start: SegmentStart) -> MotionWorkspace:
+        """Return the workspace with accelerations and joint forces at a state, with the torques of the sampled controller."""
+        rhs = RightHandSide(problem, problem.signals)
+        if self.controller is not None:
+            ZeroOrderHold(problem, self.controller, rhs).write_torques()
+        return evaluate_state(problem, start.t, start.q, start.v, rhs, start.integral)
 
     def _enabled_events(self, problem: InitialValueProblem, start: SegmentStart) -> InitialValueProblem:
         """Return the problem without events that are over, belong to other phases or recur too soon.
@@ -490,11 +466,10 @@ class HybridSimulation:
             before, pressed = self._force_signs(start), self._pending_impacts(start)
             self.actions.without_rebound = len(self.occurred_events) - first >= _MAX_EVENTS
             start = self._apply_event(start, event)
-            passed = [self.state_events[k]
-                      for k in (*self._triggered_events(before, start), *_driven_events(pressed, self._pending_impacts(start)))]
-            again = [event] if self._driven_into_stop else []
-            following = [*(new_event for new_event in passed if new_event is not event), *again]
-            waiting.extend(new_event for new_event in following if new_event not in waiting)
+            driven = _driven_events(pressed, self._pending_impacts(start))
+            caused = [self.state_events[k] for k in (*self._triggered_events(before, start), *driven)]
+            following = [other for other in caused if other is not event] + ([event] if self._driven_into_stop else [])
+            waiting.extend(other for other in following if other not in waiting)
             if len(self.occurred_events) - first > 2 * _MAX_EVENTS:
                 raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
@@ -515,17 +490,29 @@ class HybridSimulation:
                 continue
             motion = self._signal_motion(int(k), start)
             direction = crossing_direction(0.0 if start.signs is None else start.signs[e], event.direction)
-            rests = is_below_rounding(motion.rate, motion.curvature, motion.bound)
-            if direction * (motion.curvature if rests else motion.rate) > 0.0:
-                speeds[e] = 0.0 if rests else abs(motion.rate)
+            if direction * (motion.curvature if motion.is_at_rest else motion.rate) > 0.0:
+                speeds[e] = 0.0 if motion.is_at_rest else abs(motion.rate)
         return speeds
 
-    def _force_signs(self, start: SegmentStart) -> np.ndarray:
-        return event_signs(self.problems.current, start, self._force_events, self.controller)
+    def _force_signs(self, start: SegmentStart) -> Array:
+        """Return the sign of expression minus threshold of each event that reads joint forces."""
+        if not self._force_events:
+            return np.zeros(0)
+        problem = self.problems.current
+        work = self._evaluate(problem, start)
+        signals = with_measured_values(problem.model, problem.signals, work.q, work.v)
+        signals.measured[:problem.model.nv] = work.tau
+        watched = problem.schedule.watch[self._force_events].tolist()
+        return np.array([read_signal(signals, k, start.t, work.q, work.v)[0] for k in watched])
 
-    def _triggered_events(self, before: np.ndarray, start: SegmentStart) -> tuple[int, ...]:
-        """Return the events that read forces and whose signs have changed from `before`."""
-        return triggered_events(before, self._force_signs(start), self._force_events, self.problems.current.directions)
+    def _triggered_events(self, before: Array, start: SegmentStart) -> list[int]:
+        """Return the events whose signs have changed from `before` in the direction of the event, because forces have jumped.
+
+        Forces jump where another event locks or frees joints. An event that is jumped over has occurred.
+        """
+        signs = zip(self._force_events, before, self._force_signs(start), strict=True)
+        directions = self.problems.current.directions
+        return [e for e, sign, new_sign in signs if new_sign and crossed(sign, new_sign, directions[e])]
 
     def _event_index(self, event: Event) -> int:
         """Return the index among the events with an expression; -1 for other events."""
@@ -623,8 +610,8 @@ class HybridSimulation:
         """
         if not self._hard_stops.stops and not self.problems.hybrid_state.resting:
             return start
-        problems, before, resting, forces = self.problems, self._event_state(
-            start), self.problems.hybrid_state.resting, self._force_signs(start)
+        problems, before, forces = self.problems, self._event_state(start), self._force_signs(start)
+        resting = problems.hybrid_state.resting
         guards = () if problem is None else sum(stops_by_state(problems.active_stops, problem.schedule.level, resting), ())
         met = [guards[k - len(self.state_events)] for k in start.fired if k >= len(self.state_events)]
         start = replace(start, fired=tuple(k for k in start.fired if k < len(self.state_events)))
@@ -643,9 +630,8 @@ class HybridSimulation:
             moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
             pushed = [*hits, *moving] if hits else pushed      # also those that arrive simultaneously within rounding
             start = self._record_event(impact_name(pushed), start, before, after)
-            return self._with_fired(start,
-                                    (*_driven_events(pressed, self._pending_impacts(start)),
-                                     *self._triggered_events(forces, start)))
+            driven = _driven_events(pressed, self._pending_impacts(start))
+            return self._with_fired(start, (*driven, *self._triggered_events(forces, start)))
         return replace(start, q=after.q, v=after.v)
 
     def _after_limit_impacts(self, state: EventState, t: float, former_stops: Sequence[JointStop],
