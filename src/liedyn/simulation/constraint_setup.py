@@ -53,44 +53,33 @@ def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...]
 
     Returns q if there is none.
     """
-    rows = _coupling_rows(model)
-    if not rows:
-        return q
-    C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
-    step = _coupling_step(model, C, constraint_residual(model, q, constraint_motion=constraint_motion)[rows], fixed_masks,
-                          np.abs(q).max(initial=1.0))
+    residual = constraint_residual(model, q, constraint_motion=constraint_motion)
+    step = _coupling_step(model, q, residual, fixed_masks, constraint_motion, np.abs(q).max(initial=1.0))
     return q if step is None else integrate(model, q, step)
 
 
 def solve_coupled_velocity(model: Model, q: Array, v: Array, fixed_masks: tuple[Mask, ...],
                            constraint_motion: LoopMotions | None) -> Array:
     """Return the velocity (nv,) that satisfies mimic joints and couplings, see `solve_coupled_position`."""
-    rows = _coupling_rows(model)
-    if not rows:
-        return v
-    C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
-    step = _coupling_step(model, C, constraint_velocity(model, q, v, constraint_motion=constraint_motion)[rows], fixed_masks,
-                          np.abs(v).max(initial=1.0))
+    residual = constraint_velocity(model, q, v, constraint_motion=constraint_motion)
+    step = _coupling_step(model, q, residual, fixed_masks, constraint_motion, np.abs(v).max(initial=1.0))
     return v if step is None else v + step
 
 
-def _coupling_rows(model: Model) -> list[int]:
-    return [constraint.rows.start for constraint in model.constraints if constraint.type == "coupling"]
+def _coupling_step(model: Model, q: Array, residual: Array, fixed_masks: tuple[Mask, ...], constraint_motion: LoopMotions | None,
+                   size: float) -> Array | None:
+    """Return the step (nv,) that removes the residual (nc,) of couplings; None if it is zero, or if fixed coordinates exclude it.
 
-
-def _followers(model: Model) -> list[int]:
-    """Return the coordinate (index in v) of the follower of each coupling; -1 if there is none."""
-    mimics = {joint.name for joint in model.description.joints if joint.mimic}
-    first = {joint.name: joint.v.start for joint in model.joints}
-    couplings = [constraint.name for constraint in model.constraints if constraint.type == "coupling"]
-    return [first[name] if name in mimics else -1 for name in couplings]
-
-
-def _coupling_step(model: Model, C: Array, residual: Array, fixed_masks: tuple[Mask, ...], size: float) -> Array | None:
-    """Return the step x (nv,) with C x = -residual, zero where the residual is zero; None if fixed coordinates exclude it."""
+    size   scale of the coordinates that the step changes
+    """
+    couplings = [constraint for constraint in model.constraints if constraint.type == "coupling"]
+    rows = [coupling.rows.start for coupling in couplings]
+    residual = residual[rows]
     if not residual.any():
         return None
-    followers, unit = np.array(_followers(model)), coordinate_scales(model)
+    C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
+    mimics, unit = {joint.name for joint in model.description.joints if joint.mimic}, coordinate_scales(model)
+    followers = np.array([model.v_index(coupling.name).start if coupling.name in mimics else -1 for coupling in couplings])
     for mask in fixed_masks:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
         F, leaders = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
@@ -184,9 +173,8 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     if not scenario.assemble:
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
     q = solve_coupled_position(model, problem.q, (given_q | fixed, fixed), constraint_motion)
-    if np.abs(constraint_residual(model, q, constraint_motion=constraint_motion) *
-              equation_weights(model)).max() > tolerance:
-        # smaller residuals are within the tolerance of the run
+    residual = equation_weights(model) * constraint_residual(model, q, constraint_motion=constraint_motion)
+    if np.abs(residual).max() > tolerance:                     # smaller residuals are within the tolerance of the run
         q = _close_position(model, q, fixed, given_q | fixed, constraint_motion, place)
     _check_rank(model, q, constraint_motion, place)
     v = solve_coupled_velocity(model, q, problem.v, (given_v | fixed_v, fixed_v), constraint_motion)
@@ -280,12 +268,11 @@ def _most_dependent(model: Model, A: Array) -> str:
 
 def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
-    errors = np.zeros(model.nc)
     for fixed_mask in (fixed_or_given, fixed_v):
         after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
         errors = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
-        if (equation_weights(model) *
-            errors).max() <= _VELOCITY_TOLERANCE * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
+        speed = np.abs(after / coordinate_scales(model)).max(initial=0.0)
+        if (equation_weights(model) * errors).max() <= _VELOCITY_TOLERANCE * (1.0 + speed):
             return after
     r = int(np.argmax(equation_weights(model) * errors))
     driven = [constraint.name for constraint in model.constraints if constraint.driven]

@@ -299,9 +299,7 @@ class SignalCompiler:
 
     def arrays(self, breaks: Array, origins: Array) -> code.Signals:
         """Return all signals as arrays. Breaks of curves that equal one of `breaks` to rounding are set to it."""
-        kinds: list[int] = []
-        first: list[int] = []
-        count: list[int] = []
+        table: list[tuple[int, int, int]] = []                 # kind, index of the first number and their count
         words: list[int] = []
         literals: list[float] = []
         pieces, coefficients = [np.empty(0)], [np.empty((0, code.ORDER))]
@@ -324,14 +322,13 @@ class SignalCompiler:
                 for i in switches_of_state(x, purpose.forces):
                     switches += 1
                     words[start + i] += 256 * switches
-            kinds.append(kind)
-            first.append(start)
-            count.append(n)
+            table.append((kind, start, n))
+        kinds, first, count = np.array(table, dtype=np.int64).reshape(-1, 3).T.copy()
         measured = np.zeros(self.model.nv + NUMBERS_PER_POINT * len(self._points) if self._measures else 0)
-        return code.Signals(np.array(kinds, dtype=np.int64), np.array(first, dtype=np.int64), np.array(count, dtype=np.int64),
-                            np.concatenate(pieces), np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
-                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
-                            measured, make_points(self.model, list(self._points)), origins)
+        return code.Signals(kinds, first, count, np.concatenate(pieces), np.concatenate(coefficients).reshape(-1),
+                            np.array(words, dtype=np.int64), np.array(literals, dtype=float),
+                            np.tile([np.nan, 0.0, 0.0, 0.0], switches), measured,
+                            make_points(self.model, list(self._points)), origins)
 
     def _clock(self, name: str, place: Place) -> int:
         """Return the index of the clock that starts with the phase or with an event."""
