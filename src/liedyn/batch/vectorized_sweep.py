@@ -243,7 +243,8 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
 def signature(run: PreparedRun) -> tuple[Any, ...] | None:
     """Return the properties that vectorized runs must share; None for a run that cannot be vectorized."""
     problem, scenario = run.problem, run.scenario
-    if run.hybrid_simulation is not None or problem.constraints is not None or problem.sampled is not None:
+    has_hard_stops = scenario.limits is not None and scenario.limits.mode == "hard"
+    if scenario.events or has_hard_stops or problem.constraints is not None or problem.sampled is not None:
         return None
     tables = problem.tables()
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves

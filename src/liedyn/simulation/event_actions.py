@@ -32,7 +32,6 @@ from liedyn.simulation.impacts import (
     RATE_TOLERANCE,
     EventState,
     HardStops,
-    Jump,
     after_collision,
     after_impact,
     after_impulses,
@@ -325,9 +324,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
     free = solve_linear(mass_matrix(model.spanning_tree(), state.q), before)
-    rows, b = preserved_velocities(state, run.problem)
-    jump = velocity_jump(model, state.q, free, rows,
-                         b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.zeros((), dtype=bool))
+    jump = velocity_jump(model, state.q, free, *preserved_velocities(state, run.problem))
     after = replace(state, model=model, v=jump.v, impulse=state.impulse + jump.impulse)
     driven = float(jump.impulse @ jump.v)                    # work of the drives of prescribed joints
     lost = before @ state.v / 2 - after.energies[0] + driven

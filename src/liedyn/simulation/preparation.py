@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,9 +93,7 @@ def _check_fits(needed: float, free: float, rows: int, what: str) -> None:
 # preparation ------------------------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
-    from liedyn.integrators.problem import Options, Statistics
     from liedyn.simulation.hybrid_simulation import HybridSimulation
-    from liedyn.simulation.run_recorder import RunRecorder
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +104,7 @@ class PreparedRun:
     problem             for `integrators.solve`
     warnings            one line each
     integrator_reasons  why an integrator other than the default is used, one line each
-    hybrid_simulation   simulates phases and events; None without
+    hybrid_simulation   simulates the segments
     contact_names       names of the contacts
     """
 
@@ -115,7 +113,7 @@ class PreparedRun:
     problem: InitialValueProblem
     warnings: tuple[LiedynWarning, ...]
     integrator_reasons: tuple[LiedynWarning, ...]
-    hybrid_simulation: HybridSimulation | None
+    hybrid_simulation: HybridSimulation
     contact_names: tuple[str, ...] = ()
 
     @property
@@ -152,15 +150,6 @@ class PreparedRun:
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
                 "warnings": [warning.to_dict() for warning in self.warnings]}
-
-
-def make_hybrid_simulation(scenario: Scenario, model: Model, problem: InitialValueProblem) -> HybridSimulation | None:
-    """Return the simulation of phases, events, samples and hard stops of a scenario; None without."""
-    hard = scenario.limits is not None and scenario.limits.mode == "hard"
-    if not scenario.events and scenario.sampling is None and not hard:
-        return None
-    from liedyn.simulation.hybrid_simulation import HybridSimulation
-    return HybridSimulation(scenario, model, problem)
 
 
 def _with_controller(scenario: Scenario, controller: Controller) -> Scenario:
@@ -227,6 +216,7 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
     model = add_rotor_inertias(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
+    from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.input_schedule import compile_schedule
     first = with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, first)
@@ -236,43 +226,13 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
         check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
     warnings = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
-    hybrid_simulation = make_hybrid_simulation(scenario, model, problem)
+    hybrid_simulation = HybridSimulation(scenario, model, problem)
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_supported
         check_supported(problem, problem.v, integrator.place)
-        for phase_problem in hybrid_simulation.problems.compiled if hybrid_simulation else ():
+        for phase_problem in hybrid_simulation.problems.compiled:
             check_supported(phase_problem, np.zeros(model.nv), integrator.place)
     return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names)
-
-
-class SingleSegment:
-    """The motion of a scenario without events, with the methods of a `HybridSimulation`."""
-
-    def __init__(self, problem: InitialValueProblem):
-        self.problem = problem
-
-    def run(self, times: Array, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
-        """Integrate the motion, pass its rows to `rows`, and return the statistics."""
-        from liedyn.integrators.solve import solve
-        rows.open_segment(self.problem)
-        record, statistics = solve(self.problem, times, options, progress, rows)
-        rows.close_segment(record)
-        return statistics
-
-    def partial_statistics(self, partial: Statistics) -> Statistics:
-        """Return the statistics of a run that has ended early, `partial` in its only segment."""
-        return partial
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, which is empty."""
-        return {}
-
-    def load_state_dict(self, _state: dict[str, Any]) -> None:
-        """Do nothing: the segment contains the whole state."""
-
-    def problems_of_segments(self) -> tuple[InitialValueProblem, ...]:
-        """Return the problems of the completed segments."""
-        return ()
 
 
 def output_times(scenario: Scenario) -> Array:

@@ -44,7 +44,7 @@ from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
 from liedyn.simulation.limits import LimitViolation, limit_warnings
 from liedyn.simulation.name_binding import matching_names, phase_rules
-from liedyn.simulation.preparation import PreparedRun, SingleSegment, output_times, prepare
+from liedyn.simulation.preparation import PreparedRun, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import RunSegment
@@ -333,7 +333,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compile or load the code; computes the first row only
         start = time.perf_counter()
-        motion = prepared.hybrid_simulation or SingleSegment(problem)
+        motion = prepared.hybrid_simulation
         rows = RunRecorder(prepared.model, problem, disk)
         before = resume(motion, own, rows) if resumed else 0.0
         rows.run_state = lambda: {"run": own, "motion": motion.state_dict(), "seconds": before + time.perf_counter() - start}
@@ -407,7 +407,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
         last = inaccurate[-1]
         inaccurate[-1] = LiedynWarning(last.code, last.message + others(segments))
     warnings = WarningLog((
-        *prepared.warnings, *prepared.integrator_reasons, *(hybrid_simulation.warnings if hybrid_simulation else ()),
+        *prepared.warnings, *prepared.integrator_reasons, *hybrid_simulation.warnings,
         *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
         *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
         *saturation_warnings(segments, model, checks.stops), *task_space_warnings(segments),
@@ -416,8 +416,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
                   checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
-                  multipliers, checks.reactions, drift, checks.tracking, checks.limits,
-                  tuple(hybrid_simulation.occurred_events) if hybrid_simulation else (),
+                  multipliers, checks.reactions, drift, checks.tracking, checks.limits, tuple(hybrid_simulation.occurred_events),
                   checks.contacts, checks.stops, status, reason)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from liedyn.model.model import Model
 from liedyn.simulation.segment_problems import RunSegment, full_record
 
 if TYPE_CHECKING:
-    from liedyn.simulation.preparation import PreparedRun  # imports this module
+    from liedyn.simulation.hybrid_simulation import HybridSimulation  # imports this module
+    from liedyn.simulation.preparation import PreparedRun  # imports hybrid_simulation
 
 CHECKPOINT_PERIOD = 5.0       # s, minimum between checkpoints
 _MAX_TIME_FRACTION = 0.02     # maximum fraction of the computing time for checkpoints
@@ -206,17 +207,7 @@ def identity(prepared: PreparedRun) -> dict[str, Any]:
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
-class ResumableMotion(Protocol):
-    """A run that continues from a checkpoint."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
-
-    def problems_of_segments(self) -> Iterable[InitialValueProblem]:
-        """Return the problems of the completed segments."""
-
-
-def resume(motion: ResumableMotion, present: dict[str, Any], rows: RunRecorder) -> float:
+def resume(motion: HybridSimulation, present: dict[str, Any], rows: RunRecorder) -> float:
     """Restore `motion` and the rows from the checkpoint. Return the computing time before it [s].
 
     present   `identity` of the run

@@ -25,7 +25,8 @@ from liedyn.integrators.scipy_solvers import IMPLICIT
 from liedyn.integrators.solve import solve
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.scenarios.scenario import METHODS, Integrator
-from liedyn.simulation.preparation import PreparedRun, SingleSegment, make_hybrid_simulation, output_times
+from liedyn.simulation.hybrid_simulation import HybridSimulation
+from liedyn.simulation.preparation import PreparedRun, output_times
 from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE, SelfCheck
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import RunSegment
@@ -128,7 +129,7 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
     rows, options = _TimedRecorder(prepared, seconds, disk), integrator_options(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compile or load the code
-        motion = make_hybrid_simulation(scenario, prepared.model, problem) or SingleSegment(problem)
+        motion = HybridSimulation(scenario, prepared.model, problem)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         segments = rows.segments()
         check, _ = SelfCheck(scenario, prepared.model, problem, rows, segments, prepared.contact_names).values(statistics)
