@@ -84,10 +84,10 @@ class Context:
     t: float = 0.0
     resting_stops: tuple = ()
 
-    def settle_state(self, before, after, place):
+    def complete_action(self, before, after, place):
         return after.with_work_since(before)
 
-    def settle_impact(self, before, after, action, row, coordinates):
+    def complete_impact(self, before, after, action, row, coordinates):
         return after
 
 

@@ -634,11 +634,11 @@ class _RolloutContext:
     k: np.ndarray
     resting_stops: tuple[Any, ...] = ()
 
-    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:       # noqa: ARG002
+    def complete_action(self, before: EventState, after: EventState, place: Place) -> EventState:       # noqa: ARG002
         """Return the states after the action: no coordinate comes to rest."""
         return after
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact,       # noqa: ARG002
+    def complete_impact(self, before: EventState, after: EventState, action: Impact,       # noqa: ARG002
                       row: np.ndarray, coordinates: Sequence[int]) -> EventState:       # noqa: ARG002
         """Return `after`, or `before` for runs whose coordinate another impact has turned back already."""
         acted = self.steps.has_acted[self.k]

@@ -180,10 +180,10 @@ class EventContext(Protocol):
     problem: InitialValueProblem
     resting_stops: Sequence[JointStop]
 
-    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
+    def complete_action(self, before: EventState, after: EventState, place: Place) -> EventState:
         """Return the states after an action that has set coordinates."""
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
+    def complete_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
                       coordinates: Collection[int]) -> EventState:
         """Return the states after an impact along a row of the velocity, in which coordinates may come to rest.
 
@@ -204,7 +204,7 @@ def _check_set(action: Set, model: Model, _events: tuple[Event, ...]) -> None:
 def _set_state(run: EventContext, state: EventState, action: Set) -> EventState:
     q, v = _values_to_set(action, state.model)
     after = replace(state, q=np.where(np.isnan(q), state.q, q), v=np.where(np.isnan(v), state.v, v))
-    return run.settle_state(state, after, action.place)
+    return run.complete_action(state, after, action.place)
 
 
 def _values_to_set(action: Set, model: Model) -> tuple[Array, Array]:
@@ -229,7 +229,7 @@ def _impact(run: EventContext, state: EventState, action: Impact) -> EventState:
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: the motion of {action.coordinate} is prescribed, so "
                             "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
     after = after_impact(state, run.problem, row, action.restitution, coordinates, run.resting_stops)
-    return run.settle_impact(state, after, action, row, coordinates)
+    return run.complete_impact(state, after, action, row, coordinates)
 
 
 def _impact_row(state: EventState, action: Impact) -> tuple[Array, tuple[int, ...]]:
@@ -415,7 +415,7 @@ class Actions:
         self.stopped |= bool(state.stopped)
         return state
 
-    def settle_state(self, before: EventState, after: EventState, place: Place) -> EventState:
+    def complete_action(self, before: EventState, after: EventState, place: Place) -> EventState:
         """Return the state after an action, with the work that changed the energy.
 
         Raises ScenarioError where a locked joint would move or a prescribed one would leave its motion.
@@ -427,7 +427,7 @@ class Actions:
         after = after.with_work_since(before)
         return start_prescribed_motions(after, self.problem, self.t, False, f"event {self.event.name}", place)
 
-    def settle_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
+    def complete_impact(self, before: EventState, after: EventState, action: Impact, row: Array,
                       coordinates: Collection[int]) -> EventState:
         """Return the state after an impact; a coordinate comes to rest if its impacts have accumulated or do not rebound."""
         if not coordinates:

@@ -144,16 +144,16 @@ ATTACH: Schema = Schema("attach", (
 class ActionKey:
     """A key in the mapping of an action.
 
-    kind   class of the actions that the key describes
-    key    the key with its value in files
-    make   function (value, place) -> the action, or None if there is nothing to do
-    plain  function action -> the value in files, or None if another key of this kind describes it
+    kind        class of the actions that the key describes
+    key         the key with its value in files
+    make        function (value, place) -> the action, or None if there is nothing to do
+    file_value  function action -> the value in files, or None if another key of this kind describes it
     """
 
     kind: type[Action]
     key: Field
     make: Callable[[Any, Place], Action | None]
-    plain: Callable[[Any], Any]
+    file_value: Callable[[Any], Any]
 
 
 def _impact_to_dict(action: Impact) -> dict[str, Any]:
@@ -217,5 +217,5 @@ def read_actions(node: Node) -> tuple[Action, ...]:
 
 def action_to_dict(action: Action) -> dict[str, Any]:
     """Return the action as in a file."""
-    values = ((entry.key.name, entry.plain(action)) for entry in ACTION_KEYS if isinstance(action, entry.kind))
+    values = ((entry.key.name, entry.file_value(action)) for entry in ACTION_KEYS if isinstance(action, entry.kind))
     return next({name: value} for name, value in values if value is not None)

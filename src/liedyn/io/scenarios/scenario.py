@@ -351,11 +351,14 @@ class Sampling(InputElement):
     @property
     def interval(self) -> float:
         """Interval between samples [s]."""
-        return (self.period or 0.0) if self.rate is None else 1.0 / self.rate
+        if self.rate is not None:
+            return 1.0 / self.rate
+        assert self.period is not None                         # a sampling has either of them
+        return self.period
 
     def time(self, k: int) -> float:
         """Return the time of sample k [s]."""
-        return k * (self.period or 0.0) if self.rate is None else k / self.rate
+        return k * self.interval if self.rate is None else k / self.rate
 
 
 # What of which links touches which planes: `contacts` of a scenario -----------------------------------------------------
