@@ -161,27 +161,13 @@ class SweepEvaluator(ABC, Generic[Run]):
                     raise ScenarioError("no such column", place=output.place, found=name, hint=nearest(name, columns),
                                         expected=f"a column of the trajectory, such as {', '.join(columns[:3])}")
                 unknown.append((name, output))
-            self._check_links(compiled.links, output)
-            self._check_events(compiled.events, output)
+            _check_names("link", compiled.links, self.binding.model.link_names, output)
+            _check_names("event", compiled.events, self.events(), output)
         stored = self.sweep.trajectories
         if stored is not None:
             unknown += [(pattern, stored) for pattern in stored.columns if not matching_names(pattern, [*known])]
         if unknown:
             self._check_unknown_columns(unknown)
-
-    def _check_links(self, links: Iterable[str], output: Output) -> None:
-        known = self.binding.model.link_names
-        for link in links:
-            if link not in known:
-                raise ScenarioError("no such link", place=output.place, found=link, expected="one of " + ", ".join(known),
-                                    hint=nearest(link, known))
-
-    def _check_events(self, events: Iterable[str], output: Output) -> None:
-        known = self.events()
-        for event in events:
-            if event not in known:
-                raise ScenarioError("no such event", place=output.place, found=event, hint=nearest(event, known),
-                                    expected=f"one of {', '.join(known)}" if known else "no event: these runs have none")
 
     def stored_names(self, names: Collection[str]) -> list[str]:
         """Return those of the column names whose trajectories are stored; none if the sweep stores no trajectories."""
@@ -234,6 +220,13 @@ class SweepEvaluator(ABC, Generic[Run]):
             table.stored.append({"number": number, "t[s]": t} | {
                 column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, times].ravel()
                 for name in self.stored_names(motion.columns)})
+
+
+def _check_names(kind: str, names: Iterable[str], known: Sequence[str], output: Output) -> None:
+    for name in names:
+        if name not in known:
+            raise ScenarioError(f"no such {kind}", place=output.place, found=name, hint=nearest(name, known),
+                                expected=f"one of {', '.join(known)}" if known else f"no {kind}: these runs have none")
 
 
 def _power_of_two(x: float) -> int:

@@ -7,6 +7,7 @@ evaluated (`Dual`). Otherwise central differences are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -207,25 +208,29 @@ def sensitivities(evaluator: SweepEvaluator[Any], point: list[Value], ranges: Ar
     n, base = len(evaluator.outputs), _outputs_at(evaluator, [point])[0]
     if np.isnan(base).all() and n:
         raise NotDifferentiableError("the run at the medians of the varied parameters did not complete")
-    derivatives, methods = np.full((n, len(ranges)), np.nan), [DIFFERENCES] * n
+    derivatives, exact = np.full((n, len(ranges)), np.nan), _exact_derivatives(evaluator, point, ranges, varied)
+    for k, derivative in exact.items():
+        derivatives[k, varied] = derivative
+    remaining = [k for k in range(n) if k not in exact]
+    if remaining:
+        slopes = differences(lambda rows: _outputs_at(evaluator, rows)[:, remaining], point, ranges, varied, _RUN_STEP)
+        derivatives[np.ix_(np.array(remaining), varied)] = slopes.T
+    return Sensitivities(base, derivatives, tuple(EXACT if k in exact else DIFFERENCES for k in range(n)))
+
+
+def _exact_derivatives(evaluator: SweepEvaluator[Any], point: list[Value], ranges: Array, varied: Integers
+                       ) -> dict[int, Array | float]:
+    """Return the (varied,) derivatives of the outputs that have exact ones, by their index."""
     try:
         motion = _motion_with_derivatives(evaluator, point, ranges, varied)
     except LiedynError:                  # NotDifferentiableError, or the runs next to the point cannot be run
-        motion = None
+        return {}
+    exact: dict[int, Array | float] = {}
     for k, output in enumerate(evaluator.outputs):
-        if motion is None:
-            break
-        try:
-            with np.errstate(all="ignore"):
-                result = output.value(motion)
-        except NotDifferentiableError:
-            continue
-        derivatives[k, varied], methods[k] = result.dx[:, 0] if isinstance(result, Dual) else 0.0, EXACT
-    remaining = np.array([k for k in range(n) if methods[k] == DIFFERENCES], dtype=int)
-    if len(remaining):
-        derivatives[np.ix_(remaining, varied)] = differences(lambda rows: _outputs_at(evaluator, rows)[:, remaining], point,
-                                                             ranges, varied, _RUN_STEP).T
-    return Sensitivities(base, derivatives, tuple(methods))
+        with suppress(NotDifferentiableError), np.errstate(all="ignore"):
+            result = output.value(motion)
+            exact[k] = result.dx[:, 0] if isinstance(result, Dual) else 0.0
+    return exact
 
 
 def differences(evaluate: Evaluate, point: list[Value], ranges: Array, varied: Integers, fraction: float) -> Array:

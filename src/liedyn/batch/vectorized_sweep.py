@@ -61,7 +61,7 @@ class AffineParameterMap:
     def __init__(self, bind: Bind, samples: Sequence[Values], checked_values: Sequence[Sequence[Value]], base: Array,
                  n_constants: int, n_min_pivots: int):
         self._bind, self.base, self._n_constants = bind, base, n_constants
-        self._bound_rows: list[Array] = []
+        self._differs = np.zeros(n_constants, dtype=bool)      # constants that differ in a bound run
         self._origin, self._tolerance = origin_values(samples), np.full(len(base), _ROUNDING)
         self._tolerance[len(base) - n_min_pivots:] = _PIVOT_ROUNDING
         self._ranges = [(x.min(), x.max()) if isinstance(x, np.ndarray) else None for x in samples]
@@ -70,10 +70,7 @@ class AffineParameterMap:
         corners = [[pick(x) if isinstance(x, np.ndarray) else x[0] for x in samples] for pick in (np.min, np.max)]
         rows = [(values, self._bind_row(values)) for values in (*checked_values, *corners)]
         self.is_affine = None not in columns and all(self._agrees(values, row) for values, row in rows)
-        differ = np.zeros(n_constants, dtype=bool)
-        for row in self._bound_rows:
-            differ |= self._constants_differ(row)
-        self.varying_indices = np.flatnonzero(differ)
+        self.varying_indices = np.flatnonzero(self._differs)
 
     def rows(self, values: Sequence[Values]) -> tuple[Array, Mask]:
         """Return the (N, n) numbers of runs with these values, and a mask (N,) of those that cannot be vectorized."""
@@ -117,7 +114,7 @@ class AffineParameterMap:
     def _bind_row(self, values: Sequence[Value]) -> Array | None:
         row = self._bind(values)
         if row is not None:
-            self._bound_rows.append(row)
+            self._differs |= self._constants_differ(row)
         return row
 
     def _fit_column(self, k: int, values: Values) -> _Column | None:

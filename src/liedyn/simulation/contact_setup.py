@@ -95,7 +95,7 @@ def bind_contacts(contact: Contact | None, model: Model, events: Sequence[Event]
     - for a robot without weight if its stiffness is not given,
     - for events that detect no contact.
     """
-    waiting = [(event, *_touch_of(event)) for event in events if event.touch]
+    waiting = [(event, event.when, event.touch) for event in events if event.when and event.touch]
     if contact is None:
         if waiting:
             event, expression, _ = waiting[0]
@@ -105,11 +105,6 @@ def bind_contacts(contact: Contact | None, model: Model, events: Sequence[Event]
     rows, load = _contact_rows(contact, model)
     group, member = concatenate_paths([_event_contacts(*each, rows, model) for each in waiting])
     return _contact_arrays(rows, model, load)._replace(group=group, member=member), tuple(row.name for row in rows)
-
-
-def _touch_of(event: Event) -> tuple[Expression, TouchEvent]:
-    assert event.when is not None and event.touch is not None
-    return event.when, event.touch
 
 
 _Sphere: TypeAlias = tuple[Shape, Array]        # a corner of a shape and its centre in the frame of the link
@@ -132,7 +127,7 @@ class _Row(NamedTuple):
 
 
 def _contact_rows(contact: Contact, model: Model) -> tuple[list[_Row], float]:
-    touching, weight = _contact_shapes(contact, model), _weight(model)
+    touching, weight = _contact_shapes(contact, model), robot_weight(model, model.constants)
     load = weight / sum(shape.carrying for shapes in touching.values() for shape in shapes)
     parts = {link: [(shape, at) for shape in shapes for at in _corners(shape)] for link, shapes in touching.items()}
     rows = _plane_contacts(contact, model, parts, load)
@@ -289,10 +284,6 @@ def material_scale(contacts: Contacts, ratio: ArrayLike) -> Array:
     return scale.reshape(*np.shape(ratio), MATERIAL_SIZE * len(contacts.link))
 
 
-def _weight(model: Model) -> float:
-    return robot_weight(model, model.constants)
-
-
 def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts:
     _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
     links, other_links = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
@@ -323,7 +314,8 @@ def deep_contact_warnings(problem: InitialValueProblem, names: Sequence[str]) ->
     """Return a warning about the contact with the maximum force at the start, if that would throw the robot."""
     if problem.contacts is None:
         return []
-    at, weight = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
+    at = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None])
+    weight = robot_weight(problem.model, problem.model.constants)
     k = int(np.argmax(at.force[0]))
     if not (weight > 0.0 and at.force[0, k] > _MAX_START_FORCE * weight):
         return []

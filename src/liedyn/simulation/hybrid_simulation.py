@@ -168,7 +168,7 @@ class HybridSimulation:
         if start is not None:
             self._pop_due_events(start.t)
             return start
-        start = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v)), supplied_energy=0.0)
+        start = replace(self._apply_limits(SegmentStart(0.0, problem.q, problem.v), begins_run=True), supplied_energy=0.0)
         self._known_events = [*((0.0, event) for event in self._impacts_at_start(start)), *self._known_events]
         return self._apply_due_events(start)
 
@@ -199,7 +199,7 @@ class HybridSimulation:
         self._check_progress(start.t)
         count = len(self.occurred_events)
         if start.fired:
-            start = self._apply_limits(start, problem)
+            start = self._apply_limits(start)
             due = self._pop_due_events(start.t)
             start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.fired)])
             same = self.problems.current is problem and np.array_equal(start.q, end.q) and np.array_equal(start.v, end.v)
@@ -603,25 +603,22 @@ class HybridSimulation:
         return replace(start, q=after.q, v=after.v, supplied_energy=start.supplied_energy + float(after.work))
 
     # limits -------------------------------------------------------------------------------------------------------------
-    def _apply_limits(self, start: SegmentStart, problem: InitialValueProblem | None = None) -> SegmentStart:
-        """Return the start after impacts and releases at hard stops.
-
-        problem   the problem whose events have occurred; None at the start of the run
-        """
+    def _apply_limits(self, start: SegmentStart, begins_run: bool = False) -> SegmentStart:
+        """Return the start after impacts and releases at hard stops. At the start of a run, coordinates may begin at them."""
         if not self._hard_stops.stops and not self.problems.hybrid_state.resting:
             return start
         problems, before, forces = self.problems, self._event_state(start), self._force_signs(start)
-        resting = problems.hybrid_state.resting
-        guards = () if problem is None else sum(stops_by_state(problems.active_stops, problem.schedule.level, resting), ())
-        met = [guards[k - len(self.state_events)] for k in start.fired if k >= len(self.state_events)]
-        start = replace(start, fired=tuple(k for k in start.fired if k < len(self.state_events)))
+        resting, count = problems.hybrid_state.resting, len(self.state_events)
+        stops = stops_by_state(problems.stops_of(problems.hybrid_state), problems.current.schedule.level, resting)
+        met = [(*stops[0], *stops[1])[k - count] for k in start.fired if k >= count]
+        start = replace(start, fired=tuple(k for k in start.fired if k < count))
         released = [stop for stop in met if stop in resting]
         hits, pressed = [stop for stop in met if stop not in resting], self._pending_impacts(start)
         if released:
             resting = tuple(stop for stop in resting if stop not in released)
             problems.change(resting=resting)
             start = self._record_event(release_name(released), start, before, before)
-        if not hits and problem is not None:
+        if not hits and not begins_run:
             return self._with_fired(start, self._triggered_events(forces, start))
         problems.change(resting=())
         after = self._after_limit_impacts(before, start.t, resting, hits)

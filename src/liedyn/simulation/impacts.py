@@ -316,7 +316,7 @@ class HardStops:
         speed     the maximum speed of a coordinate before the event; None: that of the state
         """
         speed = np.abs(state.v).max(initial=0.0) if speed is None else speed
-        known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # also stops of impact events
+        known = dict.fromkeys((*self.stops, *resting))                                            # also stops of impact events
         resting = [stop for stop in resting if self.is_at(stop, state.q, _BEYOND_TOLERANCE)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
         waiting = tuple(stop for stop in resting if stop not in acting)                           # until released

@@ -52,15 +52,20 @@ def limits_exceeded(model: Model, t: Array, q: Array, v: Array, tau: Array) -> t
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a position range of zero width mean no limit, as in
     many URDF files. Ball and free joints have no limits.
     """
-    violations, q_of_v, speed, effort = [], v_to_q_indices(model), *velocity_and_force_limits(model)
+    violations, q_of_v, speed, effort = [], _position_indices(model), *velocity_and_force_limits(model)
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
                 ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
-        if q_of_v[k] >= 0 and model.lower[k] < model.upper[k]:
+        if k in q_of_v:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
         violations += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]
     return tuple(sorted(violations, key=lambda excess: KINDS.index(excess.kind)))
+
+
+def _position_indices(model: Model) -> dict[int, int]:
+    """Return the index in q of each velocity coordinate with position limits."""
+    return {k: int(i) for k, i in enumerate(v_to_q_indices(model)) if i >= 0 and model.lower[k] < model.upper[k]}
 
 
 def velocity_and_force_limits(model: Model) -> tuple[Array, Array]:
@@ -75,9 +80,8 @@ def runs_beyond_limits(model: Model, q: Array, v: Array, tau: Array | None) -> M
     tau   None if there are no effort limits
     """
     speed, effort = velocity_and_force_limits(model)
-    places = v_to_q_indices(model)
-    k = np.flatnonzero((places >= 0) & (model.lower < model.upper))
-    x = q[..., places[k]]
+    q_of_v = _position_indices(model)
+    k, x = [*q_of_v], q[..., [*q_of_v.values()]]
     beyond = np.any((x < model.lower[k]) | (x > model.upper[k]), axis=(1, 2)) | np.any(np.abs(v) > speed, axis=(1, 2))
     return np.asarray(beyond if tau is None else beyond | np.any(np.abs(tau) > effort, axis=(1, 2)))
 
@@ -87,10 +91,10 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
 
     q is NaN after the end of a run.
     """
-    violations, beyond, places = [], np.zeros(len(q), dtype=bool), v_to_q_indices(model)
-    for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
-        x, lower, upper = q[..., places[k]], model.lower[k], model.upper[k]
-        slack = _ROUNDING * max(abs(limit) for limit in (lower, upper) if np.isfinite(limit))
+    violations, beyond = [], np.zeros(len(q), dtype=bool)
+    for k, i in _position_indices(model).items():
+        x, lower, upper = q[..., i], model.lower[k], model.upper[k]
+        slack = _ROUNDING * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         excess_of = np.maximum(lower - x, x - upper) - slack
         excess_of[np.isnan(excess_of)] = -np.inf
         farthest = excess_of.max(axis=1, initial=-np.inf)
@@ -138,10 +142,8 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
     messages = []
-    for k, place in enumerate(v_to_q_indices(model)):
-        if place < 0 or not model.lower[k] < model.upper[k]:
-            continue
-        x, lower, upper = q[place], model.lower[k], model.upper[k]
+    for k, i in _position_indices(model).items():
+        x, lower, upper = q[i], model.lower[k], model.upper[k]
         slack = _START_TOLERANCE * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)

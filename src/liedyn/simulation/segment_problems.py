@@ -180,10 +180,9 @@ class SegmentProblems:
         """The problems compiled so far: at first those of the phases."""
         return [problem for problem, _ in self._problems.values()]
 
-    @property
-    def active_stops(self) -> tuple[JointStop, ...]:
-        """Stops of limits, and those of impacts at which coordinates rest."""
-        return (*self.stops, *(stop for stop in self.hybrid_state.resting if stop not in self.stops))
+    def stops_of(self, hybrid_state: HybridState) -> tuple[JointStop, ...]:
+        """Return the stops of limits, and those of impacts at which coordinates rest."""
+        return tuple(dict.fromkeys((*self.stops, *hybrid_state.resting)))
 
     def change(self, **parts: Any) -> None:
         """Enter the hybrid state that differs from the current one in these fields."""
@@ -203,7 +202,7 @@ class SegmentProblems:
     def problem_with_stops(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
         """Return the problem in which coordinates also rest at these stops, without entering it."""
         present = self.hybrid_state
-        self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
+        self.change(resting=tuple(dict.fromkeys((*present.resting, *resting))))
         problem, self.hybrid_state = self.current, present
         return problem
 
@@ -214,8 +213,8 @@ class SegmentProblems:
     def _compile(self, hybrid_state: HybridState) -> None:
         phase = self.phase_of(hybrid_state)
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
-        stops = (*self.stops, *(stop for stop in hybrid_state.resting if stop not in self.stops))
-        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), stops, hybrid_state.resting)
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.stops_of(hybrid_state),
+                                                hybrid_state.resting)
         if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._problems[hybrid_state] = problem, warnings

@@ -107,16 +107,14 @@ def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
 
     Raises ScenarioError if the robot file defines an armature, too.
     """
-    rotors = {motor.joint: motor for motor in bind_motors(scenario, model) if motor.motor.inertia}
-    if not rotors:
-        return model
-    for joint in model.description.joints:
-        if joint.name in rotors and joint.coordinates[0].armature:
-            raise ScenarioError(f"the robot file gives joint {joint.name} an armature already",
-                                place=rotors[joint.name].rule.place, expected="one of the two",
-                                found=f"inertia: {rotors[joint.name].motor.inertia:g}, armature: "
-                                      f"{joint.coordinates[0].armature:g}")
-    return with_armatures(model, {name: motor.armature for name, motor in rotors.items()})
+    joints = {joint.name: joint for joint in model.description.joints}
+    for motor in bind_motors(scenario, model):
+        armature = joints[motor.joint].coordinates[0].armature
+        if motor.motor.inertia and armature:
+            raise ScenarioError(f"the robot file gives joint {motor.joint} an armature already", place=motor.rule.place,
+                                expected="one of the two", found=f"inertia: {motor.motor.inertia:g}, armature: {armature:g}")
+    armatures = motor_armatures(scenario, model)
+    return with_armatures(model, armatures) if armatures else model
 
 
 def motor_armatures(scenario: Scenario, model: Model) -> dict[str, float]:

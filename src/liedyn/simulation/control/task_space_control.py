@@ -27,7 +27,6 @@ from liedyn.simulation.control.control_law import LawContext, describe_rows, err
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import body_path, find_index, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
-from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 if TYPE_CHECKING:
     from liedyn.simulation.segment_problems import RunSegment  # imports this module
@@ -78,14 +77,15 @@ _MOBILITY_TOLERANCE = 1e-12         # of the scaled mean mobility over a run: be
 def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with the task-space law, which drives all coordinates that are not prescribed now."""
     return laws._replace(driven=~context.now, given=laws.all.copy(), gains=error_gains(context.control),
-                         task=_bind_task(context.control, context.model, context.compiler, context.now))
+                         task=_bind_task(context))
 
 
-def _bind_task(control: Control, model: Model, compiler: SignalCompiler, prescribed: Mask) -> Task:
-    """Return the task of the law; prescribed (nv,): coordinates that are prescribed now.
+def _bind_task(context: LawContext) -> Task:
+    """Return the task of the law.
 
     Raises ScenarioError for a robot with a joint without motor, and for a link that the law cannot move.
     """
+    control, model, prescribed = context.control, context.model, context.now
     for joint in model.joints:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
@@ -93,7 +93,7 @@ def _bind_task(control: Control, model: Model, compiler: SignalCompiler, prescri
     if is_elastic(model):
         raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
                             expected="law: feedback_linearization")
-    link, poses = find_index(control.link, model.link_names, "link", control.place), PoseTable(model, compiler)
+    link, poses = find_index(control.link, model.link_names, "link", control.place), PoseTable(model, context.compiler)
     assert control.target is not None                        # the law's schema requires it
     poses.add_target(f"target of {control.link}", control.target)
     nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control.target) else ()),
