@@ -13,6 +13,7 @@ from liedyn.codegen.rhs import read_signal
 from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import (
+    MEASURED,
     PHASE_START,
     Column,
     Constant,
@@ -24,6 +25,7 @@ from liedyn.io.scenarios.scenario import (
     Prescribe,
     RelativeTime,
     Rule,
+    Sampling,
     Scenario,
     Signal,
     StartFrom,
@@ -32,17 +34,18 @@ from liedyn.io.scenarios.scenario import (
 )
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, InputSchedule, Poses, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, InputSchedule, Poses, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
-from liedyn.simulation.control.elastic_joint_control import bind_control, start_on_reference
+from liedyn.simulation.control.elastic_joint_control import bind_control, is_motor_law, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
-from liedyn.simulation.control.sampled_control import compile_sampled
+from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
 from liedyn.simulation.limits import start_warnings
 from liedyn.simulation.name_binding import (
+    bind_joints,
     bind_rules,
     coordinate_value,
     find_index,
@@ -135,10 +138,10 @@ def compile_schedule(scenario: Scenario, model: Model, rules: dict[str, Rule] | 
     initial values that contradict a prescribed motion; TrajectoryError for an unreadable CSV.
     """
     initial = rules is None if initial is None else initial
-    if scenario.sampling is not None:
-        return CompiledSchedule(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
     if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
+    if scenario.sampling is not None:
+        return _compile_sampled(scenario, model, rules, stops, resting, initial)
     stops = limit_stops(scenario, model) if stops is None else stops
     bound = _BoundScenario(scenario, model, rules, stops, resting, controlled, first_order_hold)
     problem, signal_warnings = bound.problem()
@@ -197,6 +200,73 @@ class _BoundScenario:
             stops=stops.stops, stop_loads=stops.loads,
             directions=(*(event.direction for event in self.events), *stops.directions), hard_stop_scales=stops.sizes)
         return problem, (*compiler.warnings, *warnings)
+
+
+# sampled control ----------------------------------------------------------------------------------------------------
+
+_ZERO_TORQUE = Torque(Constant(0.0))
+
+
+def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], stops: tuple[JointStop, ...] | None,
+                     resting: tuple[JointStop, ...], initial: bool) -> CompiledSchedule:
+    """Return the problem of the motion with its `SampledLaws`. The arguments are those of `compile_schedule`."""
+    sampling, control = scenario.sampling, scenario.control
+    assert sampling is not None
+    if control is not None and is_motor_law(control, model):
+        raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
+                            expected="no key sampling")
+    if scenario.limits is not None and scenario.limits.mode == "hard":
+        raise ScenarioError("hard stops cannot be combined with sampling", place=scenario.limits.place,
+                            expected="compliant stops, limits: stop")
+    feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
+    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # laws may read their times
+    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
+    law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
+    controlled = _controlled_mask(law.joint_laws, model) | joint_mask(feedback, model)
+    if sampling.function is not None:
+        controlled |= np.asarray(law.schedule.level == TORQUE)
+    added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
+             if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
+    if added:                                                  # torques of the schedule act continuously, not through the law
+        other = compile_schedule(of_law, model, rules | added, initial=False).problem
+        law = replace(other, q=law.q, v=law.v)
+    everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
+    if not (controlled.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
+        raise ScenarioError("the sampled controller has no law", place=sampling.place,
+                            expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
+    limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
+    if law.joint_laws is not None:
+        law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
+    motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
+    motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
+                                                   resting, initial=False, controlled=controlled,
+                                                   first_order_hold=sampling.hold == "first")
+    assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
+    sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
+                          not (scenario.phases or law.clocks))
+    motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
+    return CompiledSchedule(motion, contact_names, tuple(WarningLog((*warnings, *more))))
+
+
+def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:
+    """Return the mask (nv,) of coordinates on which `control` acts, or gravity of a pd law."""
+    return np.zeros(model.nv, dtype=bool) if laws is None else np.asarray(laws.gravity | (laws.row >= 0) | laws.driven)
+
+
+def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]:
+    """Return the resolutions (nv,) of each measured quantity; positions and velocities only of joints with one coordinate."""
+    resolutions = {key: np.zeros(model.nv) for key in MEASURED}
+    for key, values in resolutions.items():
+        for name, rule in bind_joints(getattr(sampling, key), model).items():
+            joint = model.joint(name)
+            if key == "tau" or joint.screws is not None:
+                assert isinstance(rule.value, int | float)
+                values[joint.v] = rule.value
+            elif rule.pattern == name:
+                raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",
+                                    place=rule.place)
+    q, v, tau = resolutions.values()
+    return q, v, tau
 
 
 # actuation ----------------------------------------------------------------------------------------------------------

@@ -14,30 +14,23 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Controller, Integers, Mask
 from liedyn.codegen.rhs import signal_instructions
-from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, WarningLog
+from liedyn.errors import ComputationError
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import SAME_TIME_SPACINGS, RightHandSide
-from liedyn.io.scenarios.scenario import MEASURED, Constant, Pd, Rule, Sampling, Scenario, Torque
-from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.io.scenarios.scenario import Sampling
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE, Signals
 from liedyn.model.model import Model
-from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.joint_control import force_limits
-from liedyn.simulation.joint_stops import JointStop
-from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
-
-if TYPE_CHECKING:
-    from liedyn.simulation.input_schedule import CompiledSchedule  # imports this module
 
 _EPS = np.finfo(float).eps
 
@@ -197,9 +190,6 @@ def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
 # lines, and that of the laws, as if they were continuous. The controller evaluates the second at its samples and writes the
 # torques into the first.
 
-_ZERO_TORQUE = Torque(Constant(0.0))
-
-
 @dataclass(frozen=True, eq=False)
 class SampledLaws:
     """Laws of a sampled controller, bound to a model.
@@ -235,73 +225,6 @@ class SampledLaws:
         return np.array([k if k >= 0 and not reads_state(self.law.signals, k) else -1 for k in self.targets])
 
 
-def compile_sampled(compile_schedule: Callable[..., CompiledSchedule], scenario: Scenario, model: Model,
-                    rules: dict[str, Rule] | None, stops: tuple[JointStop, ...] | None, resting: tuple[JointStop, ...],
-                    initial: bool) -> tuple[InitialValueProblem, tuple[str, ...], tuple[LiedynWarning, ...]]:
-    """Return the problem of the motion with its `SampledLaws`, names of contacts, and warnings.
-
-    The other arguments are those of `compile_schedule`, a parameter because it calls this function.
-    """
-    sampling, control = scenario.sampling, scenario.control
-    assert sampling is not None
-    if control is not None and is_motor_law(control, model):
-        raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
-                            expected="no key sampling")
-    if scenario.limits is not None and scenario.limits.mode == "hard":
-        raise ScenarioError("hard stops cannot be combined with sampling", place=scenario.limits.place,
-                            expected="compliant stops, limits: stop")
-    rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
-    feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
-    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # laws may read their times
-    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
-    law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
-    controlled = _controlled_mask(law.joint_laws, model) | joint_mask(feedback, model)
-    if sampling.function is not None:
-        controlled |= np.asarray(law.schedule.level == TORQUE)
-    added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
-             if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
-    if added:                                                  # torques of the schedule act continuously, not through the law
-        other = compile_schedule(of_law, model, rules | added, initial=False).problem
-        law = replace(other, q=law.q, v=law.v)
-    everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
-    if not (controlled.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
-        raise ScenarioError("the sampled controller has no law", place=sampling.place,
-                            expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
-    limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
-    if law.joint_laws is not None:
-        law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
-    motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
-    motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
-                                                   resting, initial=False, controlled=controlled,
-                                                   first_order_hold=sampling.hold == "first")
-    assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
-    sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
-                          not (scenario.phases or law.clocks))
-    motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
-    return motion, contact_names, tuple(WarningLog((*warnings, *more)))
-
-
 def reads_state(signals: Signals, k: int) -> bool:
     """Return whether signal k depends on more than time."""
     return bool(np.isin(signal_instructions(signals, k) & 255, STATE_OPERATIONS).any())
-
-
-def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:
-    """Return the mask (nv,) of coordinates on which `control` acts, or gravity of a pd law."""
-    return np.zeros(model.nv, dtype=bool) if laws is None else np.asarray(laws.gravity | (laws.row >= 0) | laws.driven)
-
-
-def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]:
-    """Return the resolutions (nv,) of each measured quantity; positions and velocities only of joints with one coordinate."""
-    resolutions = {key: np.zeros(model.nv) for key in MEASURED}
-    for key, values in resolutions.items():
-        for name, rule in bind_joints(getattr(sampling, key), model).items():
-            joint = model.joint(name)
-            if key == "tau" or joint.screws is not None:
-                assert isinstance(rule.value, int | float)
-                values[joint.v] = rule.value
-            elif rule.pattern == name:
-                raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",
-                                    place=rule.place)
-    q, v, tau = resolutions.values()
-    return q, v, tau
