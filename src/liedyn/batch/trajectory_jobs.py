@@ -24,7 +24,7 @@ from liedyn.batch.output_expressions import BatchMotion, column_expression, robo
 from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun, Value, Values
 from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_values
 from liedyn.dynamics.batching.threads import limit_threads
-from liedyn.dynamics.variants import Variants, merged_index
+from liedyn.dynamics.variants import merged_index
 from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.sweep_file import Sweep, TrajectoryJob
 from liedyn.model.model import Model
@@ -108,11 +108,11 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
     def _check_unknown_columns(self, unknown: Iterable[ColumnUse]) -> None:
         names = [*self.known_columns()]
         for name, entry in unknown:
-            written, shown = name, names
+            written, known = name, names
             if entry is not self.sweep.trajectories:
-                written, shown = column_expression(name), [*map(column_expression, names)]
-            raise ScenarioError("no such column", place=entry.place, found=written, hint=nearest(written, shown),
-                                expected=f"a column that liedyn {self.job.kind} writes, such as {', '.join(shown[-3:])}")
+                written, known = column_expression(name), [*map(column_expression, names)]
+            raise ScenarioError("no such column", place=entry.place, found=written, hint=nearest(written, known),
+                                expected=f"a column that liedyn {self.job.kind} writes, such as {', '.join(known[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def _run_vectorized(self, table: SampleTable, progress: Progress) -> list[int]:
@@ -174,7 +174,6 @@ class VectorizedTrajectory:
         constants = self.model.constants
         self.parameter_map = AffineParameterMap(self._constants_of, samples, checked_values, constants, len(constants),
                                                 self.model.nv)
-        self.varying_indices = self.parameter_map.varying_indices
         job, self.request = binding.job, None
         if job.kind == "derivatives":
             self.request = derivative_request(self.model, job.of, job.prescribed, job.by, job.joints)
@@ -197,10 +196,8 @@ class VectorizedTrajectory:
 
     def motion(self, constants: Array) -> BatchMotion:
         """Compute the motion of robots with these constants (N, m); one motion for all if the constants are equal."""
-        state, t, variants = self.setting.motion, self.trajectory.t, None
-        n, rows = len(constants) if len(self.varying_indices) else 1, len(t)
-        if len(self.varying_indices):
-            variants = Variants.of_numbers(self.model, self.varying_indices.tolist(), constants[:, self.varying_indices])
+        state, t, variants = self.setting.motion, self.trajectory.t, self.parameter_map.variants(self.model, constants)
+        n, rows = 1 if variants is None else len(constants), len(t)
         with robots_of_rows(self.model, variants, rows) as robots:
             columns = self._columns(robots, rows_of(state, np.tile(np.arange(rows), n)))
         q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))

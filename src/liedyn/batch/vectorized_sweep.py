@@ -88,6 +88,11 @@ class AffineParameterMap:
                 rows[i] = row
         return rows, excluded
 
+    def variants(self, model: Model, constants: Array) -> Variants | None:
+        """Return the robots of runs from all their constants (N, m); None if all have the same robot."""
+        indices = self.varying_indices
+        return Variants.of_numbers(model, indices.tolist(), constants[:, indices]) if len(indices) else None
+
     def _mapped(self, values: Sequence[Values]) -> Array:
         rows = np.tile(self.base, (len(values[0]), 1))
         for column_values, origin, column in zip(values, self._origin, self._columns, strict=True):
@@ -202,10 +207,7 @@ class VectorizedSweep:
 
     def variants(self, parameters: RunParameters, rows: Mask | slice = slice(None)) -> Variants | None:
         """Return the robots of these runs; None if all have the same robot."""
-        indices = self.varying_indices
-        if not len(indices):
-            return None
-        return Variants.of_numbers(self.first.model, indices.tolist(), parameters.constants[:, indices][rows])
+        return self._parameter_map.variants(self.first.model, parameters.constants[rows])
 
 
 def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:

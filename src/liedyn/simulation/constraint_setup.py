@@ -259,8 +259,8 @@ def _check_rank(model: Model, q: Array, constraint_motion: LoopMotions | None, p
 
 def _most_dependent(model: Model, A: Array) -> str:
     """Return the constraint with the maximum coefficient in a linear relation among the rows."""
-    _, left = row_and_null_space(scaled_equations(model, A).T)
-    r = int(np.argmax(np.abs(left).sum(axis=0))) if left.size else 0
+    _, relations = row_and_null_space(scaled_equations(model, A).T)
+    r = int(np.argmax(np.abs(relations).sum(axis=0))) if relations.size else 0
     return next(constraint.name for constraint in model.constraints if constraint.rows.start <= r < constraint.rows.stop)
 
 

@@ -188,11 +188,11 @@ def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[st
         if _body_index(model, a) == _body_index(model, b) or {(a, b), (b, a)} & known:
             continue
         known = known | {(a, b)}
-        for (n, (one, centre)), (m, (other, other_centre)) in product(enumerate(parts[a], 1), enumerate(parts[b], 1)):
-            if one.radius + other.radius > 0.0:
+        for (n, (shape, centre)), (m, (other, other_centre)) in product(enumerate(parts[a], 1), enumerate(parts[b], 1)):
+            if shape.radius + other.radius > 0.0:
                 name = [a, *([str(n)] if len(parts[a]) > 1 else []), b, *([str(m)] if len(parts[b]) > 1 else [])]
-                rows.append(_Row(".".join(name), a, centre, one.radius, SPHERE, b, b, other_centre, other.radius,
-                                 *_material(contact, load, other, one)))
+                rows.append(_Row(".".join(name), a, centre, shape.radius, SPHERE, b, b, other_centre, other.radius,
+                                 *_material(contact, load, other, shape)))
     if not rows:
         raise ScenarioError(f"nothing of {pair.links[0]} and {pair.links[1]} can touch", place=pair.place,
                             hint="spheres and ends of capsules touch each other, points and box corners; the links must be able "
@@ -285,7 +285,7 @@ def material_scale(contacts: Contacts, ratio: ArrayLike) -> Array:
 
 
 def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts:
-    _, link, centre, radius, kind, other, _, normal, height, material, scales_with_weight = zip(*rows, strict=True)
+    _, link, centre, radius, kind, other, _, normal, height, materials, scales_with_weight = zip(*rows, strict=True)
     links, other_links = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, other_links, kind, strict=True)]
     (first, path), (other_first, other_path) = (concatenate_paths(side) for side in zip(*paths, strict=True))
@@ -294,10 +294,10 @@ def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts
         links, np.zeros(m, dtype=np.int64), first, path, np.concatenate(centre), np.array(radius, dtype=float),
         np.array(kind, dtype=np.int64), other_links, np.zeros(m, dtype=np.int64), other_first, other_path, np.concatenate(normal),
         np.array(height, dtype=float),
-        np.array([round(2 * one.exponent) for one in material], dtype=np.int64),
-        np.array([one.smooth is not None for one in material]),
-        np.array([(one.stiffness, one.damping, one.friction, one.friction_speed, one.smooth or 1.0) for one in material],
-                 dtype=float).reshape(-1),
+        np.array([round(2 * material.exponent) for material in materials], dtype=np.int64),
+        np.array([material.smooth is not None for material in materials]),
+        np.array([(material.stiffness, material.damping, material.friction, material.friction_speed, material.smooth or 1.0)
+                  for material in materials], dtype=float).reshape(-1),
         np.full(m, load), np.array(scales_with_weight), no_event, np.zeros(1, dtype=np.int64), no_event.copy(), np.zeros(m))
 
 

@@ -317,7 +317,7 @@ def _check_attach(action: Attach, model: Model, _events: tuple[Event, ...]) -> N
 @event_action(Attach, check=_check_attach)
 def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     problems = run.problems
-    if any(one.link == action.link for one in problems.hybrid_state.attached):
+    if any(body.link == action.link for body in problems.hybrid_state.attached):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: a body is attached to link {action.link} already",
                             place=action.place)
     before = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
@@ -333,18 +333,18 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
 
 def _check_detach(action: Detach, model: Model, events: tuple[Event, ...]) -> None:
     find_index(action.link, model.link_names, "link", action.place)
-    actions = (one for event in events for one in event.actions)
-    if action.link not in {one.link for one in actions if isinstance(one, Attach)}:
+    actions = (other for event in events for other in event.actions)
+    if action.link not in {other.link for other in actions if isinstance(other, Attach)}:
         raise ScenarioError(f"no event attaches a body to link {action.link}", place=action.place)
 
 
 @event_action(Detach, check=_check_detach)
 def _detach(run: Actions, state: EventState, action: Detach) -> EventState:
     problems = run.problems
-    if all(one.link != action.link for one in problems.hybrid_state.attached):
+    if all(body.link != action.link for body in problems.hybrid_state.attached):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: nothing is attached to link {action.link}",
                             place=action.place)
-    problems.change(attached=tuple(one for one in problems.hybrid_state.attached if one.link != action.link))
+    problems.change(attached=tuple(body for body in problems.hybrid_state.attached if body.link != action.link))
     return replace(state, model=run.problem.model).with_work_since(state)
 
 

@@ -134,12 +134,12 @@ def follows_at_once(since: Numbers, speed: Numbers, position: Numbers, duration:
     return (since <= _SHORTEST_FLIGHT * duration) | (near & (since < np.inf))
 
 
-def is_turned_back(way: Numbers, rate: Numbers, curvature: Numbers, bound: Numbers, rate_after: Numbers) -> Any:
-    """Return whether an expression that crossed zero in the direction `way` is already returning: the impact has no effect.
+def is_turned_back(direction: Numbers, rate: Numbers, curvature: Numbers, bound: Numbers, rate_after: Numbers) -> Any:
+    """Return whether an expression that crossed zero in this direction is already returning: the impact has no effect.
 
     rate_after   the rate that the impact would produce
     """
-    is_back = (way * rate < 0.0) & ~is_below_rounding(rate, curvature, bound)
+    is_back = (direction * rate < 0.0) & ~is_below_rounding(rate, curvature, bound)
     return is_back & (np.abs(rate - rate_after) > RATE_TOLERANCE * np.abs(rate))
 
 
@@ -200,12 +200,13 @@ def after_impulses(state: EventState, problem: InitialValueProblem, rows: Array,
     The `preserved_velocities` do not change. Where rows contradict each other, raises ComputationError for a single state, and
     sets `contradicted` for many.
     """
-    others, values = preserved_velocities(state, problem, exempt, closing)
-    jump = velocity_jump if state.v.ndim == 1 else velocity_jumps
-    found = jump(state.model, state.q, state.v, np.concatenate([rows, others], axis=-2), np.concatenate([b, values], axis=-1))
-    after = replace(state, v=found.v, impulse=state.impulse + found.impulse, work=state.work + found.work.sum(axis=-1),
-                    contradicted=state.contradicted | found.contradicted)
-    return after, found.work[..., :rows.shape[-2]].sum(axis=-1)
+    preserved, values = preserved_velocities(state, problem, exempt, closing)
+    compute = velocity_jump if state.v.ndim == 1 else velocity_jumps
+    all_rows, all_values = np.concatenate([rows, preserved], axis=-2), np.concatenate([b, values], axis=-1)
+    jump = compute(state.model, state.q, state.v, all_rows, all_values)
+    after = replace(state, v=jump.v, impulse=state.impulse + jump.impulse, work=state.work + jump.work.sum(axis=-1),
+                    contradicted=state.contradicted | jump.contradicted)
+    return after, jump.work[..., :rows.shape[-2]].sum(axis=-1)
 
 
 def after_collision(state: EventState, problem: InitialValueProblem, rows: Array, b: Array, exempt: Collection[int] = (),
@@ -404,9 +405,9 @@ class HardStops:
         G, free = limit_normals(still, len(state.v)), evaluate_state(problem, t, state.q, state.v).a
         response, away = G @ mobility @ G.T, G @ free
         f = solve_lcp(response, away)
-        left = response @ f + away
-        return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
-                     if push > 0.0 or x <= _ACCELERATION_TOLERANCE * np.abs(free).max())
+        acceleration = response @ f + away
+        return tuple(stop for stop, a, push in zip(still, acceleration, f, strict=True)
+                     if push > 0.0 or a <= _ACCELERATION_TOLERANCE * np.abs(free).max())
 
 
 def _after_repeated_impacts(state: EventState, problem: InitialValueProblem, stops: Sequence[JointStop],

@@ -145,8 +145,8 @@ def matches_event(name: str, event: str) -> bool:
     """Return whether the name of an occurred event is `event`, or combines it with other coordinates at their stops."""
     for before, after in ((_LIMIT_PREFIX, ""), ("", _RELEASE_SUFFIX)):
         if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
-            one, several = (x[len(before):len(x) - len(after)] for x in (event, name))
-            return one == several or one in several.split(" and ")
+            coordinate, coordinates = (x[len(before):len(x) - len(after)] for x in (event, name))
+            return coordinate == coordinates or coordinate in coordinates.split(" and ")
     return name == event
 
 
@@ -193,8 +193,8 @@ def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[Joi
     event_signals = tuple(compiler.add_program(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1),
                                                                   stop.limit), SignalPurpose(f"limit of {stop.name}"))
                           for stop in hard)
-    numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
-    bound = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
+    parameters = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
+    bound = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), parameters,
                   _integers(compiler.reserve_switches(2, f"stop of {stop.name}") for stop in compliant),
                   _integers(stop.coordinate for stop in resting), _integers(compiler.reserve_switches(1) for _ in resting),
                   np.zeros(len(level)))

@@ -142,7 +142,7 @@ class Result(Immutable):
     @property
     def attached(self) -> str:
         """Names of the links to which bodies are attached during the run; other commands do not include these bodies."""
-        actions = [action for event in self.scenario.events if any(one.name == event.name for one in self.events)
+        actions = [action for event in self.scenario.events if any(occurred.name == event.name for occurred in self.events)
                    for action in event.actions]
         return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
@@ -157,7 +157,7 @@ class Result(Immutable):
         phases: list[str | None] = [phase.name for phase in self.scenario.phases]
         rules = [phase_rules(self.scenario, self.model, phase) for phase in phases or [None]]
         return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
-                if any(joint.name in one and isinstance(one[joint.name].value, Prescribe) for one in rules)}
+                if any(joint.name in of_phase and isinstance(of_phase[joint.name].value, Prescribe) for of_phase in rules)}
 
     @read_only_property
     def columns(self) -> list[tuple[str, str, Array]]:
@@ -329,14 +329,15 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         from liedyn.integrators.solve import solve
         from liedyn.simulation.run_recorder import RunRecorder, accepting_signals, finite_segments, identity, resume
         options = integrator_options(scenario.integrator)
-        own = identity(prepared) if disk else {}               # before the arrays are modified
+        run_identity = identity(prepared) if disk else {}      # before the arrays are modified
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compile or load the code; computes the first row only
         start = time.perf_counter()
         motion = prepared.hybrid_simulation
         rows = RunRecorder(prepared.model, problem, disk)
-        before = resume(motion, own, rows) if resumed else 0.0
-        rows.run_state = lambda: {"run": own, "motion": motion.state_dict(), "seconds": before + time.perf_counter() - start}
+        before = resume(motion, run_identity, rows) if resumed else 0.0
+        rows.run_state = lambda: {"run": run_identity, "motion": motion.state_dict(),
+                                  "seconds": before + time.perf_counter() - start}
     with progress.stage("simulating"):
         ended = None
         try:
@@ -541,8 +542,8 @@ def _with_torques(model: Model, given: dict[str, Any], tau: Torques | None,
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
     for name in tau:
         if (rule := _joint_rule(name, given, model)) is not None:
-            what = "is prescribed" if "prescribe" in rule else "has a torque"
-            raise UsageError(f"joint {name} {what} in `joints`, and tau gives a torque, too: give one of them")
+            conflict = "is prescribed" if "prescribe" in rule else "has a torque"
+            raise UsageError(f"joint {name} {conflict} in `joints`, and tau gives a torque, too: give one of them")
     return given | {"joints": _merge_key(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
 
 
@@ -582,9 +583,10 @@ def _rules(given: dict[str, Any]) -> Mapping[str, Any]:
 def _joint_rule(name: str, given: dict[str, Any], model: Model) -> Mapping[str, Any] | None:
     """Return the rule of a joint in `joints`, by its name or a pattern."""
     rules = _rules(given)
-    own = [rules[name]] if name in rules else [rule for pattern, rule in rules.items()
-                                               if isinstance(pattern, str) and name in matching_names(pattern, model.joint_names)]
-    return next((rule for rule in own if isinstance(rule, Mapping)), None)
+    matching = [rule for pattern, rule in rules.items()
+                if isinstance(pattern, str) and name in matching_names(pattern, model.joint_names)]
+    candidates = [rules[name]] if name in rules else matching
+    return next((rule for rule in candidates if isinstance(rule, Mapping)), None)
 
 
 def _merge_key(given: dict[str, Any], key: str, more: dict[str, Any]) -> Any:

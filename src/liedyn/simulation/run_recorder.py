@@ -40,9 +40,9 @@ class RunRecorder(RunObserver):
     run_state   returns the parts of a checkpoint except the rows and the segment
     """
 
-    def __init__(self, model: Model, problem: InitialValueProblem, disk: Unfinished | None = None,
-                 run_state: Callable[[], dict[str, Any]] = dict):
-        self.model, self.disk, self.run_state = model, disk, run_state
+    def __init__(self, model: Model, problem: InitialValueProblem, disk: Unfinished | None = None):
+        self.model, self.disk = model, disk
+        self.run_state: Callable[[], dict[str, Any]] = dict
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges: list[int] = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]

@@ -237,8 +237,8 @@ class SegmentProblems:
     def state_to_list(self, hybrid_state: HybridState) -> list[Any]:
         """Return a hybrid state as JSON values."""
         bodies = self._bodies()
-        return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(one) for one in hybrid_state.attached],
-                [self.stops.index(one) if one in self.stops else asdict(one) for one in hybrid_state.resting]]
+        return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(body) for body in hybrid_state.attached],
+                [self.stops.index(stop) if stop in self.stops else asdict(stop) for stop in hybrid_state.resting]]
 
     def state_from_list(self, values: list[Any]) -> HybridState:
         """Return the hybrid state of `state_to_list`."""

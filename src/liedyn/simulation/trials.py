@@ -80,14 +80,14 @@ def try_integrators(prepared: PreparedRun, segments: Sequence[RunSegment], progr
     if sampling is not None and sampling.function is not None:         # the function may have a state and side effects
         return "; no other integrator was tried, because that would call the controller again"
     outcomes: list[_TrialOutcome] = []
-    candidates, left = _candidates(prepared, segments), MAX_SECONDS
+    candidates, remaining = _candidates(prepared, segments), MAX_SECONDS
     for k, integrator in enumerate(candidates):
-        if left <= 0.0 or (disk is not None and disk.stop):
+        if remaining <= 0.0 or (disk is not None and disk.stop):
             break
         with progress.stage(f"trying integrator={_format_integrator(integrator)}"):
-            outcome, elapsed = _trial(prepared, integrator, left / (len(candidates) - k), disk)
+            outcome, elapsed = _trial(prepared, integrator, remaining / (len(candidates) - k), disk)
         outcomes.append(outcome)
-        left -= elapsed
+        remaining -= elapsed
         if outcome.is_accurate:
             break
     if not outcomes:

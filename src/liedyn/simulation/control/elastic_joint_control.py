@@ -71,8 +71,8 @@ def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
     if len(behind) != 1 or behind[0].name not in model.joint_names:
         raise not_elastic_error(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
                                 f"its link {joint.child} is welded to {behind[0].child}")
-    spring, link = model.joint(behind[0].name), next(one for one in model.description.links if one.name == joint.child)
-    if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
+    spring, link = model.joint(behind[0].name), next(link for link in model.description.links if link.name == joint.child)
+    if link.mass or any(link.inertia) or any(actuator.link == link.name for actuator in model.description.actuators):
         raise not_elastic_error(f"its link {link.name} has mass, inertia or an actuator",
                                 f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.screws is None or len(spring.screws) != 1 or not \
@@ -222,8 +222,9 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
                      for part in ("motor", "spring"))
     rotors, springs = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
     return MotorLaw(*rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
-                    np.array([one.stiffness for one in springs]), np.array([one.rest for one in springs]),
-                    np.array([one.armature for one in rotors]), error_gains(control),
+                    np.array([parameters.stiffness for parameters in springs]),
+                    np.array([parameters.rest for parameters in springs]),
+                    np.array([parameters.armature for parameters in rotors]), error_gains(control),
                     np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE_COEFFICIENTS)),
                     np.zeros(n), np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
                     np.zeros(series_stack_size(stack_size // 3, REFERENCE_COEFFICIENTS - 1)),

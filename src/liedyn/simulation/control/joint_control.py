@@ -360,5 +360,5 @@ def compute_tracking(problem: InitialValueProblem, times: Array, q: Array, final
         signal = sampled.references if sampled and sampled.is_whole_run else np.zeros(0) if laws is None else laws.signal
         k = np.flatnonzero(signal >= 0)
         signal, link = signal[k], q[:, problem.schedule.q_of_v[k]]
-    names, units = (tuple(one[i] for i in k) for one in (model.v_names, model.v_units))
+    names, units = (tuple(texts[i] for i in k) for texts in (model.v_names, model.v_units))
     return Tracking(names, units, link, signal_values(problem, signal, t)) if len(k) else None

@@ -55,10 +55,10 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     q, v = setpoint = setpoint_of(context)
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=context.passive)
     size = np.abs(force) / model_scales(model).force_scales(model.v_units)
-    left = np.where(laws.given, 0.0, size)
-    left[rows] = 0.0
-    worst = int(np.argmax(left))
-    if left[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
+    missing = np.where(laws.given, 0.0, size)                  # forces that neither the law nor prescribed motions give
+    missing[rows] = 0.0
+    worst = int(np.argmax(missing))
+    if missing[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
         context.compiler.warnings.add(
             "setpoint-not-at-rest",
             f"setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need {force[worst]:.4g}, which "
@@ -153,15 +153,15 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
 
 
 def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, inputs: MotionWorkspace,
-                             others: Array) -> Array:
+                             other_forces: Array) -> Array:
     """Return the derivative (nv, 2 nv) of the forces that computed torque computes.
 
-    laws    of the problem, with computed torque
-    inputs  the evaluated state
-    others  (nv, 2 nv) derivative of the forces of coordinates that the law does not drive
+    laws          of the problem, with computed torque
+    inputs        the evaluated state
+    other_forces  (nv, 2 nv) derivative of the forces of coordinates that the law does not drive
     """
     model, nv = problem.model, problem.model.nv
-    a, du, driven = inputs.a.copy(), others.copy(), np.flatnonzero(laws.driven)
+    a, du, driven = inputs.a.copy(), other_forces.copy(), np.flatnonzero(laws.driven)
     du[laws.given] = 0.0
     for k in driven:
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)

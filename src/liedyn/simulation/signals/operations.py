@@ -310,7 +310,7 @@ class Operation(NamedTuple):
         return 1 if self.code < code.FIRST_BINARY else 2
 
 
-OPERATIONS: dict[int, Operation] = {one.code: one for one in (
+OPERATIONS: dict[int, Operation] = {operation.code: operation for operation in (
     Operation("neg", code.NEGATIVE, operator.neg, np.negative, _linear(_negate)),
     Operation("add", code.ADD, operator.add, np.add, _linear(_add)),
     Operation("sub", code.SUBTRACT, operator.sub, np.subtract, _linear(_subtract)),
@@ -338,4 +338,4 @@ OPERATIONS: dict[int, Operation] = {one.code: one for one in (
     Operation("min", code.MIN, min, np.minimum, _min_max_rule(True)),
     Operation("max", code.MAX, max, np.maximum, _min_max_rule(False)))}
 _OPERATORS = "neg", "add", "sub", "mul", "truediv", "pow"
-FUNCTIONS = {one.name: one for one in OPERATIONS.values() if one.name not in _OPERATORS}
+FUNCTIONS = {operation.name: operation for operation in OPERATIONS.values() if operation.name not in _OPERATORS}

@@ -44,11 +44,11 @@ def switches_in_time(program: SignalProgram, start: float, end: float) -> Crossi
     operations = {word & 255 for word in program.code}
     if start >= end or code.TIME not in operations or not operations & set(_SWITCHES):
         return CrossingSearchResult(np.empty((0, 2)), True)
-    left, right, complete = _find_undecided(program, start, end)
-    narrow = right - left <= _MAX_WINDOW * (end - start)
-    inside = narrow & (left > start) & (right < end)           # at the start, kernels evaluate the value just after it
+    begins, ends, complete = _find_undecided(program, start, end)
+    narrow = ends - begins <= _MAX_WINDOW * (end - start)
+    inside = narrow & (begins > start) & (ends < end)          # at the start, kernels evaluate the value just after it
     complete = complete and bool(narrow.all())
-    return CrossingSearchResult(_narrow(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
+    return CrossingSearchResult(_narrow(program, begins[inside], ends[inside]) if inside.any() else np.empty((0, 2)), complete)
 
 
 def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[Array, Array, bool]:
@@ -70,16 +70,16 @@ def _find_undecided(program: SignalProgram, start: float, end: float) -> tuple[A
     return at(first, pieces), at(last + 1, pieces), len(first) <= MAX_SWITCHES
 
 
-def _narrow(program: SignalProgram, left: Array, right: Array) -> Array:
-    """Return (k, 2): the last time with the labels of the left end, the first time with the labels of the right end.
+def _narrow(program: SignalProgram, begins: Array, ends: Array) -> Array:
+    """Return (k, 2): the last time with the labels of the beginning, the first time with the labels of the end.
 
     Where both ends have the same labels, as where abs touches 0, it is the middle.
     """
-    left_labels, right_labels = labels(program, left, left), labels(program, right, right)
-    middle = left + 0.5 * (right - left)
-    touching = (left_labels == right_labels).all(axis=1)
-    low = _bisect_label(program, left_labels, left, right)
-    high = _bisect_label(program, right_labels, right, left)
+    first_labels, last_labels = labels(program, begins, begins), labels(program, ends, ends)
+    middle = begins + 0.5 * (ends - begins)
+    touching = (first_labels == last_labels).all(axis=1)
+    low = _bisect_label(program, first_labels, begins, ends)
+    high = _bisect_label(program, last_labels, ends, begins)
     windows = np.stack([np.where(touching, np.nextafter(middle, -np.inf), low), np.where(touching, middle, high)], axis=1)
     return windows[(windows[:, 0] < windows[:, 1])]
 
