@@ -269,7 +269,8 @@ NOT_SAVED = {
                          "_zero_values", "_driven_into_stop",     # written where a segment ends, and where an event is applied
                          "_n_recorded_events"},                # written where a segment begins
     "SegmentProblems": {"_problems"},                              # compiled where they are needed
-    "Actions": {"left_zero", "former_stops", "_other_stops", "event", "t", "expression", "initial", "direction"},   # of the last event
+    "Actions": {"left_zero", "former_stops", "_other_stops", "event", "t", "expression", "initial",
+                "direction"},                                      # of the last event
     "SampledController": {"_law"},                                 # compiled where it is needed
     "RunRecorder": {"_segments", "_segment_starts", "_current", "_next", "saved_state"},
     "Unfinished": {"looks", "_file", "_lock", "_hash"},            # _hash: compared as a digest, by its state_dict

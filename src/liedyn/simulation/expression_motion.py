@@ -1,4 +1,4 @@
-"""The value of an event's expression, its first two time derivatives along the motion, and a bound of its rounding."""
+"""The program of a signal at a state; of an event's expression also its motion: value, two time derivatives, rounding."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -6,30 +6,90 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.codegen.rhs import signal_instructions
+from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import model_scales
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import is_below_rounding, rounding_bound
 from liedyn.kernels.simulation.signals import (
+    ADD,
+    CLOCK,
     LITERAL,
     MEASURED,
+    MOVING_POINT,
+    MOVING_Q,
+    MULTIPLY,
     NUMBERS_PER_POINT,
     ORDER,
     POLYNOMIAL,
     POSITION,
+    PROGRAM,
     RATE,
     SIGN,
     STATE_OPERATIONS,
+    STATE_Q,
     STATE_V,
     SWITCH_OPERATIONS,
+    TIME,
     Signals,
 )
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation
-from liedyn.simulation.control.law_derivatives import program_jet, state_value
 from liedyn.simulation.name_binding import with_measured_values
+
+
+class StateProgram:
+    """The program of a signal at a state, as a function of time and of the numbers of the state that it reads.
+
+    signals   with the values of points of links, and of joint forces if tau is given
+    values    number of the state that each instruction reads, by instruction
+    """
+
+    def __init__(self, problem: InitialValueProblem, words: Integers, t: float, q: Array, v: Array, tau: Array | None = None):
+        self.signals, self.words, self.t = problem.signals, words, t
+        if np.isin(words & 255, (MEASURED, MOVING_POINT)).any():
+            self.signals = with_measured_values(problem.model, problem.signals, q, v)
+            if tau is not None:
+                self.signals.measured[:problem.model.nv] = tau
+        read = sorted({word for word in words.tolist() if word & 255 in STATE_OPERATIONS})
+        self.values = {word: self._value(word, q, v) for word in read}
+
+    def _value(self, word: int, q: Array, v: Array) -> float:
+        operation, i = word & 255, word >> 8
+        if operation in (STATE_Q, MOVING_Q):
+            return float(q[i % RATE])
+        return float(v[i] if operation == STATE_V else self.signals.measured[i])
+
+    def slopes(self) -> dict[int, float]:
+        """Return the derivative with respect to each number of the state, by instruction."""
+        return {word: self.jet(e)[1] for word, e in zip(self.values, np.eye(len(self.values)), strict=True)}
+
+    def jet(self, value_rates: Array, time_rate: float = 0.0, curvatures: Array | None = None) -> tuple[float, float, float]:
+        """Return the jet of the program whose inputs move on straight lines, or parabolas with these second derivatives.
+
+        value_rates   rates of the values
+        time_rate     rate of t
+        """
+        curvatures = np.zeros(len(self.values)) if curvatures is None else curvatures
+        motions = dict(zip(self.values, zip(value_rates, curvatures, strict=True), strict=True))
+        code: list[int] = []
+        literals = list(self.signals.literals)
+        for word in map(int, self.words):
+            if word in motions:
+                begin, (slope, curvature) = self.values[word], motions[word]
+            elif word & 255 in (TIME, CLOCK):
+                begin = self.t - (self.signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0)
+                slope, curvature = time_rate, 0.0
+            else:
+                code.append(word)
+                continue
+            constant, linear, quadratic = (LITERAL + 256 * (len(literals) + i) for i in range(3))
+            literals += [float(begin), float(slope), 0.5 * float(curvature)]
+            code += [constant, linear, quadratic, TIME, MULTIPLY, ADD, TIME, MULTIPLY, ADD]
+        alone = self.signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(code)]),
+                                      code=np.array(code, dtype=np.int64), literals=np.array(literals))
+        return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
 
 
 class ExpressionMotion(NamedTuple):
@@ -63,27 +123,22 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
     a     accelerations; None: derivatives are NaN
     tau   joint forces
     """
-    model, signals = problem.model.spanning_tree(), problem.signals
-    words = _smooth_instructions(signal_instructions(signals, k))
-    if (words & 255 == MEASURED).any():
-        signals = with_measured_values(problem.model, signals, q, v)
-        if tau is not None:
-            signals.measured[:model.nv] = tau
-    read = sorted({word for word in words.tolist() if word & 255 in STATE_OPERATIONS})
-    values = {word: state_value(signals, word, q, v) for word in read}
+    model, words = problem.model.spanning_tree(), _smooth_instructions(signal_instructions(problem.signals, k))
+    program = StateProgram(problem, words, t, q, v, tau)
+    signals = program.signals
     size = original_size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
-    for word, e in zip(read, np.eye(len(read)), strict=True):
-        slope = program_jet(signals, words, values, e, 0.0, t)[1]
+    for word, slope in program.slopes().items():
         if np.isfinite(slope):
-            terms = _term_size(model, signals, word, values[word], q)
+            terms = _term_size(model, signals, word, program.values[word], q)
             min_size = max(_characteristic_size(model, word), _curve_term_size(problem, word))
             size, original_size = size + abs(slope) * terms, original_size + abs(slope) * max(terms, min_size)
     bound = float(rounding_bound(original_size))
     if a is None:
-        value, _, _ = program_jet(signals, words, values, np.zeros(len(read)), 0.0, t)
+        value, _, _ = program.jet(np.zeros(len(program.values)))
         return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
-    rates, curvatures = np.array([_state_value_rates(model, signals, word, q, v, a) for word in read]).reshape(-1, 2).T
-    value, rate, curvature = program_jet(signals, words, values, np.nan_to_num(rates), 1.0, t, np.nan_to_num(curvatures))
+    motions = [_state_value_rates(model, signals, word, q, v, a) for word in program.values]
+    rates, curvatures = np.array(motions).reshape(-1, 2).T
+    value, rate, curvature = program.jet(np.nan_to_num(rates), 1.0, np.nan_to_num(curvatures))
     known_rate, known_curvature = not np.isnan(rates).any(), not np.isnan(curvatures).any()
     return ExpressionMotion(value, rate if known_rate else np.nan, curvature if known_rate and known_curvature else np.nan, bound,
                             float(size))

@@ -19,22 +19,7 @@ from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY, JointLaws
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
-from liedyn.kernels.simulation.signals import (
-    ADD,
-    CLOCK,
-    LITERAL,
-    MOVING_POINT,
-    MOVING_Q,
-    MULTIPLY,
-    PROGRAM,
-    RATE,
-    STATE_OPERATIONS,
-    STATE_Q,
-    STATE_V,
-    TIME,
-    TORQUE,
-    Signals,
-)
+from liedyn.kernels.simulation.signals import MOVING_Q, RATE, STATE_Q, STATE_V, TORQUE, Signals
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.model.spatial import skew
@@ -44,6 +29,7 @@ from liedyn.simulation.control.rigid_joint_laws import (
     gravity_compensation_jacobian,
     state_feedback_jacobian,
 )
+from liedyn.simulation.expression_motion import StateProgram
 from liedyn.simulation.name_binding import format_names, measured_gradient, measured_name, with_measured_values
 
 # Derivatives of signals -------------------------------------------------------------------------------------------------
@@ -58,17 +44,15 @@ from liedyn.simulation.name_binding import format_names, measured_gradient, meas
 
 def signal_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array) -> Array:
     """Return (2 nv,) the derivative of signal k with respect to the state. Raises ComputationError where it does not exist."""
-    model, words = problem.model, signal_instructions(problem.signals, k)
-    read = [int(word) for word in np.unique(words[np.isin(words & 255, STATE_OPERATIONS)])]
-    if not read:
-        return np.zeros(2 * model.nv)
-    signals, by_numbers, out = with_measured_values(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
-    values = {word: state_value(signals, word, q, v) for word in read}
-    for word, e in zip(read, np.eye(len(read)), strict=True):
-        slope, operation, i = program_jet(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
+    model, out, by_numbers = problem.model, np.zeros(2 * problem.model.nv), np.zeros(problem.model.nq)
+    program = StateProgram(problem, signal_instructions(problem.signals, k), t, q, v)
+    if not program.values:
+        return out
+    for word, slope in program.slopes().items():
+        operation, i = word & 255, word >> 8
         if not np.isfinite(slope):
             name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
-                if operation == STATE_V else measured_name(model, signals, i)
+                if operation == STATE_V else measured_name(model, program.signals, i)
             location = f"{problem.signal_locations[k]}: " if str(problem.signal_locations[k]) else ""
             raise ComputationError(f"{location}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
         if operation in (STATE_Q, MOVING_Q):
@@ -76,25 +60,20 @@ def signal_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v:
         elif operation == STATE_V:
             out[model.nv + i] += slope
         else:
-            out += slope * measured_gradient(model, signals, i, q, v)
+            out += slope * measured_gradient(model, program.signals, i, q, v)
     out[:model.nv] += tangent_gradient(model, q, by_numbers)
     return out
 
 
 def rate_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v: Array) -> Array:
     """Return (2 nv,) the derivative of the time derivative of signal k, a target, with respect to the state."""
-    model, words, out = problem.model, signal_instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
-    moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
-    if not moving:
-        return out
-    signals = with_measured_values(model, problem.signals, q, v)
-    values = {word: state_value(signals, word, q, v) for word in moving}
-    rates, by_state, rate_by_state = zip(*(_moving_value(model, signals, word, q, v) for word in moving), strict=True)
-    for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
-        first = program_jet(signals, words, values, e, 0.0, t)[1]
-        bent = program_jet(signals, words, values, rates + e, 1.0,
-                           t)[2] - program_jet(signals, words, values, rates - e, 1.0, t)[2]
-        out += bent / 4 * ds + first * d_rate
+    model, out = problem.model, np.zeros(2 * problem.model.nv)
+    program = StateProgram(problem, signal_instructions(problem.signals, k), t, q, v)
+    motions = [_moving_value(model, program.signals, word, q, v) for word in program.values]
+    rates = np.array([rate for rate, _, _ in motions])
+    for e, slope, (_, ds, d_rate) in zip(np.eye(len(rates)), program.slopes().values(), motions, strict=True):
+        bend = program.jet(rates + e, 1.0)[2] - program.jet(rates - e, 1.0)[2]
+        out += bend / 4 * ds + slope * d_rate
     return out
 
 
@@ -104,41 +83,6 @@ def _moving_value(model: Model, signals: Signals, word: int, q: Array, v: Array)
     if word & 255 == MOVING_Q:
         return v[i // RATE], unit[i // RATE], unit[model.nv + i // RATE]
     return signals.measured[i + 3], measured_gradient(model, signals, i, q, v), measured_gradient(model, signals, i + 3, q, v)
-
-
-def state_value(signals: Signals, word: int, q: Array, v: Array) -> float:
-    """Return the number of the state that an instruction reads."""
-    operation, i = word & 255, word >> 8
-    return float(q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i])
-
-
-def program_jet(signals: Signals, words: Integers, values: dict[int, float], value_rates: Array, time_rate: float, t: float,
-                curvatures: Array | None = None) -> tuple[float, float, float]:
-    """Return the jet of a program whose inputs move on straight lines, or on parabolas with second derivatives `curvatures`.
-
-    words        instructions of the program
-    values       value of each instruction that reads the state
-    value_rates  their rates
-    time_rate    rate of t
-    """
-    curvatures = np.zeros(len(values)) if curvatures is None else curvatures
-    motions = dict(zip(values, zip(value_rates, curvatures, strict=True), strict=True))
-    code: list[int] = []
-    literals = list(signals.literals)
-    for word in map(int, words):
-        if word in values:
-            begin, (slope, curvature) = values[word], motions[word]
-        elif word & 255 in (TIME, CLOCK):
-            begin, slope, curvature = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_rate, 0.0
-        else:
-            code.append(word)
-            continue
-        n = len(literals)
-        literals += [float(begin), float(slope), 0.5 * float(curvature)]
-        code += [LITERAL + 256 * n, LITERAL + 256 * (n + 1), LITERAL + 256 * (n + 2), TIME, MULTIPLY, ADD, TIME, MULTIPLY, ADD]
-    alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(code)]),
-                             code=np.array(code, dtype=np.int64), literals=np.array(literals))
-    return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
 
 
 # Exact Jacobians of the control laws of joints with respect to the state, except task space -----------------------------
