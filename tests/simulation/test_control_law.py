@@ -30,7 +30,7 @@ def bind_impedance(context, laws):
     rows, unit = np.flatnonzero(mask), np.eye(context.model.nv)[mask]
     laws = with_feedback(context, laws, rows, np.hstack([control.stiffness * unit, control.damping * unit]), setpoint_of(context),
                          np.zeros(len(rows)))
-    return laws._replace(gravity=laws.gravity | (mask & ~context.now))
+    return laws._replace(gravity=laws.gravity | (mask & ~context.prescribed))
 
 
 @pytest.fixture(autouse=True)

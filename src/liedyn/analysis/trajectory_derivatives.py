@@ -78,7 +78,7 @@ def _select_variables(model: Model, patterns: Sequence[str], state: list[str]) -
     """Return the names of variables that match, in the order of the patterns, without duplicates."""
     known = [*state, *parameter_names(model)]
     kinds = [f"{kind}.*" for kind in dict.fromkeys(name.partition(".")[0] for name in known)]
-    return tuple(known[k] for k in select(patterns, known, "variable of --wrt", shown=kinds))
+    return tuple(known[k] for k in select(patterns, known, "variable of --wrt", listed=kinds))
 
 
 def jacobian(model: Model, request: DerivativeRequest, motion: SampledMotion) -> Array:

@@ -236,11 +236,11 @@ def _power_of_two(x: float) -> int:
 def hashes(identity: str, first: int, values: Sequence[Values]) -> list[str]:
     """Return a hash of each run: of the identity of the batch, the number of the run and its values."""
     digests, common = [], hashlib.sha256(identity.encode())
-    numbers = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
+    numeric = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
     lists = [x for x in values if not isinstance(x, np.ndarray)]
     for i in range(len(values[0])):
         run = common.copy()
-        run.update(b"%d " % (first + i) + (numbers[i].tobytes() if len(numbers) else b""))
+        run.update(b"%d " % (first + i) + (numeric[i].tobytes() if len(numeric) else b""))
         if lists:
             run.update(json.dumps([x[i] for x in lists]).encode())
         digests.append(run.hexdigest()[:16])

@@ -414,31 +414,31 @@ def select_runs(folder: Folder, selection: Sequence[str]) -> list[int]:
     Raises UsageError for numbers or outputs that the table does not have.
     """
     table = ResultStore(folder).read()
-    count, numbers = len(table), []
+    count, run_numbers = len(table), []
     if not selection:
-        numbers = np.unique(np.linspace(0, count - 1, min(_N_DEFAULT_RUNS, count)).round().astype(int)).tolist()
+        run_numbers = np.unique(np.linspace(0, count - 1, min(_N_DEFAULT_RUNS, count)).round().astype(int)).tolist()
     for text in selection:
         if text.startswith((_MIN, _MAX)):
-            numbers.append(_extreme_run(folder, table, text))
+            run_numbers.append(_extreme_run(folder, table, text))
             continue
         first, _, last = text.partition("-")
         if not (first.isdecimal() and (last or first).isdecimal()):
             raise UsageError(f"--runs {text}: not a number of a run, a range such as 0-3, min:OUTPUT or max:OUTPUT")
-        numbers += range(int(first), int(last or first) + 1)
-    invalid = [number for number in numbers if number >= count]
+        run_numbers += range(int(first), int(last or first) + 1)
+    invalid = [number for number in run_numbers if number >= count]
     if invalid:
         raise UsageError(f"there is no run {invalid[0]}: {folder} has {count} runs, from 0 to {count - 1}")
-    return list(dict.fromkeys(numbers))
+    return list(dict.fromkeys(run_numbers))
 
 
-def rerun(folder: Folder, numbers: Iterable[int], progress: Callable[[float], None] = lambda _fraction: None) -> list[Rerun]:
+def rerun(folder: Folder, run_numbers: Iterable[int], progress: Callable[[float], None] = lambda _fraction: None) -> list[Rerun]:
     """Simulate runs of a batch again, with the same numbers and therefore the same results.
 
     progress  called with the fraction of the runs that are finished
 
     Raises UsageError if files of the batch have changed since, or if a run failed before its simulation.
     """
-    store, numbers = ResultStore(folder), list(numbers)
+    store, run_numbers = ResultStore(folder), list(run_numbers)
     description, table = store.description() or {}, store.read()
     if description.get("job", SIMULATE) != SIMULATE:
         raise UsageError(f"the runs of {folder} are no simulations but of the job {description['job']}: "
@@ -449,8 +449,8 @@ def rerun(folder: Folder, numbers: Iterable[int], progress: Callable[[float], No
                          f"the batch in {folder} was not run from a sweep file")
     batch = PreparedSweep(replace(read_sweep(source), overrides=tuple(description["overrides"])))
     evaluator, reruns = batch.evaluator, []
-    for done, number in enumerate(numbers):
-        progress(done / len(numbers))
+    for done, number in enumerate(run_numbers):
+        progress(done / len(run_numbers))
         row, = table.slice(number, 1).to_pylist()
         if (not isinstance(evaluator, SimulationEvaluator) or number >= batch.count
                 or hashes(batch.identity, number, batch.binding.values(number, number + 1)) != [row["hash"]]):

@@ -188,8 +188,8 @@ def _call(function: Callable[..., Any], model: ld.Model, guess: ArrayLike,
     q = ld.assemble(model, guess).q if model.nc else guess
     for lead in batch_shapes:
         known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
-        arguments = {name: known[name] for name, one in inspect.signature(function).parameters.items()
-                     if one.default is one.empty or name == "dq"}
+        arguments = {name: known[name] for name, parameter in inspect.signature(function).parameters.items()
+                     if parameter.default is parameter.empty or name == "dq"}
         for version in VARIANTS.get(function.__name__, ({},)):
             function(**arguments, **version)
 

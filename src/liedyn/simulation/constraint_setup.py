@@ -129,11 +129,11 @@ def bind_constraints(scenario: Scenario, model: Model, compiler: SignalCompiler)
                              else 0.0, stabilization.frequency if stabilization.method == "baumgarte" else 0.0)
 
 
-def constraint_motions(model: Model, numbers: Array) -> LoopMotions | None:
+def constraint_motions(model: Model, values: Array) -> LoopMotions | None:
     """Return {name: (T, V, dV)} for the functions of constraints, from the numbers (..., 24 driven) of the kernels."""
     motions: LoopMotions = {}
     for k, constraint in enumerate(constraint for constraint in model.constraints if constraint.driven):
-        x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if constraint.turn is None else constraint.turn
+        x, Q = values[..., 24 * k:24 * k + 24], np.eye(3) if constraint.turn is None else constraint.turn
         T = np.zeros((*x.shape[:-1], 4, 4))
         T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
         T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0

@@ -111,7 +111,7 @@ _Sphere: TypeAlias = tuple[Shape, Array]        # a corner of a shape and its ce
 
 
 class _Row(NamedTuple):
-    """A sphere of `link`, and the plane or sphere of the link `other` or of the world that it can touch, named by `what`."""
+    """A sphere of `link`, and the plane or sphere of the link `other` or of the world that it can touch: `other_name`."""
 
     name: str
     link: str
@@ -119,7 +119,7 @@ class _Row(NamedTuple):
     radius: float
     kind: int
     other: str
-    what: str
+    other_name: str
     normal: Array
     height: float
     material: Material
@@ -142,17 +142,18 @@ def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, row
     """Return the indices of the contacts that an event detects, whose expression is `touch` as text."""
     place = expression.place
     links = matching_names(touch.link, model.link_names)
-    if not links and touch.link in [row.what for row in rows]:
+    if not links and touch.link in [row.other_name for row in rows]:
         raise ScenarioError(f"{touch.link} is a plane", place=place, found=expression.text,
                             expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
         raise unknown_name_error(touch.link, model.link_names, "link", place)
     contacts = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
     if touch.other is not None:
-        others, planes = {touch.other, *matching_names(touch.other, model.link_names)}, [row.what for row in rows]
-        if len(others) == 1 and touch.other not in (*planes, *model.link_names):
+        other_links, planes = {touch.other, *matching_names(touch.other, model.link_names)}, [row.other_name for row in rows]
+        if len(other_links) == 1 and touch.other not in (*planes, *model.link_names):
             raise unknown_name_error(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
-        contacts = [k for k in contacts if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
+        sides = ((k, {rows[k].other_name, *([rows[k].link] if rows[k].other in links else [])}) for k in contacts)
+        contacts = [k for k, names in sides if other_links & names]
     if not contacts:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
         names = " and ".join(touching) if len(touching) < 3 else format_names(touching, 8)

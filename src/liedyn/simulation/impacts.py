@@ -233,13 +233,12 @@ def after_impact(state: EventState, problem: InitialValueProblem, row: Array, re
     return after if struck.all() else where_states(struck, after, state)
 
 
-def where_states(mask: Mask, one: EventState, other: EventState) -> EventState:
+def where_states(mask: Mask, chosen: EventState, other: EventState) -> EventState:
     """Return one state where the mask (n,) holds, and the other elsewhere."""
     def choose(x: ArrayLike, y: ArrayLike) -> Any:
         return np.where(mask[:, None] if max(np.ndim(x), np.ndim(y)) > 1 else mask, x, y)
-    return replace(one, q=choose(one.q, other.q), v=choose(one.v, other.v), impulse=choose(one.impulse, other.impulse),
-                   work=choose(one.work, other.work), lost=choose(one.lost, other.lost),
-                   contradicted=choose(one.contradicted, other.contradicted), stopped=choose(one.stopped, other.stopped))
+    names = "q", "v", "impulse", "work", "lost", "contradicted", "stopped"
+    return replace(chosen, **{name: choose(getattr(chosen, name), getattr(other, name)) for name in names})
 
 
 # Hard stops at joint limits: impacts, rest, release ---------------------------------------------------------------------

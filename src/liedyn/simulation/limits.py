@@ -115,16 +115,17 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
                           f"{named}")]
 
 
-def merge_violations(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
+def merge_violations(earlier: Iterable[LimitViolation], later: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
     """Return the violations of two parts of a motion, merged by kind and coordinate."""
-    worst = {(excess.kind, excess.coordinate): excess for excess in one}
-    for later in other:
-        known = worst.get((later.kind, later.coordinate))
+    worst = {(excess.kind, excess.coordinate): excess for excess in earlier}
+    for violation in later:
+        known = worst.get((violation.kind, violation.coordinate))
         if known is None:
-            worst[later.kind, later.coordinate] = later
+            worst[violation.kind, violation.coordinate] = violation
         else:
-            farther = abs(later.worst - later.limit) > abs(known.worst - known.limit)
-            worst[later.kind, later.coordinate] = replace(later if farther else known, first=min(known.first, later.first))
+            farther = abs(violation.worst - violation.limit) > abs(known.worst - known.limit)
+            first = min(known.first, violation.first)
+            worst[violation.kind, violation.coordinate] = replace(violation if farther else known, first=first)
     return tuple(worst.values())
 
 

@@ -21,17 +21,17 @@ from liedyn.model.spatial import skew
 Value = TypeVar("Value")
 
 
-def bind_rules(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
+def bind_rules(rules: Sequence[Rule], names: Sequence[str], kind: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
     """Return the rule of each name: its own rule, otherwise that of the longest matching pattern, "*" last.
 
     Raises ScenarioError for a pattern other than "*" without match, and for two patterns of equal length that match one name.
     """
     best: dict[str, tuple[float, Rule]] = {}
     for rule in rules:
-        for name, rank in _matches(rule, names, what, fixed):
+        for name, rank in _matches(rule, names, kind, fixed):
             other = best.get(name)
             if other and other[0] == rank:
-                raise ScenarioError(f"{what} {name} matches two patterns of the same length", place=rule.place,
+                raise ScenarioError(f"{kind} {name} matches two patterns of the same length", place=rule.place,
                                     found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} a separate entry")
             if not other or other[0] < rank:
                 best[name] = rank, rule
@@ -57,10 +57,10 @@ def continuous_pid(scenario: Scenario) -> Pd | None:
     return next(laws, None) if scenario.sampling is None else None
 
 
-def find_index(name: str, names: Sequence[str], what: str, place: Place) -> int:
+def find_index(name: str, names: Sequence[str], kind: str, place: Place) -> int:
     """Return the index of a name. Raises ScenarioError with similar names if there is none."""
     if name not in names:
-        raise unknown_name_error(name, names, what, place)
+        raise unknown_name_error(name, names, kind, place)
     return list(names).index(name)
 
 
@@ -69,13 +69,13 @@ def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 
-def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error: Callable[[str], Exception] | None = None,
-           shown: Sequence[str] | None = None) -> list[int]:
+def select(patterns: str | Sequence[str], names: Sequence[str], kind: str, error: Callable[[str], Exception] | None = None,
+           listed: Sequence[str] | None = None) -> list[int]:
     """Return the indices of the names that match one or several patterns, in the order of the patterns, without repetition.
 
-    what    kind of the names, for messages
+    kind    of the names, for messages
     error   (pattern) -> the exception for a pattern without match; by default a UsageError with similar or all names
-    shown   names in this message, instead of `names`
+    listed  names in this message, instead of `names`
     """
     selected: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -83,8 +83,8 @@ def select(patterns: str | Sequence[str], names: Sequence[str], what: str, error
         if not hits and error:
             raise error(pattern)
         if not hits:
-            hint = nearest(pattern, names, 3, 0.5) or f"there are {format_names(names if shown is None else shown, 12) or 'none'}"
-            raise UsageError(f"no {what} matches {pattern!r}; {hint}")
+            all_names = format_names(names if listed is None else listed, 12) or "none"
+            raise UsageError(f"no {kind} matches {pattern!r}; {nearest(pattern, names, 3, 0.5) or f'there are {all_names}'}")
         selected.update(dict.fromkeys(hits))
     return [names.index(name) for name in selected]
 
@@ -105,16 +105,16 @@ def count_others(texts: Sequence[str], maximum: int, separator: str = ", ") -> s
     return separator.join([*texts[:maximum], *others])
 
 
-def unknown_name_error(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
+def unknown_name_error(name: str, names: Sequence[str], kind: str, place: Place, problem: str = "no such") -> ScenarioError:
     """Return the error for a name that the robot does not have."""
     if not names:
-        return ScenarioError(f"the robot has no {what}s", place=place, found=name)
+        return ScenarioError(f"the robot has no {kind}s", place=place, found=name)
     hint = nearest(name, names, 3, 0.5)
-    return ScenarioError(f"{problem} {what}", place=place, found=name,
+    return ScenarioError(f"{problem} {kind}", place=place, found=name,
                          expected=None if hint else f"one of {format_names(names, 8)}", hint=hint)
 
 
-def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
+def _matches(rule: Rule, names: Sequence[str], kind: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
     """Return the names that the rule matches, with the specificity of the match."""
     if rule.pattern in names:
         return [(rule.pattern, float("inf"))]
@@ -126,7 +126,7 @@ def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) 
     if rule.pattern in fixed:
         raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)
     is_pattern = any(sign in rule.pattern for sign in "*?[")
-    raise unknown_name_error(rule.pattern, names, what, rule.place, "the pattern matches no" if is_pattern else "no such")
+    raise unknown_name_error(rule.pattern, names, kind, rule.place, "the pattern matches no" if is_pattern else "no such")
 
 
 # Values of joints in a scenario or a recording: initial states, reference states, angles that wrap ----------------------
@@ -151,15 +151,15 @@ def joint_mask(names: Collection[str], model: Model) -> Mask:
     return np.array([joint.name in names for joint in model.joints for _ in range(joint.v.start, joint.v.stop)], dtype=bool)
 
 
-def coordinate_value(values: tuple[Value, ...], k: int, n: int, name: str, place: Place, what: str) -> Value:
+def coordinate_value(values: tuple[Value, ...], k: int, n: int, name: str, place: Place, kind: str) -> Value:
     """Return the value for coordinate k of the n coordinates of joint `name`, which needs n values.
 
-    what    kind of the values, for messages
+    kind    of the values, for messages
 
     Raises ScenarioError for another number of values.
     """
     if len(values) != n:
-        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(values)} {what}",
+        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(values)} {kind}",
                             expected=f"a list of {n}" if n > 1 else "one value")
     return values[k]
 
@@ -169,11 +169,11 @@ def write_values(values: Array, rules: Sequence[Rule], model: Model, index: Call
     """Write the values of joints and return the rule of each joint. `default_rules` apply to joints without rule."""
     bound = dict(default_rules or {}) | bind_joints(rules, model)
     for name, rule in bound.items():
-        part, numbers = index(name), np.atleast_1d(np.asarray(rule.value, dtype=float))
-        if len(numbers) != part.stop - part.start:
+        part, coordinates = index(name), np.atleast_1d(np.asarray(rule.value, dtype=float))
+        if len(coordinates) != part.stop - part.start:
             raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
-                                found=len(numbers), expected=str(part.stop - part.start))
-        values[part] = numbers
+                                found=len(coordinates), expected=str(part.stop - part.start))
+        values[part] = coordinates
     return bound
 
 

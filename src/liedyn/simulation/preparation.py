@@ -55,9 +55,9 @@ def free_disk(folder: str | os.PathLike[str]) -> tuple[int, Path]:
 
 def result_size(problem: InitialValueProblem, rows: int, to_disk: bool) -> tuple[int, int]:
     """Return the approximate bytes of a result of so many rows in memory and on disk."""
-    numbers = rows * row_size(problem)
-    memory = numbers * _BYTES_IN_MEMORY
-    return min(memory, rows * _BYTES_PER_ROW + _BYTES_OF_BUFFERS) if to_disk else memory, numbers * _BYTES_ON_DISK
+    values = rows * row_size(problem)
+    memory = values * _BYTES_IN_MEMORY
+    return min(memory, rows * _BYTES_PER_ROW + _BYTES_OF_BUFFERS) if to_disk else memory, values * _BYTES_ON_DISK
 
 
 def row_size(problem: InitialValueProblem) -> int:
@@ -84,10 +84,10 @@ def _system_value(path: str, key: str = "", unit: float = 1.0) -> float:
         return float("inf")                                    # also for the value "max"
 
 
-def _check_fits(needed: float, free: float, rows: int, what: str) -> None:
+def _check_fits(needed: float, free: float, rows: int, resource: str) -> None:
     if needed > max(free, _MIN_CHECKED_BYTES):
-        raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {what}; {free / 1e9:.3g} GB are "
-                               "free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
+        raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {resource}; {free / 1e9:.3g} GB "
+                               "are free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
 
 
 # preparation ------------------------------------------------------------------------------------------------------------

@@ -174,19 +174,19 @@ class PoseTable:
         """Add the pose of joint `name` with n coordinates, 3 or 6. Return the signal of each coordinate, for messages."""
         motion, free = drive.signals, n == 6
         if isinstance(motion, Waypoints):
-            numbers = self._waypoints(name, motion, free)
+            signals = self._waypoints(name, motion, free)
         elif isinstance(motion, Motion):
             if motion.xyz and not free:
                 raise _no_position_error(name, motion.xyz[0].place)
-            numbers = motion_signals(self.compiler, name, motion)
+            signals = motion_signals(self.compiler, name, motion)
         elif isinstance(motion, Column) and motion.name is None:
-            numbers = self._recorded_pose(name, motion, free)
+            signals = self._recorded_pose(name, motion, free)
         else:
             raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
                                 place=drive.place, expected="waypoints, or rpy with three signals"
                                 + (" and xyz with three" if free else ""))
-        self._append(self.model.q_index(name).start, self.model.v_index(name).start, free, numbers)
-        return [*numbers[3:6], *(numbers[:3] if free else ())]
+        self._append(self.model.q_index(name).start, self.model.v_index(name).start, free, signals)
+        return [*signals[3:6], *(signals[:3] if free else ())]
 
     def add_target(self, name: str, motion: Motion | Waypoints) -> None:
         """Add a pose that belongs to no joint."""
@@ -195,9 +195,9 @@ class PoseTable:
         else:
             self._append(0, 0, True, motion_signals(self.compiler, name, motion))
 
-    def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
-        self.rows.append((q, v, free, len(numbers) == 10))
-        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+    def _append(self, q: int, v: int, free: bool, signals: list[int]) -> None:
+        self.rows.append((q, v, free, len(signals) == 10))
+        self.signals += signals + [_UNUSED] * (10 - len(signals))
 
     @property
     def poses(self) -> Poses:

@@ -348,7 +348,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         stop = time.perf_counter()
     timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
 
-    def others(segments: Sequence[RunSegment]) -> str:
+    def tried_integrators(segments: Sequence[RunSegment]) -> str:
         if not trials:
             return ""
         from liedyn.simulation.trials import try_integrators
@@ -357,12 +357,12 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
 
     with progress.stage("checking the result"):
         if ended is None:
-            return _result(prepared, rows, rows.segments(), statistics, timing, others)
+            return _result(prepared, rows, rows.segments(), statistics, timing, tried_integrators)
         segments = rows.segments()
         if not isinstance(ended, Interrupted):
             segments = finite_segments(segments)
         if isinstance(ended, ComputationError):
-            ended.args = (f"{ended}{others(segments)}" if ended.depends_on_method else str(ended),)
+            ended.args = (f"{ended}{tried_integrators(segments)}" if ended.depends_on_method else str(ended),)
         ended.result = _partial_result(ended, prepared, rows, segments, statistics, timing)
         try:
             raise ended
@@ -382,11 +382,11 @@ def _partial_result(ended: LiedynError, prepared: PreparedRun, rows: RunRecorder
 
 
 def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegment], statistics: Statistics,
-            timing: dict[str, float], others: Callable[[Sequence[RunSegment]], str], status: str = "complete",
+            timing: dict[str, float], tried_integrators: Callable[[Sequence[RunSegment]], str], status: str = "complete",
             reason: str = "") -> Result:
     """Return the result of a run.
 
-    others   segments -> the results of other integrators for a suspicious run, "" for none
+    tried_integrators   segments -> the results of other integrators for a suspicious run, "" for none
     """
     from liedyn.integrators.diagnosis import find_unstable_steps
     from liedyn.simulation.control.joint_control import saturation_warnings
@@ -406,7 +406,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     jumps = jump_warnings(segments)
     if inaccurate and not jumps:                               # otherwise no integrator helps
         last = inaccurate[-1]
-        inaccurate[-1] = LiedynWarning(last.code, last.message + others(segments))
+        inaccurate[-1] = LiedynWarning(last.code, last.message + tried_integrators(segments))
     warnings = WarningLog((
         *prepared.warnings, *prepared.integrator_reasons, *hybrid_simulation.warnings,
         *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
@@ -487,25 +487,25 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
     check_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
-    given = dict(scenario or {})
-    if "robot" in {**given, **keys}:
+    settings = dict(scenario or {})
+    if "robot" in {**settings, **keys}:
         raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
     if not isinstance(model, Model):
-        model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
-    elif {"base", "gravity", "loops"} & {*given, *keys}:
+        model = load(model, **{key: x for key, x in {**settings, **keys}.items() if key in ("base", "gravity", "loops")})
+    elif {"base", "gravity", "loops"} & {*settings, *keys}:
         raise UsageError("base, gravity and loops are those of the model: give them to load")
     named = {"duration": duration, "output_step": output_step, "integrator": None if method is None else {"method": method}}
-    given |= {key: value for key, value in named.items() if value is not None} | keys
+    settings |= {key: value for key, value in named.items() if value is not None} | keys
     if method is not None and "integrator" in keys:
-        given["integrator"] = {"method": method, **keys["integrator"]}
-    if "duration" not in given:
+        settings["integrator"] = {"method": method, **keys["integrator"]}
+    if "duration" not in settings:
         raise UsageError("simulate needs a duration [s]")
     state = {"q": _values_by_joint(model, q0, "q0", "q"), "v": _values_by_joint(model, v0, "v0", "v")}
     if q0 is not None or v0 is not None:
-        given["initial"] = _merge_key(given, "initial", {key: value for key, value in state.items() if value is not None})
-    given, function = _with_torques(model, given, tau, rate)
+        settings["initial"] = _merge_key(settings, "initial", {key: value for key, value in state.items() if value is not None})
+    settings, function = _with_torques(model, settings, tau, rate)
     # a scenario names a file that exists; here there is none
-    result = simulate_file({"robot": os.devnull, **given}, (), SilentProgress(), controller=function, model=model)
+    result = simulate_file({"robot": os.devnull, **settings}, (), SilentProgress(), controller=function, model=model)
     warn(result.warnings)
     return result
 
@@ -522,74 +522,74 @@ def _values_by_joint(model: Model, x: ArrayLike | None, name: str, kind: str) ->
     return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
 
 
-def _with_torques(model: Model, given: dict[str, Any], tau: Torques | None,
+def _with_torques(model: Model, settings: dict[str, Any], tau: Torques | None,
                   rate: float | None) -> tuple[dict[str, Any], Controller | None]:
     """Return the scenario with constant torques and signals, or with a function that is called at samples."""
     if tau is None:
-        return given, None
+        return settings, None
     if callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2):
         if rate is None:
             raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: "
                              "the argument rate")
-        given = given | {"sampling": _sampling_with_rate(given, rate)}
-        return given, tau if callable(tau) else _held_rows(model, given, tau, rate)
+        settings = settings | {"sampling": _sampling_with_rate(settings, rate)}
+        return settings, tau if callable(tau) else _held_rows(model, settings, tau, rate)
     if rate is not None:
         raise UsageError("rate applies only to a function or to rows of torques")
     if not isinstance(tau, Mapping):
-        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v") or {}, given)
+        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v") or {}, settings)
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
     for name in tau:
-        if (rule := _joint_rule(name, given, model)) is not None:
+        if (rule := _joint_rule(name, settings, model)) is not None:
             conflict = "is prescribed" if "prescribe" in rule else "has a torque"
             raise UsageError(f"joint {name} {conflict} in `joints`, and tau gives a torque, too: give one of them")
-    return given | {"joints": _merge_key(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+    return settings | {"joints": _merge_key(settings, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
 
 
-def _held_rows(model: Model, given: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:
+def _held_rows(model: Model, settings: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:
     """Return the rows of torques as a function; warn if laws are sampled at their rate, too."""
     rows = as_array(tau, "tau", (model.nv,))
     if not len(rows):
         raise ShapeError(f"tau has no rows; found {rows.shape}")
-    if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
-                                 and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
+    if "control" in settings or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
+                                 and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(settings).values()):
         warn([LiedynWarning("laws-sampled",
                             "the laws in `joints` and `control` are sampled at the rate of the rows of tau, too")])
     return lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
 
 
-def _free_joint_torques(model: Model, tau: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _free_joint_torques(model: Model, tau: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the torques without those of prescribed joints, which are ignored, and without zeros for joints in `joints`."""
     def acts(name: str, value: Any) -> bool:
-        rule = _joint_rule(name, given, model)
+        rule = _joint_rule(name, settings, model)
         return rule is None or ("prescribe" not in rule and bool(np.any(value)))
     return {name: value for name, value in tau.items() if acts(name, value)}
 
 
-def _sampling_with_rate(given: dict[str, Any], rate: float | None) -> dict[str, Any]:
-    sampling = given.get("sampling", {})
+def _sampling_with_rate(settings: dict[str, Any], rate: float | None) -> dict[str, Any]:
+    sampling = settings.get("sampling", {})
     if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
         raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: leave it out of `sampling`")
     return {**sampling, "rate": rate}
 
 
-def _rules(given: dict[str, Any]) -> Mapping[str, Any]:
+def _rules(settings: dict[str, Any]) -> Mapping[str, Any]:
     """Return the rules of `joints`; empty if it is no mapping, which the reader of scenarios rejects."""
-    rules = given.get("joints", {})
+    rules = settings.get("joints", {})
     return rules if isinstance(rules, Mapping) else {}
 
 
-def _joint_rule(name: str, given: dict[str, Any], model: Model) -> Mapping[str, Any] | None:
+def _joint_rule(name: str, settings: dict[str, Any], model: Model) -> Mapping[str, Any] | None:
     """Return the rule of a joint in `joints`, by its name or a pattern."""
-    rules = _rules(given)
+    rules = _rules(settings)
     matching = [rule for pattern, rule in rules.items()
                 if isinstance(pattern, str) and name in matching_names(pattern, model.joint_names)]
     candidates = [rules[name]] if name in rules else matching
     return next((rule for rule in candidates if isinstance(rule, Mapping)), None)
 
 
-def _merge_key(given: dict[str, Any], key: str, more: dict[str, Any]) -> Any:
+def _merge_key(settings: dict[str, Any], key: str, more: dict[str, Any]) -> Any:
     """Return the mapping under a key merged with `more`. Other values are returned for the reader of scenarios to reject."""
-    before = given.get(key, {})
+    before = settings.get(key, {})
     return dict(before) | more if isinstance(before, Mapping) else before

@@ -76,11 +76,11 @@ class RunRecorder(RunObserver):
         """Save a checkpoint if it is due, or if the process has received a signal. Raises Interrupted after a signal."""
         if self.disk is None or self._current is None:
             return
-        now, stop = time.perf_counter(), self.disk.stop
+        present, stop = time.perf_counter(), self.disk.stop
         unwritten = self._count + int(self._current[1][NEXT_OUTPUT]) - self._written
-        if stop or now >= self._next or 8 * self.width * unwritten > MAX_BYTES_IN_MEMORY:
+        if stop or present >= self._next or 8 * self.width * unwritten > MAX_BYTES_IN_MEMORY:
             self._save(self.disk, *self._current, state_dict())
-            self._next = now + max(CHECKPOINT_PERIOD, (time.perf_counter() - now) / _MAX_TIME_FRACTION)
+            self._next = present + max(CHECKPOINT_PERIOD, (time.perf_counter() - present) / _MAX_TIME_FRACTION)
         if stop:
             raise Interrupted(stop, t)
 
@@ -201,8 +201,8 @@ def identity(prepared: PreparedRun) -> dict[str, Any]:
     p, hashed = prepared.problem, hashlib.sha256()
     parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
              "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops}
-    numbers, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
-    for name, x in numbers.items():
+    arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
+    for name, x in arrays.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 

@@ -20,18 +20,18 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler
 class LawContext:
     """Data from which a law is bound.
 
-    compiler  compiler of the law's signals; it collects warnings
-    passive   whether springs, damping and friction act
-    always    (nv,) coordinates that are prescribed in all phases
-    now       (nv,) coordinates that are prescribed in this phase
+    compiler            compiler of the law's signals; it collects warnings
+    passive             whether springs, damping and friction act
+    always_prescribed   (nv,) coordinates that are prescribed in all phases
+    prescribed          (nv,) coordinates that are prescribed in this phase
     """
 
     control: Control
     model: Model
     compiler: SignalCompiler
     passive: bool
-    always: Mask
-    now: Mask
+    always_prescribed: Mask
+    prescribed: Mask
 
 
 # Returns the laws of a run with the bound law added; on input, `given` of the laws is the mask of prescribed coordinates.
@@ -47,7 +47,7 @@ def controlled_coordinates(context: LawContext) -> Mask:
     rules = bind_joints(context.control.joints, model)
     for name in rules or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
-        if joint.type == "free" or context.always[joint.v].any():
+        if joint.type == "free" or context.always_prescribed[joint.v].any():
             if rule is not None and rule.pattern == name:
                 raise not_controllable_error(joint, rule.place)
             continue

@@ -192,26 +192,29 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     first_order_hold  whether the sampled torque changes between samples, where it may exceed the limits
     """
     control = scenario.control if scenario.control and not is_motor_law(scenario.control, model) else None
-    gravity, now, always = _pd_with_gravity(rules, model), actuation["level"] != TORQUE, _always_prescribed(scenario, model)
+    gravity, prescribed = _pd_with_gravity(rules, model), actuation["level"] != TORQUE
+    always = _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
-    motors = {motor.k: motor for motor in bind_motors(scenario, model) if motor.motor.curve and not now[motor.k]}
-    alone = now.copy() if controlled is None or first_order_hold else now | (controlled & _without_torque(actuation, compiler))
-    limit[alone] = np.inf
-    places = {k: place for k, place in places.items() if not alone[k]} | {k: motor.rule.place for k, motor in motors.items()}
+    motors = {motor.k: motor for motor in bind_motors(scenario, model) if motor.motor.curve and not prescribed[motor.k]}
+    unlimited = prescribed.copy()
+    if controlled is not None and not first_order_hold:
+        unlimited |= controlled & _without_torque(actuation, compiler)
+    limit[unlimited] = np.inf
+    places = {k: place for k, place in places.items() if not unlimited[k]} | {k: motor.rule.place for k, motor in motors.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
     if model.nc and (control or gravity.any()):
         purpose = f"control: {control.law}" if control else "gravity of a pd law"
         raise ScenarioError(f"{purpose} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
-    laws = empty_joint_laws(model, limit, now, gravity)
+    laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:
         torque = ramp() if first_order_hold else 1.0
         laws = laws._replace(held=np.array([compiler.add_program(torque, SignalPurpose(f"held torque of {name}"), exclusive=True)
                                             if has else -1 for name, has in zip(model.v_names, controlled, strict=True)]))
     laws = _with_motor_limits(laws, motors, compiler)
     if control is not None:
-        laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, now), laws)
+        laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, prescribed), laws)
     compensated_twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
     if control is not None and compensated_twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, compensated_twice, strict=True) if both)

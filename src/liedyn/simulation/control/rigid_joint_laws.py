@@ -27,7 +27,7 @@ _EQUILIBRIUM_TOLERANCE = 1e-6
 
 def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with gravity compensation for the coordinates that the law drives."""
-    return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.now))
+    return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.prescribed))
 
 
 def gravity_compensation_jacobian(model: Model, q: Array) -> Array:
@@ -74,7 +74,7 @@ def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Ar
     """
     row = np.full(context.model.nv, -1)
     row[rows] = np.arange(len(rows))
-    return laws._replace(row=np.where(context.now, -1, row), gain=gain.reshape(-1), setpoint_q=setpoint[0],
+    return laws._replace(row=np.where(context.prescribed, -1, row), gain=gain.reshape(-1), setpoint_q=setpoint[0],
                          setpoint_v=setpoint[1], setpoint_tau=force)
 
 
@@ -129,7 +129,7 @@ def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:
 
 def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with computed torque for the joints that have a desired motion."""
-    control, model, compiler, prescribed = context.control, context.model, context.compiler, context.always
+    control, model, compiler, prescribed = context.control, context.model, context.compiler, context.always_prescribed
     for rule in control.motion:
         if rule.pattern in model.joint_names:
             joint = model.joint(rule.pattern)

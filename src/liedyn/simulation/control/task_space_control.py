@@ -76,7 +76,7 @@ _MOBILITY_TOLERANCE = 1e-12         # of the scaled mean mobility over a run: be
 
 def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with the task-space law, which drives all coordinates that are not prescribed now."""
-    return laws._replace(driven=~context.now, given=laws.all.copy(), gains=error_gains(context.control),
+    return laws._replace(driven=~context.prescribed, given=laws.all.copy(), gains=error_gains(context.control),
                          task=_bind_task(context))
 
 
@@ -85,7 +85,7 @@ def _bind_task(context: LawContext) -> Task:
 
     Raises ScenarioError for a robot with a joint without motor, and for a link that the law cannot move.
     """
-    control, model, prescribed = context.control, context.model, context.now
+    control, model, prescribed = context.control, context.model, context.prescribed
     for joint in model.joints:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
