@@ -11,28 +11,7 @@ from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import model_scales
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import is_below_rounding, rounding_bound
-from liedyn.kernels.simulation.signals import (
-    ADD,
-    CLOCK,
-    LITERAL,
-    MEASURED,
-    MOVING_POINT,
-    MOVING_Q,
-    MULTIPLY,
-    NUMBERS_PER_POINT,
-    ORDER,
-    POLYNOMIAL,
-    POSITION,
-    PROGRAM,
-    RATE,
-    SIGN,
-    STATE_OPERATIONS,
-    STATE_Q,
-    STATE_V,
-    SWITCH_OPERATIONS,
-    TIME,
-    Signals,
-)
+from liedyn.kernels.simulation import signals as code
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation
@@ -48,18 +27,18 @@ class StateProgram:
 
     def __init__(self, problem: InitialValueProblem, words: Integers, t: float, q: Array, v: Array, tau: Array | None = None):
         self.signals, self.words, self.t = problem.signals, words, t
-        if np.isin(words & 255, (MEASURED, MOVING_POINT)).any():
+        if np.isin(words & 255, (code.MEASURED, code.MOVING_POINT)).any():
             self.signals = with_measured_values(problem.model, problem.signals, q, v)
             if tau is not None:
                 self.signals.measured[:problem.model.nv] = tau
-        read = sorted({word for word in words.tolist() if word & 255 in STATE_OPERATIONS})
+        read = sorted({word for word in words.tolist() if word & 255 in code.STATE_OPERATIONS})
         self.values = {word: self._value(word, q, v) for word in read}
 
     def _value(self, word: int, q: Array, v: Array) -> float:
         operation, i = word & 255, word >> 8
-        if operation in (STATE_Q, MOVING_Q):
-            return float(q[i % RATE])
-        return float(v[i] if operation == STATE_V else self.signals.measured[i])
+        if operation in (code.STATE_Q, code.MOVING_Q):
+            return float(q[i % code.RATE])
+        return float(v[i] if operation == code.STATE_V else self.signals.measured[i])
 
     def slopes(self) -> dict[int, float]:
         """Return the derivative with respect to each number of the state, by instruction."""
@@ -73,22 +52,23 @@ class StateProgram:
         """
         curvatures = np.zeros(len(self.values)) if curvatures is None else curvatures
         motions = dict(zip(self.values, zip(value_rates, curvatures, strict=True), strict=True))
-        code: list[int] = []
+        instructions: list[int] = []
         literals = list(self.signals.literals)
         for word in map(int, self.words):
             if word in motions:
                 begin, (slope, curvature) = self.values[word], motions[word]
-            elif word & 255 in (TIME, CLOCK):
-                begin = self.t - (self.signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0)
+            elif word & 255 in (code.TIME, code.CLOCK):
+                begin = self.t - (self.signals.clocks[word >> 8] if word & 255 == code.CLOCK else 0.0)
                 slope, curvature = time_rate, 0.0
             else:
-                code.append(word)
+                instructions.append(word)
                 continue
-            constant, linear, quadratic = (LITERAL + 256 * (len(literals) + i) for i in range(3))
+            constant, linear, quadratic = (code.LITERAL + 256 * (len(literals) + i) for i in range(3))
             literals += [float(begin), float(slope), 0.5 * float(curvature)]
-            code += [constant, linear, quadratic, TIME, MULTIPLY, ADD, TIME, MULTIPLY, ADD]
-        alone = self.signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(code)]),
-                                      code=np.array(code, dtype=np.int64), literals=np.array(literals))
+            instructions += [constant, linear, quadratic, code.TIME, code.MULTIPLY, code.ADD, code.TIME, code.MULTIPLY, code.ADD]
+        alone = self.signals._replace(kind=np.array([code.PROGRAM]), first=np.zeros(1, dtype=np.int64),
+                                      count=np.array([len(instructions)]), code=np.array(instructions, dtype=np.int64),
+                                      literals=np.array(literals))
         return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
 
 
@@ -126,7 +106,7 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
     model, words = problem.model.spanning_tree(), _smooth_instructions(signal_instructions(problem.signals, k))
     program = StateProgram(problem, words, t, q, v, tau)
     signals = program.signals
-    size = original_size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
+    size = original_size = np.abs(signals.literals[words[words & 255 == code.LITERAL] >> 8]).sum()
     for word, slope in program.slopes().items():
         if np.isfinite(slope):
             terms = _term_size(model, signals, word, program.values[word], q)
@@ -146,20 +126,20 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
 
 def _smooth_instructions(words: Integers) -> Integers:
     """Return the instructions without the sign at the end of an event's program, and without switches whose side is held."""
-    words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
-    return np.where(np.isin(words & 255, SWITCH_OPERATIONS), words & 255, words)
+    words = words[:-1] if len(words) and words[-1] & 255 == code.SIGN else words
+    return np.where(np.isin(words & 255, code.SWITCH_OPERATIONS), words & 255, words)
 
 
-def _state_value_rates(model: Model, signals: Signals, word: int, q: Array, v: Array, a: Array) -> tuple[float, float]:
+def _state_value_rates(model: Model, signals: code.Signals, word: int, q: Array, v: Array, a: Array) -> tuple[float, float]:
     """Return the first two time derivatives of a state variable; NaN if unknown."""
     operation, i = word & 255, word >> 8
-    if operation == STATE_V:
+    if operation == code.STATE_V:
         return a[i], np.nan
-    if operation != MEASURED:
-        return _coordinate_rates(model, i % RATE, q, v, a)
+    if operation != code.MEASURED:
+        return _coordinate_rates(model, i % code.RATE, q, v, a)
     if i < model.nv:
         return np.nan, np.nan
-    (j, component), points = divmod(i - model.nv, NUMBERS_PER_POINT), signals.points
+    (j, component), points = divmod(i - model.nv, code.NUMBERS_PER_POINT), signals.points
     link, p = model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R = link_poses(model, q)[points.link[j], :3, :3]
     V, dV = link_twist(model, q, v, link, frame="local"), link_acceleration(model, q, v, a, link, frame="local")
@@ -193,12 +173,12 @@ def _quaternion_rate(quaternion: Array, w: Array) -> Array:
     return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
 
 
-def _term_size(model: Model, signals: Signals, word: int, value: float, q: Array) -> float:
+def _term_size(model: Model, signals: code.Signals, word: int, value: float, q: Array) -> float:
     """Return the size of the terms from which a state variable is computed: positions of links are sums of lever arms."""
     operation, i = word & 255, word >> 8
-    if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS_PER_POINT >= 3:
+    if operation != code.MEASURED or i < model.nv or (i - model.nv) % code.NUMBERS_PER_POINT >= 3:
         return abs(value)
-    j = (i - model.nv) // NUMBERS_PER_POINT
+    j = (i - model.nv) // code.NUMBERS_PER_POINT
     lengths = np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
     return abs(value) + float(lengths)
 
@@ -206,19 +186,19 @@ def _term_size(model: Model, signals: Signals, word: int, value: float, q: Array
 def _curve_term_size(problem: InitialValueProblem, word: int) -> float:
     """Return the maximum size of the terms of the polynomials that prescribe a state variable; 0 if none do."""
     operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
-    if operation == MEASURED:
+    if operation == code.MEASURED:
         return 0.0
-    at = [i] if operation == STATE_V else np.flatnonzero(schedule.q_of_v == i % RATE).tolist()
-    if not at or schedule.level[at[0]] != POSITION:
+    at = [i] if operation == code.STATE_V else np.flatnonzero(schedule.q_of_v == i % code.RATE).tolist()
+    if not at or schedule.level[at[0]] != code.POSITION:
         return 0.0
-    k, order = int(schedule.signal[at[0]]), int(operation == STATE_V)
-    if signals.kind[k] != POLYNOMIAL:
+    k, order = int(schedule.signal[at[0]]), int(operation == code.STATE_V)
+    if signals.kind[k] != code.POLYNOMIAL:
         return 0.0
     if (k, order) not in problem.curve_sizes:
         first, count = int(signals.first[k]), int(signals.count[k])
         lengths = np.diff(signals.breaks[first:first + count])
         lengths = np.append(lengths, lengths[-1:] if count > 1 else 1.0)          # the last piece has no end
-        c = np.abs(signals.coefficients[ORDER * first:ORDER * (first + count)].reshape(count, ORDER))
+        c = np.abs(signals.coefficients[code.ORDER * first:code.ORDER * (first + count)].reshape(count, code.ORDER))
         for _ in range(order):
             c = c[:, 1:] * np.arange(1, c.shape[1])
         problem.curve_sizes[k, order] = float((c * lengths[:, None]**np.arange(c.shape[1])).sum(axis=1).max())
@@ -228,10 +208,10 @@ def _curve_term_size(problem: InitialValueProblem, word: int) -> float:
 def _characteristic_size(model: Model, word: int) -> float:
     """Return the characteristic size of a state variable."""
     operation, i, scales = word & 255, word >> 8, model_scales(model)
-    if operation == STATE_V:
+    if operation == code.STATE_V:
         return scales.unit_scale(f"{model.v_units[i]}/s")
-    if operation != MEASURED:
-        return scales.unit_scale(model.q_units[i % RATE] or "1")
+    if operation != code.MEASURED:
+        return scales.unit_scale(model.q_units[i % code.RATE] or "1")
     if i < model.nv:
         return float(scales.force_scales([model.v_units[i]])[0])
-    return scales.unit_scale(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS_PER_POINT // 3])
+    return scales.unit_scale(("m", "m/s", "rad/s")[(i - model.nv) % code.NUMBERS_PER_POINT // 3])

@@ -88,7 +88,7 @@ def _moving_value(model: Model, signals: Signals, word: int, q: Array, v: Array)
 # Exact Jacobians of the control laws of joints with respect to the state, except task space -----------------------------
 
 def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, out: Array,
-                           integral: Array | None = None) -> Array:
+                           integral: Array | None) -> Array:
     """Return `out` (nv, 2 nv), the derivative of the schedule's joint forces, plus that of the joint laws.
 
     Rows of forces at their limits are derivatives of the limit. Raises ComputationError if the scenario cannot be evaluated.
@@ -115,7 +115,7 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
 
 
 def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
-                     integral: Array | None = None) -> tuple[MotionWorkspace, Mask, Mask]:
+                     integral: Array | None) -> tuple[MotionWorkspace, Mask, Mask]:
     """Return the evaluated laws, and (nv,) bool whether a force is at a limit, and whether at its maximum."""
     assert problem.joint_laws is not None
     evaluated = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
