@@ -609,7 +609,7 @@ class HybridSimulation:
             return start
         problems, before, forces = self.problems, self._event_state(start), self._force_signs(start)
         resting, count = problems.hybrid_state.resting, len(self.state_events)
-        stops = stops_by_state(problems.acting_stops(problems.hybrid_state), problems.current.schedule.level, resting)
+        stops = stops_by_state(problems.present_stops(problems.hybrid_state), problems.current.schedule.level, resting)
         met = [(*stops[0], *stops[1])[k - count] for k in start.fired if k >= count]
         start = replace(start, fired=tuple(k for k in start.fired if k < count))
         released = [stop for stop in met if stop in resting]

@@ -180,7 +180,7 @@ class SegmentProblems:
         """The problems compiled so far: at first those of the phases."""
         return [problem for problem, _ in self._problems.values()]
 
-    def acting_stops(self, hybrid_state: HybridState) -> tuple[JointStop, ...]:
+    def present_stops(self, hybrid_state: HybridState) -> tuple[JointStop, ...]:
         """Return the stops of limits, and those of impacts at which coordinates rest."""
         return tuple(dict.fromkeys((*self.stops, *hybrid_state.resting)))
 
@@ -213,7 +213,7 @@ class SegmentProblems:
     def _compile(self, hybrid_state: HybridState) -> None:
         phase = self.phase_of(hybrid_state)
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
-        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.acting_stops(hybrid_state),
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.present_stops(hybrid_state),
                                                 hybrid_state.resting)
         if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
