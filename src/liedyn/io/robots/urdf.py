@@ -55,7 +55,7 @@ def read_urdf(path: str | os.PathLike[str]) -> Robot:
     if str(file).endswith(".xacro"):
         raise ModelError("a xacro file, not a URDF", place=Place(file), hint=XACRO_HINT)
     root = read_urdf_tree(path)
-    reader = _Checker(file)
+    reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
     return Robot(name=parsed.name,
@@ -76,16 +76,15 @@ def _parse(name: str, elements: list[ElementTree.Element]) -> Any:
 class _Checker:
     """Checks links and joints, copies the parts that affect dynamics, and warns about ignored parts."""
 
-    def __init__(self, file: str):
-        self.file = file
+    def __init__(self) -> None:
         self.warnings: list[LiedynWarning] = []
 
     def check(self, element: XmlElement) -> tuple[ElementTree.Element, ElementPlace]:
         """Return the checked copy of a <link> or <joint>, and its location."""
         name = element.text("name")
         if not name:
-            raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
-        place = Place(self.file, element.line, f'{element.tag} "{shown(name)}"')
+            raise ModelError(f"a <{element.tag}> without a name", place=Place(element.file, element.line))
+        place = Place(element.file, element.line, f'{element.tag} "{shown(name)}"')
         copy = ElementTree.Element(element.tag, {"name": name})
         parts = {part.tag: part for part in self.known_children(element, name)}
         if element.tag == "joint":
@@ -128,7 +127,7 @@ class _Checker:
     def inertial(self, element: XmlElement, name: str, place: Place) -> ElementTree.Element:
         children = self.known_children(element, name)
         if all(child.tag != "mass" for child in children):
-            raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
+            raise ModelError("<inertial> has no <mass>", place=Place(element.file, element.line, place.key),
                              expected='<mass value="…"/>')
         copy = ElementTree.Element("inertial")
         copy.extend([self.attributes(child, name, place) for child in children])
@@ -158,7 +157,7 @@ class _Checker:
         return copy
 
     def warn(self, code: str, name: str, message: str, element: XmlElement) -> None:
-        self.warnings.append(LiedynWarning(code, message, place=Place(self.file, element.line, name)))
+        self.warnings.append(LiedynWarning(code, message, place=Place(element.file, element.line, name)))
 
 
 def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:

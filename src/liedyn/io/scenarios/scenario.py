@@ -392,9 +392,9 @@ class Material:
 class Shape(InputElement):
     """A contact shape of a link.
 
-    corners   centres of its contact spheres [m] in the frame of the shape
-    radius    radius of these spheres [m]
-    carrying  number of the spheres that share a load
+    kind      one of SHAPES
+    sizes     its lengths [m]
+    at, rpy   position [m] and orientation [rad] in the frame of the link; the position of a point
     material  parameters that differ from those of the other contacts
     """
 
@@ -402,7 +402,7 @@ class Shape(InputElement):
     sizes: tuple[float, ...]
     at: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    material: tuple[tuple[str, float], ...] = ()          # values that differ from those of the other contacts
+    material: tuple[tuple[str, float], ...] = ()
 
     @property
     def radius(self) -> float:
