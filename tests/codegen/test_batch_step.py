@@ -71,7 +71,7 @@ def both(problem, t, q0, y, held=()):
         signals = problem.signals._replace(held=np.array(problem.signals.held if not len(held) else held))
         rhs, work, K = RightHandSide(problem, signals), problem.workspace(), np.zeros((2, len(y)))
         assert rhs.generated
-        code = rates_compiled(*(rhs.generated, None) if line else (None, rhs._generic_call()), t, q0.copy(), y, K, 0, work)
+        code = rates_compiled(*(rhs.generated, None) if line else (None, rhs.generic_call()), t, q0.copy(), y, K, 0, work)
         out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.held]), work.flag[0]))
     return out
 

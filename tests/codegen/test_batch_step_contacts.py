@@ -31,7 +31,7 @@ def problem_of(model, **material):
 def rates(problem, q0, y, line: bool) -> np.ndarray:
     rhs, work, K = RightHandSide(problem, problem.signals), problem.workspace(), np.zeros((2, len(y)))
     assert rhs.generated
-    assert rates_compiled(*(rhs.generated, None) if line else (None, rhs._generic_call()), 0.3, q0.copy(), y, K, 0,
+    assert rates_compiled(*(rhs.generated, None) if line else (None, rhs.generic_call()), 0.3, q0.copy(), y, K, 0,
                           work) == RUNNING
     return np.concatenate([K[0], work.q, work.v, work.a, work.wrench])
 

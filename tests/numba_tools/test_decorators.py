@@ -3,9 +3,11 @@ import ast
 import importlib
 import tracemalloc
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import typeof
 from numba.core.errors import NumbaError, TypingError
 
 import liedyn
@@ -146,3 +148,46 @@ def test_batches_allocate_nothing_but_their_results():
             function(*cases[count])
         small, large = (peak(function, count) for count in cases)
         assert large - small < 7600 * model.nv * 8 / 5
+
+
+# a kernel behind an address, whose first argument is packed ---------------------------------------------------------------
+class Packed(NamedTuple):
+    x: np.ndarray
+    none: None
+    inner: tuple
+    number: int
+    M: np.ndarray
+
+
+@decorators.kernel
+def weighted_sum(packed, factor, negative, out):
+    x, _none, (indices, mask), number, M = decorators.value_at(packed)
+    out[0] = number
+    for i, k in enumerate(indices):
+        out[0] += x[k] * M[i, k] if mask[k] else 0.0
+    out[0] *= -factor if negative else factor
+    return np.int64(indices.size)
+
+
+@decorators.kernel
+def call_weighted_sum(address, packed, factor, out):
+    return decorators.call_with_values(address, (decorators.array_address(packed), factor, factor < 0.0, out))
+
+
+@pytest.mark.parametrize("factor", [2.0, -3.0])
+def test_a_packed_tuple_has_the_layout_of_compiled_code(factor):
+    rng = np.random.default_rng(0)
+    values = Packed(rng.standard_normal(5), None, (np.array([4, 1, 3]), rng.random(5) < 0.7), 7, rng.standard_normal((3, 5)))
+    out = np.zeros(1)
+    address = decorators.address_for(weighted_sum, values, factor, False, out)
+    assert call_weighted_sum(address, decorators.packed_values(values), factor, out) == 3
+    k, mask = values.inner
+    expected = 7 + (values.x[k] * values.M[np.arange(3), k] * mask[k]).sum()
+    assert out[0] == pytest.approx(abs(factor) * expected, rel=1e-14)
+    context = weighted_sum.targetctx
+    assert context.get_abi_sizeof(context.get_data_type(typeof(values))) == decorators.packed_values(values).nbytes
+
+
+def test_a_call_with_an_array_that_is_not_contiguous_is_not_compiled():
+    with pytest.raises(TypingError):
+        call_weighted_sum(0, np.zeros(1, dtype=np.int64), 1.0, np.zeros(4)[::2])

@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy import int64
 
-from liedyn.arrays import Array, ArrayLike
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.constraints.rank import entry_bounds, equation_weights
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
@@ -54,6 +55,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     RUNNING,
     SINGULAR,
     ConstrainedSystem,
+    SystemModel,
     apply_inputs,
     joint_power,
     prescribe,
@@ -65,7 +67,15 @@ from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.lie.vectors import load_pose
 from liedyn.model.description import ROLLING
 from liedyn.model.model import Model
-from liedyn.numba_tools.decorators import inline_kernel, kernel
+from liedyn.numba_tools.decorators import (
+    address_for,
+    array_address,
+    call_with_values,
+    inline_kernel,
+    kernel,
+    packed_values,
+    value_at,
+)
 
 # Steps of the Lie-group generalized-alpha method for constrained motion, index 3 (Bruels, Cardona, Arnold 2012): --------
 
@@ -115,12 +125,47 @@ class AlphaWorkspace(NamedTuple):
 
 
 # trial state: in MotionWorkspace and AlphaWorkspace -----------------------------------------------------------------------
-@kernel
-def evaluate_trial(tree, loops, system, schedule, signals, constraints, t, with_jacobians, ws, method_ws):
-    """Evaluate inputs at t and write R1, R2, residual(q) and A v of the state in ws. Return False if a signal is not finite.
+class TrialArguments(NamedTuple):
+    """Arguments of `evaluate_trial` that do not change in a segment."""
 
-    with_jacobians  whether to write method_ws.rates; never pass a literal, for which the function would be compiled again
+    index: np.ndarray      # type: ignore[assignment]  # a field, not the method of tuples
+    constants: np.ndarray
+    loop_index: np.ndarray
+    loop_constants: np.ndarray
+    system: SystemModel
+    schedule: InputSchedule
+    signals: Signals
+    constraints: ConstrainedSystem | None
+
+
+class TrialCall(NamedTuple):
+    """Address of `evaluate_trial`, and its packed arguments: compiled with its callers, it would be compiled for each of them."""
+
+    address: int
+    arguments: np.ndarray
+
+
+@inline_kernel
+def call_evaluate_trial(trial, t, with_jacobians, ws, method_ws):
+    """Call `evaluate_trial`."""
+    return call_with_values(trial.address, (array_address(trial.arguments), t, with_jacobians, ws, method_ws)) != 0
+
+
+@kernel
+def evaluate_trial(arguments, t, with_jacobians, ws, method_ws):
+    """Evaluate inputs at t and write R1, R2, residual(q) and A v of the state in ws. Return 0 if a signal is not finite, else 1.
+
+    arguments       pointer to `TrialArguments`
+    with_jacobians  whether to write method_ws.rates
     """
+    index, constants, loop_index, loop_constants, system, schedule, signals, constraints = value_at(arguments)
+    tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
+    return int64(write_residuals(tree, loops, system, schedule, signals, constraints, t, with_jacobians, ws, method_ws))
+
+
+@inline_kernel
+def write_residuals(tree, loops, system, schedule, signals, constraints, t, with_jacobians, ws, method_ws):
+    """Do the same as `evaluate_trial`."""
     apply_inputs(system, tree, schedule, signals, t, ws)
     good = ws.flag[0] < 0.0
     if constraints is not None:
@@ -304,15 +349,16 @@ def advance_alpha(method_ws):
 
 
 @inline_kernel
-def newton(tree, loops, system, schedule, signals, constraints, t, h, state, ws, method_ws):
+def newton(trial, tree, loops, system, schedule, t, h, state, ws, method_ws):
     """Iterate to the state at the end of the step, in ws.
 
     The matrix is updated in the first iteration and if convergence is slow.
     """
-    before, renew, size = np.inf, True, 1.0
+    before, slow, size = np.inf, False, 1.0
     for step in range(MAX_ITERATIONS):
+        renew = step == 0 or slow
         set_trial_state(tree, ws, method_ws)
-        if not evaluate_trial(tree, loops, system, schedule, signals, constraints, t, renew, ws, method_ws):
+        if not call_evaluate_trial(trial, t, renew, ws, method_ws):
             return BAD_SIGNAL
         replace_rolling_residual(loops, h * method_ws.method[BETA] / method_ws.method[GAMMA], method_ws)
         state.count[EVALUATIONS] += 1
@@ -329,7 +375,7 @@ def newton(tree, loops, system, schedule, signals, constraints, t, h, state, ws,
             return SINGULAR
         newton_step(system, ws, method_ws, h)
         correct(tree, system, method_ws, h)
-        renew, before = step > 0 and not now < SLOW_CONVERGENCE * before, now
+        slow, before = step > 0 and not now < SLOW_CONVERGENCE * before, now
     return NOT_CONVERGED
 
 
@@ -378,30 +424,32 @@ _MIN_FORCE = 1e-12             # of a characteristic torque: lower bound of the 
 
 
 @kernel
-def run_alpha(index, constants, loop_index, loop_constants, system, schedule, signals, constraints, state, record, ws, method_ws,
-              max_steps):
+def run_alpha(trial, index, constants, loop_index, loop_constants, system, schedule, signals, constraints, state, record, ws,
+              method_ws, max_steps):
     """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`.
 
     Without steps, compute the accelerations at the start of a step, and store an output that is due.
+
+    trial: a `TrialCall` with the following arguments
     """
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     for _ in range(max(max_steps, 1)):
         code = RUNNING
         if state.count[FIRST_RATE_KNOWN] == 0:
-            code = initialize_alpha(tree, loops, system, schedule, signals, constraints, state, ws, method_ws)
+            code = initialize_alpha(trial, tree, system, schedule, signals, constraints, state, ws, method_ws)
         if code == RUNNING and output_is_due(state, record):
             record_state(constraints, state, record, ws, method_ws)
         if code == RUNNING and state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
         if code == RUNNING and max_steps > 0:
-            code = alpha_step(tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws)
+            code = alpha_step(trial, tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @inline_kernel
-def initialize_alpha(tree, loops, system, schedule, signals, constraints, state, ws, method_ws):
+def initialize_alpha(trial, tree, system, schedule, signals, constraints, state, ws, method_ws):
     """Compute dv from the equations of motion, and alpha, at the start and after a break.
 
     alpha belongs to the time t + (alpha_m - alpha_f) h and is extrapolated with the slope of dv. Otherwise lambda would start
@@ -421,7 +469,7 @@ def initialize_alpha(tree, loops, system, schedule, signals, constraints, state,
             method_ws.multipliers[r] = method_ws.multipliers[r] if phase == 3 else 0.0
         set_trial_state(tree, ws, method_ws)
         now = later if phase == 1 else t
-        if not evaluate_trial(tree, loops, system, schedule, signals, constraints, now, phase < 3, ws, method_ws):
+        if not call_evaluate_trial(trial, now, phase < 3, ws, method_ws):
             return BAD_SIGNAL
         if phase < 3 and not solve_accelerations(schedule, system, ws, method_ws):
             return SINGULAR
@@ -456,7 +504,7 @@ def record_state(constraints, state, record, ws, method_ws):
 
 
 @inline_kernel
-def alpha_step(tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws):
+def alpha_step(trial, tree, loops, system, schedule, signals, constraints, state, record, ws, method_ws):
     """Take one of equal steps to the next output or break. Return a code."""
     nv = method_ws.v.size
     h, end, stop_time, before, _ = next_fixed_step(schedule, state, record, method_ws.method[STEP])
@@ -470,7 +518,7 @@ def alpha_step(tree, loops, system, schedule, signals, constraints, state, recor
     if ws.flag[0] >= 0.0:
         return BAD_SIGNAL
     predict(system, ws, method_ws, h)
-    code = newton(tree, loops, system, schedule, signals, constraints, seen, h, state, ws, method_ws)
+    code = newton(trial, tree, loops, system, schedule, seen, h, state, ws, method_ws)
     if code != RUNNING:
         return code
     advance_alpha(method_ws)
@@ -510,13 +558,19 @@ class GeneralizedAlphaStepper(ImplicitStepper):
         model, constraints = problem.model, problem.constrained_system()
         method_ws = _make_workspace(model, constraints, method_parameters(options.rho, options.step))
         super().__init__(problem, start, times, options, controller, method_ws, constraints)
-        self.loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if constraints is None else model._arrays[2:4]
+        self.loops: tuple[Integers, Array] = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if constraints is None else \
+            (model._arrays.loop_index, model._arrays.loop_constants)
         self.system = problem.system()
+        self._call: tuple[TrialCall, TrialArguments] | None = None
 
     def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
         """Call `run_alpha`."""
-        code: int = run_alpha(*self.problem.model._arrays[:2], *self.loops, self.system, schedule, signals, self.constraints,
-                              self.state, self.record, self.workspace, self.method_ws, max_steps)
+        index, constants, *_ = self.problem.model._arrays
+        arguments = TrialArguments(index, constants, *self.loops, self.system, schedule, signals, self.constraints)
+        if self._call is None or any(x is not y for x, y in zip(arguments, self._call[1], strict=True)):
+            address = address_for(evaluate_trial, arguments, 0.0, False, self.workspace, self.method_ws)
+            self._call = TrialCall(address, packed_values(arguments)), arguments
+        code: int = run_alpha(self._call[0], *arguments, self.state, self.record, self.workspace, self.method_ws, max_steps)
         return code
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from liedyn.kernels.constraints.driver import copy_array
 from liedyn.kernels.constraints.stages import HEADER, constraint_workspace_of
-from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, constraint_errors
-from liedyn.kernels.simulation.signals import InputSchedule, Signals
+from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, constraint_errors
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
@@ -47,17 +46,6 @@ class BreakPoints(NamedTuple):
     switch_states: np.ndarray       # of the switches of the state: Signals.held of this run
     constraint_ws: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
     stops_at_breaks: bool            # whether the loop returns at each break
-
-
-class GenericCall(NamedTuple):
-    """Arguments of `rate_evaluation.rates_generic`."""
-
-    index: np.ndarray      # type: ignore[assignment]  # a field, not the method of tuples
-    constants: np.ndarray
-    system: SystemModel
-    schedule: InputSchedule
-    signals: Signals
-    constraints: ConstrainedSystem | None     # None without constraints
 
 
 class State(NamedTuple):

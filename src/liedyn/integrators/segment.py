@@ -35,7 +35,6 @@ from liedyn.integrators.run_state import (
     T_STOP,
     T_TRIED,
     BreakPoints,
-    GenericCall,
     State,
     arrays_of,
     constraint_arrays,
@@ -48,8 +47,12 @@ from liedyn.kernels.simulation.rate_evaluation import (
     CURVE_COEFFICIENTS,
     INVALID_ARGUMENTS,
     GeneratedCall,
+    GenericArguments,
+    GenericCall,
     project_state,
+    projection_generic,
     rates_compiled,
+    rates_generic,
     stage_rates_compiled,
 )
 from liedyn.kernels.simulation.right_hand_side import (
@@ -61,6 +64,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     MotionWorkspace,
 )
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIZE, InputSchedule, Signals
+from liedyn.numba_tools.decorators import address_for, packed_values
 
 # The right-hand side of a run: generated code if available, otherwise generic kernels -----------------------------------
 
@@ -74,7 +78,7 @@ class RightHandSide:
     def __init__(self, problem: InitialValueProblem, signals: Signals):
         self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
         self.generated = generated_call(problem, signals, self.constraints)
-        self.generic = None if self.generated else self._generic_call()
+        self.generic = None if self.generated else self.generic_call()
         self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
                                         self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
 
@@ -82,7 +86,7 @@ class RightHandSide:
         """Replace the generated code, for example for angles outside the range of its sine."""
         if self.constraints:
             use_generic_kernels(self.constraints.constraint_ws)
-        self.generated, self.generic = None, self._generic_call()
+        self.generated, self.generic = None, self.generic_call()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state on which the rest of the segment depends."""
@@ -115,9 +119,14 @@ class RightHandSide:
             code = function(self.generated, self.generic, *arguments)
         return code
 
-    def _generic_call(self) -> GenericCall:
-        p = self.problem
-        return GenericCall(*p.model._arrays[:2], p.system(), p.schedule, self.signals, self.constraints)
+    def generic_call(self) -> GenericCall:
+        """Return the generic kernels with arrays of this run, which exist as long as this object."""
+        p, x, ws = self.problem, np.zeros(0), self.problem.workspace()
+        arguments = self._arguments = GenericArguments(*p.model._arrays[:2], p.system(), p.schedule, self.signals,
+                                                       self.constraints)
+        rates = address_for(rates_generic, arguments, 0.0, x, x, x.reshape(0, 0), 0, ws)
+        projection = 0 if self.constraints is None else address_for(projection_generic, arguments, 0.0, False, x, x, x, ws)
+        return GenericCall(rates, projection, packed_values(arguments))
 
 
 def generated_call(problem: InitialValueProblem, signals: Signals, constraints: ConstrainedSystem | None) -> GeneratedCall | None:
@@ -182,7 +191,7 @@ class ZeroOrderHold:
             own = own if self.linear_in_time else {"numbers": rhs.generated.numbers.copy()}
             rhs.generated = rhs.generated._replace(**own)
         elif rhs.generic is not None:
-            rhs.generic = rhs.generic._replace(signals=rhs.signals)
+            rhs.generic = rhs.generic_call()
         self.breaks, self.before = rhs.break_points.breaks, rhs.break_points.before
         rhs.break_points = rhs.break_points._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 

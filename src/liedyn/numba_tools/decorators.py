@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import njit, typeof, types
+from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -94,6 +97,11 @@ def _compile(compile, signature):
 
 # Calls of machine code at an address from compiled code, and arrays at an address ----------------------------------------
 
+def _intrinsic(function) -> Any:
+    """Return the function that compiled code calls, without the parameters that Numba adds."""
+    return intrinsic(function)
+
+
 # A function that is called by its address is not part of the caller's code. Otherwise LLVM would compile it again with each
 # caller. Numba passes the arguments of an intrinsic by position: those that are not used start with _.
 
@@ -101,7 +109,7 @@ _I64 = ir.IntType(64)
 _FLOAT_ARRAY = types.float64[::1]
 
 
-@intrinsic
+@_intrinsic
 def call_with_arrays(_typing_context, _address, arrays):
     """Return the int64 result of machine code at an address, called with pointers to the numbers of contiguous arrays."""
     def codegen(context, builder, _signature, args):
@@ -113,7 +121,7 @@ def call_with_arrays(_typing_context, _address, arrays):
     return types.int64(types.int64, arrays), codegen
 
 
-@intrinsic
+@_intrinsic
 def call_with_integers(_typing_context, _address, arguments):
     """Call the function of int64 at an address with a tuple of integers."""
     def codegen(_context, builder, sig, args):
@@ -123,7 +131,7 @@ def call_with_integers(_typing_context, _address, arguments):
     return types.int64(types.int64, types.UniTuple(types.int64, len(arguments))), codegen
 
 
-@intrinsic
+@_intrinsic
 def array_address(_typing_context, x):
     """Return the address of the first number of an array."""
     def codegen(context, builder, sig, args):
@@ -131,7 +139,7 @@ def array_address(_typing_context, x):
     return types.int64(x), codegen
 
 
-@intrinsic
+@_intrinsic
 def array_at(_typing_context, _address, _count):
     """Return the float64 array (count,) at an address."""
     def codegen(context, builder, sig, args):
@@ -146,4 +154,65 @@ def entry_point_address(entry_point) -> int:
     """Return the address of an entry point with one signature, of integers only."""
     compile_entry_point(entry_point)
     result, = entry_point.overloads.values()
+    return _c_address(result)
+
+
+def _c_address(result) -> int:
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+# Arguments of any type behind one address: the caller is compiled once for all types, the function once for each ---------
+
+@_intrinsic
+def call_with_values(_typing_context, _address, arguments):
+    """Return the int64 result of a kernel at an address, see `address_for`. Arrays must be C-contiguous."""
+    if any(isinstance(x, types.Array) and x.layout != "C" for x in _flat_types(arguments)):
+        return None                                                # no such signature
+
+    def codegen(context, builder, sig, args):
+        values = cgutils.unpack_tuple(builder, args[1])
+        kind = ir.FunctionType(_I64, [context.get_value_type(x) for x in sig.args[1]]).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), values)
+    return types.int64(types.int64, arguments), codegen
+
+
+def _flat_types(kind):
+    return [each for part in kind for each in _flat_types(part)] if isinstance(kind, types.BaseTuple) else [kind]
+
+
+@_intrinsic
+def value_at(_typing_context, pointer):
+    """Return the value at a pointer, see `address_for`."""
+    def codegen(context, builder, sig, args):
+        return context.unpack_value(builder, sig.return_type, args[0])
+    return pointer.dtype(pointer), codegen
+
+
+def address_for(function, values: tuple, *others) -> int:
+    """Return the address of a kernel whose first argument is a pointer to a tuple of the type of `values`.
+
+    Its other arguments are of the types of `others`. Callers pass the address of `packed_values`.
+    """
+    signature = types.CPointer(typeof(values)), *map(typeof, others)
+    if signature not in function.overloads:
+        function.compile(signature)
+    return _c_address(function.overloads[signature])
+
+
+def packed_values(values: tuple) -> np.ndarray:
+    """Return a tuple of arrays, integers, None and such tuples as compiled code stores it: in words of eight bytes.
+
+    It contains addresses: the arrays must exist as long as it is used.
+    """
+    return np.array(list(_words(values)), dtype=np.int64)
+
+
+def _words(value):
+    match value:
+        case tuple():
+            for part in value:
+                yield from _words(part)
+        case np.ndarray():
+            yield from (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+        case _:
+            yield value or 0

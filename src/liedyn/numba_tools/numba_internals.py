@@ -12,8 +12,8 @@ LIEDYN_NUMBA_INTERNALS=off (unset or auto: no).
 |               | `FixupArgs`                                                      |                                          |
 
 Other modules use internals, too: `compile_cache` Numba's `NullCache` and `CompileResult`, `decorators` `_can_compile` and
-`add_overload` of dispatchers, `populate_array` and the names of C wrappers. `codegen.python_call` uses the binary interfaces of
-CPython and NumPy; it checks them and uses ctypes if they differ.
+`add_overload` of dispatchers, `populate_array`, the names of C wrappers and the layout of tuples. `codegen.python_call` uses the
+binary interfaces of CPython and NumPy; it checks them and uses ctypes if they differ.
 """
 import os
 from functools import partial

@@ -19,6 +19,8 @@ from liedyn.kernels.manifold import retract
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     RUNNING,
+    ConstrainedSystem,
+    SystemModel,
     check_accepted_state,
     constrained_hybrid,
     constraint_power,
@@ -33,8 +35,8 @@ from liedyn.kernels.simulation.right_hand_side import (
     store_rates,
 )
 from liedyn.kernels.simulation.signal_series import polynomial_series
-from liedyn.kernels.simulation.signals import SWITCH_SIZE, SWITCH_VALUE, store_switch_values
-from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
+from liedyn.kernels.simulation.signals import SWITCH_SIZE, SWITCH_VALUE, InputSchedule, Signals, store_switch_values
+from liedyn.numba_tools.decorators import array_address, call_with_arrays, call_with_values, inline_kernel, kernel, value_at
 
 # A code in addition to those of `right_hand_side`: generated code is not valid at this state, generic kernels must continue
 INVALID_ARGUMENTS = OUT_OF_RANGE
@@ -125,17 +127,43 @@ def set_inputs(generated, t):
 
 # Rates and projections by generic kernels -------------------------------------------------------------------------------
 
+class GenericCall(NamedTuple):
+    """Addresses of `rates_generic` and `projection_generic`, and their `GenericArguments`."""
+
+    rates_address: int
+    projection_address: int            # 0 without constraints
+    arguments: np.ndarray              # packed, see `decorators.packed_values`
+
+
+class GenericArguments(NamedTuple):
+    """Arguments of the generic kernels that do not change in a run."""
+
+    index: np.ndarray      # type: ignore[assignment]  # a field, not the method of tuples
+    constants: np.ndarray
+    system: SystemModel
+    schedule: InputSchedule
+    signals: Signals
+    constraints: ConstrainedSystem | None     # None without constraints: then nothing for constraints is compiled
+
+
 @kernel
-def rates_generic(index, constants, system, schedule, signals, constraints, t, q0, y, K, row, ws):
+def rates_generic(arguments, t, q0, y, K, row, ws):
     """Write the rates of y at t into K[row] and the arguments of switches into the columns behind; return a code.
 
     Row 0 is for an accepted state, the last one for an output: there the constraints are checked.
 
+    arguments    pointer to `GenericArguments`
     y            (nv + nv + m + 1,) state about q0, see `right_hand_side`
     K            rows of y.size rates, then one column for each switch, or none
-    constraints  ConstrainedSystem, or None: then nothing for constraints is compiled
     ws           MotionWorkspace: gets the state
     """
+    index, constants, system, schedule, signals, constraints = value_at(arguments)
+    return checked_rates(index, constants, system, schedule, signals, constraints, t, q0, y, K, row, ws)
+
+
+@inline_kernel
+def checked_rates(index, constants, system, schedule, signals, constraints, t, q0, y, K, row, ws):
+    """Do the same as `rates_generic`."""
     tree = tree_views(index, constants)
     code = int64(open_or_constrained(tree, system, schedule, signals, constraints, t, q0, y, K[row][:y.size], ws))
     store_switch_values(signals.held, K, row, y.size)
@@ -164,29 +192,28 @@ def constrained_right_hand_side(tree, system, schedule, signals, constraints, t,
     return store_rates(tree, system, signals, y, hybrid_deficit(constraints), constraint_power(constraints), dy, ws)
 
 
-@inline_kernel
-def projection_generic(index, constants, schedule, signals, constraints, t, count_drift, q0, y, q, ws):
+@kernel
+def projection_generic(arguments, t, count_drift, q0, y, q, ws):
     """Project the state q0 (+) x, v of y onto the constraints, after setting prescribed values; return a code.
 
     The result is written to q, which may be q0, and to y with x = 0.
     """
-    if constraints is not None:
-        tree, nv = tree_views(index, constants), schedule.level.size
-        v = y[nv:2 * nv]
-        retract(tree, q0, y[:nv], q)
-        for k in range(nv):
-            y[k] = 0.0
-        set_prescribed_state(schedule, signals, t, q, v, ws)
-        ws.flag[0] = -1.0
-        prescribe_loop_motion(signals, constraints, t, ws)
-        return BAD_SIGNAL if ws.flag[0] >= 0.0 else project_constraints(constraints, count_drift, q, v)
-    return RUNNING
+    index, constants, _, schedule, signals, constraints = value_at(arguments)
+    tree, nv = tree_views(index, constants), schedule.level.size
+    v = y[nv:2 * nv]
+    retract(tree, q0, y[:nv], q)
+    for k in range(nv):
+        y[k] = 0.0
+    set_prescribed_state(schedule, signals, t, q, v, ws)
+    ws.flag[0] = -1.0
+    prescribe_loop_motion(signals, constraints, t, ws)
+    return int64(BAD_SIGNAL if ws.flag[0] >= 0.0 else project_constraints(constraints, count_drift, q, v))
 
 
 # rates ------------------------------------------------------------------------------------------------------------------
 
-# Compiled code evaluates the right-hand side of a run by `generated` (machine code of one scenario, called by its address: one
-# compilation of a method serves all scenarios) or by `generic`. The other is None, and Numba prunes its branch at typing.
+# Compiled code evaluates the right-hand side of a run by `generated` (machine code of one scenario) or by `generic`. Both are
+# called by address: one compilation of a method serves all scenarios. The other is None, and Numba prunes its branch at typing.
 
 @inline_kernel
 def rates_inline(generated, generic, t, q0, y, K, row, ws):
@@ -195,8 +222,7 @@ def rates_inline(generated, generic, t, q0, y, K, row, ws):
     if generated is not None:                                      # Numba prunes a branch if it types the argument as None
         code = rates_generated(generated, t, q0, y, K, row, ws)
     if generic is not None:
-        code = rates_generic(generic.index, generic.constants, generic.system, generic.schedule, generic.signals,
-                             generic.constraints, t, q0, y, K, row, ws)
+        code = call_with_values(generic.rates_address, (array_address(generic.arguments), t, q0, y, K, row, ws))
     return code
 
 
@@ -238,6 +264,5 @@ def project_state(generated, generic, t, count_drift, q0, y, q, ws):
     if generated is not None:
         code = projection_generated(generated, t, count_drift, q0, y, q, ws)
     if generic is not None:
-        code = projection_generic(generic.index, generic.constants, generic.schedule, generic.signals, generic.constraints, t,
-                                  count_drift, q0, y, q, ws)
+        code = call_with_values(generic.projection_address, (array_address(generic.arguments), t, count_drift, q0, y, q, ws))
     return code
