@@ -188,12 +188,12 @@ def value_at(_typing_context, pointer):
     return pointer.dtype(pointer), codegen
 
 
-def address_for(function, values: tuple, *others) -> int:
+def address_for(function, values: tuple, *examples) -> int:
     """Return the address of a kernel whose first argument is a pointer to a tuple of the type of `values`.
 
-    Its other arguments are of the types of `others`. Callers pass the address of `packed_values`.
+    Its other arguments are of the types of `examples`. Callers pass the address of `packed_values`.
     """
-    signature = types.CPointer(typeof(values)), *map(typeof, others)
+    signature = types.CPointer(typeof(values)), *map(typeof, examples)
     if signature not in function.overloads:
         function.compile(signature)
     return _c_address(function.overloads[signature])
