@@ -1,8 +1,9 @@
-"""Types of arrays in signatures, and arrays in short reprs."""
+"""Types of arrays in signatures, arrays in short reprs, and arrays aligned to cache lines."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from ctypes import addressof, c_char
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ ComplexArray: TypeAlias = NDArray[np.complex128]
 
 __all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "ComplexArray", "Controller", "Coriolis", "Criterion", "Frame",
            "Integers", "Mask", "Matrices", "Method", "OnError", "Patterns", "Pfaffian",
-           "Progress", "Wrenches", "short"]
+           "Progress", "Wrenches", "cache_aligned", "short"]
 
 
 def short(x: Array) -> str:
@@ -48,3 +49,16 @@ class Progress(Protocol):
 
     def update(self, fraction: float) -> None:
         """Show which fraction of the stage is finished."""
+
+
+# Aligned arrays. Kernels load eight numbers at a time; unaligned loads touch two cache lines ----------------------------
+
+_CACHE_LINE = 64       # bytes
+
+
+def cache_aligned(count: int, at: int = 0, make: Callable[[int], Array] = np.zeros) -> Array:
+    """Return an array of `count` numbers in which number `at` is at the start of a cache line."""
+    raw = make(count + _CACHE_LINE // 8)
+    address = addressof(c_char.from_buffer(raw.data))        # raw.ctypes.data takes 0.7 us more
+    first = -(address + 8 * at) % _CACHE_LINE // 8
+    return raw[first:first + count]

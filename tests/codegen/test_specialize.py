@@ -4,12 +4,12 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
+from liedyn.arrays import cache_aligned
 from liedyn.codegen import python_call, specialize, trace
 from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported
 from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import NotTraceableError, Operations
 from liedyn.dynamics.batching.calls import intercepted_specialization
-from liedyn.model.model import cache_aligned
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 20]

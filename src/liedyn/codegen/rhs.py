@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import cache_aligned
 from liedyn.codegen.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.specialize import (
@@ -30,7 +31,6 @@ from liedyn.kernels.constraints.stages import constraint_workspace_size
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, FROZEN_CLOCK, ORDER, PROGRAM, SWITCH_SIZE, SWITCH_VALUE, TIME
-from liedyn.model.model import cache_aligned
 from liedyn.numba_tools import compile_cache
 from liedyn.numba_tools.decorators import entry_point_address
 

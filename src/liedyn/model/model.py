@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from ctypes import addressof, c_char
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -347,19 +346,6 @@ def _count_noun(n: int, noun: str) -> str:
 def _unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupError:
     hint = nearest(name, names, written=repr) or f"the model has {', '.join(list(names)[:12]) or 'none'}"
     return NameLookupError(f"no {kind} {name!r}; {hint}")
-
-
-# Aligned arrays. Kernels load eight numbers at a time; unaligned loads touch two cache lines ----------------------------
-
-_CACHE_LINE = 64       # bytes
-
-
-def cache_aligned(count: int, at: int = 0, make: Callable[[int], Array] = np.zeros) -> Array:
-    """Return an array of `count` numbers in which number `at` is at the start of a cache line."""
-    raw = make(count + _CACHE_LINE // 8)
-    address = addressof(c_char.from_buffer(raw.data))        # raw.ctypes.data takes 0.7 us more
-    first = -(address + 8 * at) % _CACHE_LINE // 8
-    return raw[first:first + count]
 
 
 # From a description to the arrays of the kernels ------------------------------------------------------------------------

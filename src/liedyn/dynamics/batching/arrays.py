@@ -8,11 +8,11 @@ from weakref import ref
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
+from liedyn.arrays import Array, ArrayLike, Mask, Wrenches, cache_aligned
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
 from liedyn.model.constraint_arrays import ModelConstraint
-from liedyn.model.model import Model, cache_aligned
+from liedyn.model.model import Model
 
 Result = TypeVar("Result", bound=Iterable[Any])          # an array, a tuple, or another sequence of arrays
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, Unpack, overlo
 
 import numpy as np
 
-from liedyn.arrays import Array, Mask, OnError
+from liedyn.arrays import Array, Mask, OnError, cache_aligned
 from liedyn.codegen.specialize import (
     GeneratedBatchFunction,
     generated_batch_function,
@@ -32,7 +32,7 @@ from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
 from liedyn.model.description import ONE_DOF
-from liedyn.model.model import Model, cache_aligned
+from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
 SCALAR = 0                      # index of the signature of an entry point with two signatures

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError
+from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError, cache_aligned
 from liedyn.codegen.rhs import StageKey, stage_addresses
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, motion_tuple, wrenches_in_frame
@@ -45,7 +45,7 @@ from liedyn.kernels.constraints.stages import (
     VELOCITY_CORRECTION,
     stage_workspace_size,
 )
-from liedyn.model.model import Model, cache_aligned
+from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
 from liedyn.numba_tools.decorators import compile_entry_point, entry_point_address
 
