@@ -469,12 +469,8 @@ def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: M
         row = int(np.argmax(error))
         raise ComputationError(f"the given velocities contradict the constraints: the residual of "
                                f"{model.constraint_equation_names[row]} is "
-                               f"{residual[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
+                               f"{residual[row]:.3g} {model.constraint_equation_units[row]}/s (give fewer velocities)")
     return v
-
-
-def _unit_of(model: Model, row: int) -> str:
-    return [unit for constraint in model.constraints for unit in constraint.units][row]
 
 
 def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], slice],

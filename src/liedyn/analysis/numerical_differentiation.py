@@ -229,21 +229,17 @@ def with_noise(t: Array, x: Array, seed: int = 0) -> Array:
 def continued(model: Model, q: Array) -> Array:
     """Return samples q (N, nq) with signs of quaternions such that each is closest to the previous one."""
     q = q.copy()
-    for joint in model.joints:
-        if joint.kind != ONE_DOF:
-            s = slice(joint.q.stop - 4, joint.q.stop)
-            back = np.einsum("kn,kn->k", q[1:, s], q[:-1, s]) < 0.0
-            q[1:, s] *= np.cumprod(np.where(back, -1.0, 1.0))[:, None]
+    for s in model.quaternions.values():
+        back = np.einsum("kn,kn->k", q[1:, s], q[:-1, s]) < 0.0
+        q[1:, s] *= np.cumprod(np.where(back, -1.0, 1.0))[:, None]
     return q
 
 
 def of_unit_norm(model: Model, q: Array) -> Array:
     """Return samples q (N, nq) with quaternions scaled to unit norm."""
     q = q.copy()
-    for joint in model.joints:
-        if joint.kind != ONE_DOF:
-            s = slice(joint.q.stop - 4, joint.q.stop)
-            q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
+    for s in model.quaternions.values():
+        q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
     return q
 
 

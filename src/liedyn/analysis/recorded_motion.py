@@ -34,7 +34,7 @@ from liedyn.errors import (
     warn,
 )
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
-from liedyn.model.description import ONE_DOF, Robot
+from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.robot_files import load_description, read_model, yaml_of
 from liedyn.simulation.name_binding import joint_coordinates
@@ -265,11 +265,10 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
 
 def find_non_unit_row(model: Model, q: Array) -> tuple[str, int, float] | None:
     """Return joint, row and norm of the first quaternion in samples q (N, nq) that is not of unit norm; None if there is none."""
-    for joint in model.joints:
-        if joint.kind != ONE_DOF:
-            row_and_norm = find_non_unit_quaternion(q[:, joint.q.stop - 4:joint.q.stop], _UNIT_NORM)
-            if row_and_norm:
-                return joint.name, *row_and_norm
+    for joint, quaternion in model.quaternions.items():
+        row_and_norm = find_non_unit_quaternion(q[:, quaternion], _UNIT_NORM)
+        if row_and_norm:
+            return joint, *row_and_norm
     return None
 
 

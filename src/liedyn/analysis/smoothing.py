@@ -29,7 +29,6 @@ from liedyn.analysis.numerical_differentiation import (
 from liedyn.analysis.recorded_motion import RecordedArrays
 from liedyn.arrays import Array, Integers
 from liedyn.errors import LiedynWarning
-from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import format_names
 
@@ -105,8 +104,7 @@ class Chain:
 
     def blocks(self, k: int) -> list[slice]:
         """Return the groups of columns of entry k with a common spline: the four of a quaternion, otherwise single ones."""
-        turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
-                                                 if joint.kind != ONE_DOF]
+        turns = self.model.quaternions.values() if self.names[k] == "q" else ()
         single = set(range(len(self.columns(k)))) - {i for turn in turns for i in range(turn.start, turn.stop)}
         return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
 

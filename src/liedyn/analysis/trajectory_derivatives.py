@@ -30,7 +30,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, Vector
+from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, Vector, coordinate_name
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
 from liedyn.simulation.name_binding import joint_coordinates, select
@@ -224,8 +224,8 @@ def parameter_value(model: Model, name: str) -> float:
     for joint in model.description.joints:
         if head == "pitch" and joint.name == element:
             return joint.pitch
-        for label, parameters in zip(joint.labels, joint.coordinate_parameters, strict=True):
-            if element == _dotted(joint.name, label) and hasattr(parameters, head):
+        for coordinate, parameters in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
+            if element == coordinate and hasattr(parameters, head):
                 return float(getattr(parameters, head))
     return 0.0
 
@@ -239,7 +239,7 @@ def _with_root_joint(model: Model) -> Robot:
 
 def _component_index(link: Link, head: str, element: str) -> int | None:
     """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
-    names = [_dotted(link.name, part) for part in _COMPONENTS[head]]
+    names = [coordinate_name(link.name, part) for part in _COMPONENTS[head]]
     return names.index(element) if element in names else None
 
 
@@ -277,16 +277,11 @@ def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change
 
 
 def _changed_coordinate(joint: Joint, head: str, element: str, change: float) -> Joint:
-    parameters = list(joint.coordinate_parameters)
-    for k, label in enumerate(joint.labels):
-        if element == _dotted(joint.name, label):
-            parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
-            return replace(joint, coordinates=tuple(parameters))
-    return joint
-
-
-def _dotted(name: str, label: str) -> str:
-    return f"{name}.{label}" if label else name
+    if element not in joint.coordinate_names:
+        return joint
+    k, parameters = joint.coordinate_names.index(element), list(joint.coordinate_parameters)
+    parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
+    return replace(joint, coordinates=tuple(parameters))
 
 
 def _with_added(x: Numbers, k: int, change: float) -> Numbers:

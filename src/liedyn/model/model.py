@@ -13,7 +13,6 @@ from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, Usa
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.description import (
-    BALL,
     FREE,
     HAS_CHILDREN,
     JOINT_TYPES,
@@ -248,6 +247,11 @@ class Model(Immutable):
         return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
 
     @cached_property
+    def quaternions(self) -> dict[str, slice]:
+        """Slice of q of the quaternion of each ball or free joint, by the name of the joint."""
+        return {joint.name: slice(joint.q.stop - 4, joint.q.stop) for joint in self.joints if joint.kind != ONE_DOF}
+
+    @cached_property
     def nc(self) -> int:
         """Number of constraint equations."""
         return self.constraints[-1].rows.stop if self.constraints else 0
@@ -261,6 +265,11 @@ class Model(Immutable):
     def constraint_equation_names(self) -> tuple[str, ...]:
         """Names of the constraint equations: "tip.vx", …; the name of the constraint if it has only one equation."""
         return tuple(name for constraint in self.constraints for name in constraint.constraint_equation_names)
+
+    @property
+    def constraint_equation_units(self) -> tuple[str, ...]:
+        """Unit of each constraint equation, rad or m."""
+        return tuple(unit for constraint in self.constraints for unit in constraint.units)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -326,9 +335,8 @@ class Model(Immutable):
     def neutral(self) -> Array:
         """Return q with zero coordinates and identity quaternions."""
         q = np.zeros(self.nq)
-        for joint in self.joints:
-            if joint.kind in (BALL, FREE):
-                q[joint.q.stop - 1] = 1.0
+        for quaternion in self.quaternions.values():
+            q[quaternion.stop - 1] = 1.0
         return q
 
     def __repr__(self) -> str:
@@ -383,7 +391,8 @@ def build_validated(robot: Robot) -> Model:
     """Return the model of a validated description. Raise ModelError if a joint moves no inertia."""
     tree = _ModelBuilder(robot)
     tree.add_links()
-    bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
+    bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I,
+                                                      tree.coordinate("armature"))
     if bare:
         raise _no_inertia(robot, tree.joint_of_body[bare[0] - 1])
     return tree.model()
@@ -472,10 +481,6 @@ class _ModelBuilder:
         self.nv += NV[kind]
         return len(self.parent) - 1
 
-    def armature(self) -> Array:
-        """Return the armature (nv,) of the velocity coordinates."""
-        return self.coordinate("armature")
-
     def coordinate(self, name: str) -> Array:
         """Return a parameter (nv,) of the velocity coordinates, by its field of `Coordinate`."""
         return np.array([getattr(c, name) for joint in self.moving for c in joint.coordinate_parameters], dtype=float)
@@ -514,7 +519,7 @@ class _ModelBuilder:
         iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
         marks, slot = _backward_plan(self.parent)
-        rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; that of a ball or free joint is not used
+        rotors = [0.0, *self.coordinate("armature")[iv[1:]]]              # of screws; that of a ball or free joint is not used
         marks = [mark | ROTATES * (a != 0) | TRANSLATES * (b != 0) | NO_AXIAL_INERTIA * (a != 0 and b == 0 and rotor == 0)
                  for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))

@@ -256,7 +256,7 @@ def _coordinate_error(written: str, coordinates: Iterable[str], joints: tuple[Jo
                               expected="joints such as revolute or prismatic")
         if joint.name == written:
             return ModelError(f'joint "{joint.name}" has {len(joint.labels)} coordinates', place=place, found=written,
-                              expected="one of " + ", ".join(f"{joint.name}.{label}" for label in joint.labels))
+                              expected="one of " + ", ".join(joint.coordinate_names))
     return ModelError("unknown joint in a coupling", place=place, found=written, expected="a joint's name, or joint.label",
                       hint=nearest(written, coordinates))
 

@@ -189,7 +189,7 @@ def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion
                           constraint_velocity(model, problem.q, problem.v, constraint_motion=constraint_motion), "/s")):
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
-            unit = [unit for constraint in model.constraints for unit in constraint.units][r]
+            unit = model.constraint_equation_units[r]
             warnings.add("initial-state-open",
                          f"the initial state violates the constraints: the {kind} {model.constraint_equation_names[r]} has a "
                          f"residual of {abs(x[r]):.3g} {unit}{per}")

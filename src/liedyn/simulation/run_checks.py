@@ -21,7 +21,7 @@ from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
-from liedyn.model.description import FRICTION_SPEED, ONE_DOF
+from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
@@ -156,7 +156,7 @@ class ConstraintCheck:
         errors = residual * equation_weights(model)
         k, r = np.unravel_index(np.argmax(errors), errors.shape)
         if not errors[k, r] <= self._off:
-            unit = [unit for constraint in model.constraints for unit in constraint.units][r]
+            unit = model.constraint_equation_units[r]
             self._off = float(errors[k, r])
             row = model.constraint_equation_names[r]
             self._max_error_text = f"{residual[k, r]:.1e} {unit} in {row} at t = {record.t[k]:.6g} s"
@@ -488,8 +488,7 @@ def _max_abs(x: Array) -> float:
 def _norm_error(model: Model, q: Array) -> float:
     """Return the maximum difference of the norms of quaternions from 1."""
     worst = 0.0
-    for joint in model.joints:
-        if joint.kind != ONE_DOF:
-            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            worst = float(np.maximum(worst, np.abs(norms - 1).max()))          # NaN stays
+    for quaternion in model.quaternions.values():
+        norms = np.linalg.norm(q[:, quaternion], axis=1)
+        worst = float(np.maximum(worst, np.abs(norms - 1).max()))          # NaN stays
     return worst

@@ -31,7 +31,6 @@ from liedyn.dynamics.batching.arrays import (
 from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
-from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -358,9 +357,8 @@ def check_finite(name: str, x: Array, coordinates: tuple[str, ...] = (), n_axes:
 def check_configuration(model: Model, q: Array, name: str = "q", item: str = "state") -> None:
     """Raise ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
     check_finite(name, q, model.q_names, item=item)
-    for joint in model.joints:
-        if joint.kind != ONE_DOF:
-            check_quaternion(joint.name, q[..., joint.q.stop - 4:joint.q.stop], item)
+    for joint, quaternion in model.quaternions.items():
+        check_quaternion(joint, q[..., quaternion], item)
 
 
 def check_quaternion(joint: str, u: Array, item: str = "state") -> None:

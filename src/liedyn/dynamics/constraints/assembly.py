@@ -75,7 +75,7 @@ class BranchSearch:
         self.unit, self.weight = coordinate_scales(model), equation_weights(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
         self.turns = np.array(model.v_units) == "rad"
-        self.distances = np.array([unit == "m" for constraint in model.constraints for unit in constraint.units])
+        self.distances = np.array(model.constraint_equation_units) == "m"
         self.free = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
         screws = [joint for joint in model.joints if joint.kind == ONE_DOF]
         v, place = (np.array([k for part in parts for k in range(part.start, part.stop)], dtype=np.int64)

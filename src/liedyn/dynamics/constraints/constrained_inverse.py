@@ -308,10 +308,9 @@ def _check_accelerations(model: Model, A: Array, gamma: Array, a: Array) -> None
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
-        unit = [unit for constraint in model.constraints for unit in constraint.units][r]
-        raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 in "
-                               f"row {model.constraint_equation_names[r]} (constrained_hybrid_dynamics gives consistent "
-                               f"accelerations)")
+        raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} "
+                               f"{model.constraint_equation_units[r]}/s^2 in row {model.constraint_equation_names[r]} "
+                               "(constrained_hybrid_dynamics gives consistent accelerations)")
 
 
 def _check_balance(problem: _InverseProblem, G: Array, x: Array, rhs: Array) -> None:
