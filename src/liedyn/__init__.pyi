@@ -90,35 +90,37 @@ from liedyn.dynamics.inertial_parameters import (
 from liedyn.dynamics.kim2012 import kim_tables as kim_tables
 from liedyn.dynamics.kinematics import (
     centre_of_mass as centre_of_mass,
+    centre_of_mass_derivatives as centre_of_mass_derivatives,
     difference as difference,
     energy as energy,
     integrate as integrate,
     jacobian as jacobian,
     jacobian_derivative as jacobian_derivative,
+    jacobian_derivatives as jacobian_derivatives,
     joint_motion as joint_motion,
     link_acceleration as link_acceleration,
     link_pose as link_pose,
+    link_pose_derivatives as link_pose_derivatives,
     link_poses as link_poses,
     link_twist as link_twist,
+    link_twist_derivatives as link_twist_derivatives,
     momentum as momentum,
+    momentum_derivatives as momentum_derivatives,
     random_configuration as random_configuration,
 )
 from liedyn.dynamics.model_parameters import parameter_names as parameter_names
 from liedyn.dynamics.plan import Plan as Plan, plan as plan
-from liedyn.dynamics.spatial_closed_form import spatial_closed_form as spatial_closed_form
-from liedyn.dynamics.time_derivatives import (
+from liedyn.dynamics.spatial_closed_form import (
     body_twists as body_twists,
     body_wrenches as body_wrenches,
-    centre_of_mass_derivatives as centre_of_mass_derivatives,
+    spatial_closed_form as spatial_closed_form,
+    spatial_twists as spatial_twists,
+    spatial_wrenches as spatial_wrenches,
+)
+from liedyn.dynamics.time_derivatives import (
     higher_order_forward_dynamics as higher_order_forward_dynamics,
     higher_order_hybrid_dynamics as higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics as higher_order_inverse_dynamics,
-    jacobian_derivatives as jacobian_derivatives,
-    link_pose_derivatives as link_pose_derivatives,
-    link_twist_derivatives as link_twist_derivatives,
-    momentum_derivatives as momentum_derivatives,
-    spatial_twists as spatial_twists,
-    spatial_wrenches as spatial_wrenches,
 )
 from liedyn.dynamics.variants import Variants as Variants
 from liedyn.errors import (

@@ -10,7 +10,14 @@ from liedyn.analysis.numerical_differentiation import error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
 from liedyn.arrays import Array, Frame
-from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in_frame
+from liedyn.dynamics.batching.arrays import (
+    LOCAL,
+    LOCAL_WORLD_ALIGNED,
+    WORLD,
+    accelerations_in_frame,
+    check_frame,
+    twists_in_frame,
+)
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
 from liedyn.dynamics.scales import model_scales
@@ -157,13 +164,12 @@ def _columns(model: Model, request: KinematicsRequest, motion: SampledMotion) ->
 def _link_columns(request: KinematicsRequest, link: str, T: Array, V: Array, dV: Array) -> Columns:
     T, V, dV = _at_point(T, request.point), _shifted(V, request.point), _shifted(dV, request.point)
     speed = np.linalg.norm(V[:, 3:], axis=1)
-    if request.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
-        dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=1)
     pose = np.concatenate([T[:, :3, 3], continuous_quaternions(T[:, :3, :3])], axis=1)
     out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
     out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in_frame(request.frame, T, V))
     out += [(f"speed.{link}", "m/s", speed)]
-    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in_frame(request.frame, T, dV))
+    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3,
+                        accelerations_in_frame(request.frame, T, V, dV))
 
 
 def _jacobian_columns(model: Model, request: KinematicsRequest, link: str, q: Array, T: Array) -> Columns:

@@ -105,9 +105,7 @@ def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnEr
     array([[0.099, 0.05 ],
            [0.05 , 0.   ]])
     """
-    if on_error != "raise":
-        return handle_failed_states(mass_matrix_rate, locals())
-    C = coriolis_matrix(model, q, v)
+    C = coriolis_matrix(model, q, v, on_error=on_error)
     return C + C.swapaxes(-1, -2)
 
 

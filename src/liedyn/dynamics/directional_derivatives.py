@@ -157,12 +157,11 @@ def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a pub
         raise_for_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     mask = as_mask(prescribed, model.nv)
 
-    def read(name: str, x: ArrayLike, mask: Mask) -> Array:
-        return np.where(mask, as_array(x, name, (model.nv,)), 0.0)
+    def read(name: str, x: ArrayLike | None, is_input: Mask) -> Array | None:
+        return None if x is None else np.where(is_input, as_array(x, name, (model.nv,)), 0.0)
 
     state = {"q": q, "v": v, "a": read("a", a, mask), "tau": read("tau", tau, ~mask)}
-    rates = {"dq": dq, "dv": dv, "da": None if da is None else read("da", da, mask),
-             "dtau": None if dtau is None else read("dtau", dtau, ~mask)}
+    rates = {"dq": dq, "dv": dv, "da": read("da", da, mask), "dtau": read("dtau", dtau, ~mask)}
     inputs = _arrange(model, state, f_ext, rates, df_ext, parameters)
     all_a, all_tau, out = _hybrid(model, inputs, mask, passive)
     all_da, all_dtau = (np.ascontiguousarray(x).reshape(*inputs.lead, model.nv)

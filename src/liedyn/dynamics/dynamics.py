@@ -145,9 +145,7 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
     >>> ld.bias_force(model, q, v).round(3)
     array([4.962, 0.39 ])
     """
-    if on_error != "raise":
-        return handle_failed_states(bias_force, locals())
-    return inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+    return inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False, on_error=on_error)
 
 
 def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -183,9 +181,7 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     >>> ld.gravity_force(model, [0.3, -0.2]).round(3)
     array([4.838, 0.49 ])
     """
-    if on_error != "raise":
-        return handle_failed_states(gravity_force, locals())
-    return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+    return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False, on_error=on_error)
 
 
 def joint_wrenches(  # noqa: PLR0913 - independent options of a public call

@@ -1,12 +1,23 @@
-"""Poses, twists, accelerations and Jacobians of links; energy, momentum, centre of mass."""
+"""Poses, twists, accelerations and Jacobians of links; energy, momentum, centre of mass; their time derivatives of any order."""
 from __future__ import annotations
+
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in_frame
-from liedyn.dynamics.batching.calls import check_finite, check_quaternion, evaluate, handle_failed_states
-from liedyn.errors import ComputationError
+from liedyn.dynamics.batching.arrays import (
+    KERNEL_FRAMES,
+    LOCAL,
+    NONE,
+    accelerations_in_frame,
+    as_array,
+    check_frame,
+    twists_in_frame,
+)
+from liedyn.dynamics.batching.calls import EntryPoint, check_finite, check_quaternion, evaluate, handle_failed_states
+from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
     POSES,
@@ -19,6 +30,13 @@ from liedyn.kernels.kinematics import (
     totals,
 )
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
+from liedyn.kernels.taylor_kinematics import (
+    ALL_LINKS,
+    jacobian_derivatives_batch,
+    link_derivatives,
+    series_workspace_size,
+    total_derivatives,
+)
 from liedyn.model.description import BALL, FREE, ONE_DOF
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.model import joint_motion as _screw_motion
@@ -56,9 +74,7 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
            [-0.1  ,  0.   ,  0.995,  0.05 ],
            [ 0.   ,  0.   ,  0.   ,  1.   ]])
     """
-    if on_error != "raise":
-        return handle_failed_states(link_pose, locals())
-    return link_poses(model, q)[..., model.link_index(link), :, :]
+    return link_poses(model, q, on_error=on_error)[..., model.link_index(link), :, :]
 
 
 def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -172,9 +188,7 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     check_frame(frame)
     k, motions = model.link_index(link), _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a})
     T, V, dV = (x[..., k, :] for x in motions)
-    if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
-        dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
-    return twists_in_frame(frame, pose_from_array(T), dV)
+    return accelerations_in_frame(frame, pose_from_array(T), V, dV)
 
 
 def all_link_motions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
@@ -395,6 +409,189 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
 
 def _totals(model: Model, q: ArrayLike, v: ArrayLike, passive: bool = True) -> Array:
     return evaluate(model, ("totals", passive), totals, energy_workspace_size, {"q": q, "v": v}, (11,), options=(passive,))
+
+
+# Time derivatives of any order of link poses, twists and Jacobians, of the centre of mass and of momentum ---------------
+
+# The motion is given by q and ``v_derivatives`` (..., r + 1, nv): the velocity and its time derivatives v, a, jerk, … of order
+# 0 … r, component by component (for ball and free joints v is the body twist). They determine poses up to order r + 1.
+#
+# Derivatives grow with their order k like w^k for angular rates w; the error is some 1e-15 of the largest number of its order,
+# for order 12 and higher ones. Overflow of double precision (order 170 at the latest) is a ComputationError.
+
+def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                          on_error: OnError = "raise") -> Array:
+    """Pose of a link in the world and its time derivatives of order 0 … r + 1, entry by entry.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+        Configuration [rad | m].
+    v_derivatives : (..., r + 1, nv) array
+        Velocity and its first r time derivatives [rad/s | m/s, then per s each].
+    link : str, optional
+        All links by default.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    (..., r + 2, 4, 4) array
+        [k] is d^k T/dt^k [-, m, per s^k]; its last row is zero from k = 1 on. Without a link (..., r + 2, n_links, 4, 4), in the
+        order of ``model.link_names``.
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    O(r^2) a body. The poses as series in time: T = T_parent T0 exp(S q(t)) for screws, dR/dt = R [w] for ball and free joints.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_pose_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip")[1, :3, 3].round(3)     # its velocity
+    array([-2.448,  0.   ,  0.445])
+    """
+    if on_error != "raise":
+        return handle_failed_states(link_pose_derivatives, locals())
+    T, = _series(model, link_derivatives, q, v_derivatives, (1, _n_links(model, link), 12),
+                 static_arguments=(_link_argument(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
+    out = pose_from_array(T)
+    out[..., 1:, :, 3, 3] = 0.0
+    return out if link is None else out[..., 0, :, :]
+
+
+def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                           frame: Frame = "local", on_error: OnError = "raise") -> Array:
+    """Twist [w; v] of a link and its time derivatives of order 0 … r, component by component.
+
+    Parameters
+    ----------
+    q, v_derivatives, link
+        As in `link_pose_derivatives`.
+    frame : "local", "local_world_aligned" or "world"
+        As in `jacobian`; "world" gives the spatial twist of Ali, Gabellieri and Franchi. Each row is the component-wise rate of
+        the one before it in that frame.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    (..., r + 1, 6) array
+        [rad/s | m/s, then per s each]; without a link (..., r + 1, n_links, 6).
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError, ComputationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_twist_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip").round(3)
+    array([[ 0.   ,  1.5  ,  0.   , -2.48 ,  0.   ,  0.199],
+           [ 0.   ,  1.   ,  0.   , -1.099,  0.   , -0.49 ]])
+    """
+    if on_error != "raise":
+        return handle_failed_states(link_twist_derivatives, locals())
+    count = _n_links(model, link)
+    _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6),
+                   static_arguments=(_link_argument(model, link), KERNEL_FRAMES[check_frame(frame)]))
+    return V if link is None else V[..., 0, :]
+
+
+def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str, *, frame: Frame = "local",
+                         on_error: OnError = "raise") -> Array:
+    """Jacobian of a link and its time derivatives of order 0 … r + 1, component by component.
+
+    q, v_derivatives (..., r + 1, nv), link, frame: as in `link_twist_derivatives`. Returns (..., r + 2, 6, nv), of which [0] is
+    `jacobian`, [1] is `jacobian_derivative`; ``V^(k) = sum_j C(k, j) J^(j) v^(k - j)``. Raises NameLookupError, ShapeError,
+    ConfigurationError, ComputationError.
+
+    For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.jacobian_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip").shape     # J, dJ/dt, d2J/dt2
+    (3, 6, 2)
+    """
+    if on_error != "raise":
+        return handle_failed_states(jacobian_derivatives, locals())
+    kernel_frame = KERNEL_FRAMES[check_frame(frame)]
+    return _series(model, jacobian_derivatives_batch, q, v_derivatives, (1, 6, model.nv),
+                   static_arguments=(model.link_index(link), kernel_frame))[0]
+
+
+def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Centre of mass of the moving bodies in the world and its time derivatives of order 0 … r + 1: (..., r + 2, 3) [m, per s^k].
+
+    q (..., nq), v_derivatives (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError,
+    ComputationError where nothing that moves has mass.
+
+    For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.centre_of_mass_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]]).round(3)     # c, dc/dt, d2c/dt2
+    array([[-0.247,  0.   ,  1.035],
+           [-1.09 ,  0.   ,  0.259],
+           [ 0.029,  0.   ,  1.301]])
+    """
+    if on_error != "raise":
+        return handle_failed_states(centre_of_mass_derivatives, locals())
+    c, _ = _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))
+    if not np.isfinite(c).all():
+        raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
+    return c
+
+
+def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Momentum [angular; linear] of the moving bodies and its time derivatives of order 0 … r: (..., r + 1, 6).
+
+    In the "world" frame, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives
+    (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError, ComputationError.
+
+    For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.momentum_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]]).shape     # h, dh/dt
+    (2, 6)
+    """
+    if on_error != "raise":
+        return handle_failed_states(momentum_derivatives, locals())
+    return _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))[1]
+
+
+def _n_links(model: Model, link: str | None) -> int:
+    return len(model.link_names) if link is None else 1
+
+
+def _link_argument(model: Model, link: str | None) -> int:
+    return ALL_LINKS if link is None else model.link_index(link)
+
+
+def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayLike, *shapes: tuple[int, ...],
+            static_arguments: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> tuple[Array, ...]:
+    """Run `evaluate` for v and its first r derivatives; m = r + 1 is the first argument of the entry point.
+
+    A shape (k, …) is that of m + k derivatives of (…).
+    """
+    v = as_array(v_derivatives, "v_derivatives", (model.nv,))
+    if v.ndim < 2 or v.shape[-2] == 0:
+        raise ShapeError(f"v_derivatives has the wrong shape; found {v.shape}, expected (…, r + 1, {model.nv}): the velocity and "
+                         "its derivatives to order r")
+    m = v.shape[-2]
+    shapes = tuple((m + more, *shape) for more, *shape in shapes)
+
+    results = evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry,
+                       lambda n, nq, nv, _: series_workspace_size(n, nq, nv, m, sum(map(prod, shapes))),
+                       {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
+    return results if isinstance(results, tuple) else (results,)
 
 
 # Operations on the configuration manifold; random configurations; functions of single joints ----------------------------

@@ -30,6 +30,7 @@ from liedyn.model.spatial import (
     bracket,
     inertia_from_link,
     inertia_matrix,
+    inertia_parameters,
     inverse,
     screw_frame,
     skew,
@@ -189,8 +190,7 @@ class _TangentTable:
         link = self.model.description.links[k]
         back, I = adjoint(inverse(X)), inertia_matrix(inertia_from_link(link))
         J = -back.T @ (bracket(x).T @ I + I @ bracket(x)) @ back
-        moments = np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
-        return self._at(self.I + 10 * self.model.link_body[k], moments) + self._at(self.links + 6 * k, x)
+        return self._at(self.I + 10 * self.model.link_body[k], inertia_parameters(0.0, J)) + self._at(self.links + 6 * k, x)
 
     def _coordinates(self) -> Iterator[tuple[str, Array]]:
         model, nv = self.model, self.model.nv

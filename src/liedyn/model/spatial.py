@@ -149,7 +149,12 @@ def transform_inertia(T: Array, I: Array) -> Array:
     """Return the ten inertia parameters I of a body, given in frame b, in frame a; T = T_ab (K1 (21))."""
     X = adjoint(inverse(T))
     J = X.T @ inertia_matrix(I) @ X
-    return np.concatenate([[I[0], J[2, 4], J[0, 5], J[1, 3]], J[:3, :3][np.triu_indices(3)]])
+    return inertia_parameters(I[0], J)
+
+
+def inertia_parameters(mass: float, J: Array) -> Array:
+    """Return the ten inertia parameters of a body with the generalized inertia J (6, 6)."""
+    return np.concatenate([[mass, J[2, 4], J[0, 5], J[1, 3]], J[:3, :3][np.triu_indices(3)]])
 
 
 def inertia_matrix(I: Array) -> Array:

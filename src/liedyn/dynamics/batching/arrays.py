@@ -200,6 +200,13 @@ def twists_in_frame(frame: str, T: Array, V: Array) -> Array:
     return np.concatenate([w, v + np.cross(T[..., :3, 3], w) if frame == WORLD else v], axis=-1)
 
 
+def accelerations_in_frame(frame: str, T: Array, V: Array, dV: Array) -> Array:
+    """Return the rates of `twists_in_frame` for local twists V and their local rates dV."""
+    if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
+        dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
+    return twists_in_frame(frame, T, dV)
+
+
 def wrenches_in_frame(frame: str, T: Array, F: Array) -> Array:
     """Return the local wrenches F (..., 6) on links at poses T (..., 4, 4), expressed in the frame."""
     if frame == LOCAL:

@@ -223,11 +223,9 @@ def balance_derivatives(  # noqa: PLR0913 - independent options of a public call
     check_has_constraints(model)
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
-
-    def workspace_size(n: int, nq: int, nv: int, n_links: int) -> int:
-        return int(balance_batch_workspace_size(n, nq, nv, n_links, len(model.constraints), m, model.driven))
-
-    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch, workspace_size,
+    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch,
+                   lambda n, nq, nv, n_links: balance_batch_workspace_size(n, nq, nv, n_links, len(model.constraints), m,
+                                                                           model.driven),
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext,
                     "constraint_motion": constraint_motion}, (balance_derivatives_size(nv, m),),
                    static_arguments=model._arrays[2:4], options=(bool(passive),))

@@ -407,12 +407,10 @@ def check_has_constraints(model: Model) -> None:
 def _constraint_states(model: Model, quantity: int, q: ArrayLike, v: ArrayLike,
                        constraint_motion: Mapping[str, Any] | None) -> Array:
     check_has_constraints(model)
-
-    def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
-        return int(constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc, model.driven))
-
+    sizes = len(model.constraints), model.nc, model.driven
     shape = (model.nc, model.nv) if quantity == JACOBIAN else (model.nc,)
-    return evaluate(model, ("constraints", quantity), constraint_states, workspace_size,
+    return evaluate(model, ("constraints", quantity), constraint_states,
+                    lambda n, nq, nv, _: constraint_state_workspace_size(n, nq, nv, *sizes),
                     {"q": q, "v": v, "constraint_motion": constraint_motion}, shape, static_arguments=model._arrays[2:4],
                     options=(quantity,))
 
@@ -611,10 +609,7 @@ def _wrenches_on_bodies(model: Model, q: ArrayLike, multipliers: ArrayLike, cons
     """Return the wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
     check_has_constraints(model)
     nc = len(model.constraints)
-
-    def workspace_size(n: int, nq: int, nv: int, _n_links: int) -> int:
-        return int(kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven))
-
-    return evaluate(model, "closure_wrenches", kinematics.closure_wrenches, workspace_size,
+    return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
+                    lambda n, nq, nv, _: kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven),
                     {"q": q, "constraint_motion": constraint_motion, "multipliers": multipliers}, (nc, 2, 6),
                     static_arguments=model._arrays[2:4])
