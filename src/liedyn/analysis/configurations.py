@@ -460,8 +460,8 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
 def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: Mapping[str, Array]) -> Array:
     """Return the velocity (nv,) with the given values that satisfies the constraints. Raise ComputationError if none does."""
     values, is_given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
-    for name, numbers in _joint_values(model, texts, model.v_index, "--v"):
-        values[model.v_index(name)], is_given[model.v_index(name)] = numbers, True
+    for name, coordinates in _joint_values(model, texts, model.v_index, "--v"):
+        values[model.v_index(name)], is_given[model.v_index(name)] = coordinates, True
     v = project_velocity_unchecked(model, q, values, prescribed=is_given, constraint_motion=constraint_motion)
     residual = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion))
     error = equation_weights(model) * residual

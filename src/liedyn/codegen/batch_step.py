@@ -90,9 +90,9 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
     if not is_enabled() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
             or tables.model.nv == 0:
         return None
-    step, after = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)
+    step, make_outputs = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)
     generated_step, outputs = (load_or_build_step(make_trace, tables, variant, varying, pivots, directions)
-                               for make_trace, variant in ((step, method), (after, "")))
+                               for make_trace, variant in ((step, method), (make_outputs, "")))
     partial_step = cache(partial(load_or_build_step, trace_partial_step, tables, method, varying, pivots, directions))
     if generated_step is None or outputs is None:
         return None
@@ -352,10 +352,10 @@ class RhsCalls:
 
 
 def _finish_step(runs: StepTracing, code, q, v, work) -> Trace:
-    after = {"q": q, "v": v, "work": [work]}
+    results = {"q": q, "v": v, "work": [work]}
     if runs.directions:
-        code, after = runs.revert_on_event(code, **after)
-    return runs.step_trace(code, **after)
+        code, results = runs.revert_on_event(code, **results)
+    return runs.step_trace(code, **results)
 
 
 def trace_partial_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> Trace:

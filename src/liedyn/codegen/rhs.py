@@ -156,20 +156,20 @@ def trace_stages(model, group, key: StageKey) -> list[Trace]:
     """
     ops = Operations()
     numbers = ops.inputs(_WORKSPACE, constraint_workspace_size(*constraint_workspace_dimensions(model, key.has_wrenches), 0))
-    before = numbers.copy()
+    initial = numbers.copy()
     mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_views(model.index, model.constants),
                                  key.has_wrenches, numbers)
     late = {x.k for x in mechanism.constraint_ws.multipliers}
-    prescribed, fixed, held = (np.array(mask) for mask in (key.prescribed, key.fixed_position, key.fixed_velocity))
+    prescribed, fixed_position, fixed_velocity = map(np.array, (key.prescribed, key.fixed_position, key.fixed_velocity))
     options: dict[int, tuple[Any, ...]] = {
         stages.EQUATIONS: ("equations", prescribed, key.stabilized, key.passive),
         stages.SOLUTION: ("solution", prescribed, key.passive), stages.RESIDUALS: ("residuals",),
-        stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True),
-        stages.POSITION_CORRECTION: ("position_correction", fixed), stages.PFAFFIAN: ("pfaffian", held, False),
-        stages.VELOCITY_CORRECTION: ("velocity_correction", held)}
+        stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed_position, True),
+        stages.POSITION_CORRECTION: ("position_correction", fixed_position), stages.PFAFFIAN: ("pfaffian", fixed_velocity, False),
+        stages.VELOCITY_CORRECTION: ("velocity_correction", fixed_velocity)}
     for part in group:
         mechanism.write(*options[part])
-    whole = Trace(ops, (Array(_WORKSPACE, len(numbers), new_values(before, numbers)),), tuple(angle_bounds(ops)), ())
+    whole = Trace(ops, (Array(_WORKSPACE, len(numbers), new_values(initial, numbers)),), tuple(angle_bounds(ops)), ())
     return split_trace(whole, late, _WORKSPACE) if len(group) == 2 else [whole]
 
 

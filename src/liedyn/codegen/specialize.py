@@ -220,11 +220,11 @@ def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[T
     """
     def make():
         try:
-            found = make_trace()
+            traces = make_trace()
         except NotTraceableError:
             return []
-        fits = all(trace.size <= MAX_SEGMENT_OPERATIONS for trace in found)
-        return [compile_object_code(pointers_text(trace)) for trace in found] if fits else []
+        fits = all(trace.size <= MAX_SEGMENT_OPERATIONS for trace in traces)
+        return [compile_object_code(pointers_text(trace)) for trace in traces] if fits else []
     return tuple(map(load_engine, compile_cache.load_or_build(place, name, make)))
 
 

@@ -166,9 +166,9 @@ class ProductOfExponentials(Immutable):
         K, A = self.block_of[k], bracket(self.space_screws[:, k])
         if not (self.above[i, K] and self.above[K, j]):
             return np.zeros((6, 6))
-        after = self.below(j, K)
-        moved_after = np.zeros((6, 6)) if after is None else self.Ad_derivative(j, after, m)
-        return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
+        next_block = self.below(j, K)
+        next_rate = np.zeros((6, 6)) if next_block is None else self.Ad_derivative(j, next_block, m)
+        return -self.Ad(j, next_block) @ A @ self.Ad_derivative(K, i, m) - next_rate @ A @ self.Ad(K, i)
 
 
 def child_links(model: Model) -> Integers:

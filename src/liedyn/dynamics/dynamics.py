@@ -34,9 +34,9 @@ from liedyn.model.spatial import adjoint, symmetric_matrix
 def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
     """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
     names = [constraint.name for constraint in model.constraints]
-    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    listing = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
-    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",
+    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({listing})",
                      hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
 
 

@@ -86,8 +86,8 @@ def extrapolated_derivative(f: Callable[[float], Array], h: float, levels: int =
         if level in (0, levels - 1):
             noise = np.maximum(noise, _noise(f, s, up, _NOISE_STEP * h))
         rounding = np.maximum(_ROUNDING * np.maximum(np.abs(up), np.abs(down)), noise).max(axis=-1, keepdims=True) / s
-        before, odd, even = odd, _neville(odd, (up - down) / (2 * s)), _neville(even, (up + down) / 2)
-        for j, previous in enumerate(before):
+        previous_row, odd, even = odd, _neville(odd, (up - down) / (2 * s)), _neville(even, (up + down) / 2)
+        for j, previous in enumerate(previous_row):
             estimate = np.maximum(np.abs(odd[j + 1] - odd[j]), np.abs(odd[j + 1] - previous)) + rounding
             if center_value is not None:
                 estimate = estimate + np.abs(even[j + 1] - center_value) / s
@@ -95,10 +95,10 @@ def extrapolated_derivative(f: Callable[[float], Array], h: float, levels: int =
     return best, error
 
 
-def _neville(before: Sequence[Array], first: Array) -> list[Array]:
+def _neville(previous_row: Sequence[Array], first: Array) -> list[Array]:
     """Return the next row of a table that extrapolates to a step of zero in even powers of a step halved from row to row."""
     row = [first]
-    for j, previous in enumerate(before):
+    for j, previous in enumerate(previous_row):
         row.append(row[j] + (row[j] - previous) / (4.0**(j + 1) - 1))
     return row
 

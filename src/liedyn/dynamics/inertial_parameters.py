@@ -459,26 +459,26 @@ def _order(names: Sequence[str]) -> list[int]:
 
 def _independent(X: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return the indices of `rank` independent columns, the first ones of the order except ill-conditioned ones."""
-    left = X.copy()
+    remaining = X.copy()
     basis: list[int] = []
     waiting: list[int] = []
     for j in order:
-        if len(basis) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
-            _project_out(left, j, basis)
+        if len(basis) < rank and np.linalg.norm(remaining[:, j]) > _MIN_INDEPENDENT_NORM:
+            _project_out(remaining, j, basis)
         else:
             waiting.append(j)
     while len(basis) < rank:
-        j = max(waiting, key=lambda j: float(np.linalg.norm(left[:, j])))
+        j = max(waiting, key=lambda j: float(np.linalg.norm(remaining[:, j])))
         waiting.remove(j)
-        _project_out(left, j, basis)
+        _project_out(remaining, j, basis)
     return basis
 
 
-def _project_out(left: Array, j: int, basis: list[int]) -> None:
+def _project_out(columns: Array, j: int, basis: list[int]) -> None:
     """Remove the direction of column j from all columns, twice because of rounding."""
-    x = left[:, j] / np.linalg.norm(left[:, j])
+    x = columns[:, j] / np.linalg.norm(columns[:, j])
     for _ in range(2):
-        left -= np.outer(x, x @ left)
+        columns -= np.outer(x, x @ columns)
     basis.append(j)
 
 

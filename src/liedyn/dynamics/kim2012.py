@@ -240,8 +240,8 @@ def _body(model: Model, joint: ModelJoint, q: Array, v: Array, dq: Array, dv: Ar
     if joint.screws is not None:
         pS = joint_motion(model, joint.name, q, dq)[2]
         for j in range(len(v)):                                     # dS_j = -ad S_j of the screws after it, times v
-            after = slice(j + 1, None)
-            moves, p_moves = S[:, after] @ v[after], pS[:, after] @ v[after] + S[:, after] @ dv[after]
+            later = slice(j + 1, None)
+            moves, p_moves = S[:, later] @ v[later], pS[:, later] @ v[later] + S[:, later] @ dv[later]
             pdS[:, j] = -ad(p_moves) @ S[:, j] - ad(moves) @ pS[:, j]
     frame = inverse(model.link_pose[model.link_index(joint.child)])
     links = {k: frame @ model.link_pose[k] for k in np.flatnonzero(model.link_body == joint.body)}

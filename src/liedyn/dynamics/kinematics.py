@@ -248,10 +248,9 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     """
     if on_error != "raise":
         return handle_failed_states(jacobian, locals())
-    which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return evaluate(model, ("jacobian", *which), jacobians, jacobian_workspace_size, {"q": q}, (6, model.nv),
-                    static_arguments=which,
-                    options=(NONE,), after=(NONE,))
+    link_and_frame = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
+    return evaluate(model, ("jacobian", *link_and_frame), jacobians, jacobian_workspace_size, {"q": q}, (6, model.nv),
+                    static_arguments=link_and_frame, options=(NONE,), after=(NONE,))
 
 
 def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -293,9 +292,9 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
     """
     if on_error != "raise":
         return handle_failed_states(jacobian_derivative, locals())
-    which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return evaluate(model, ("jacobian_derivative", *which), jacobians, jacobian_workspace_size, {"q": q, "v": v}, (6, model.nv),
-                    (6, model.nv), static_arguments=which)[1]
+    link_and_frame = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
+    return evaluate(model, ("jacobian_derivative", *link_and_frame), jacobians, jacobian_workspace_size, {"q": q, "v": v},
+                    (6, model.nv), (6, model.nv), static_arguments=link_and_frame)[1]
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,

@@ -131,14 +131,14 @@ def _arguments(function: Callable[..., Any], model: Model, options: dict[str, An
     """Return states at rest for positional arguments."""
     states = {"q": model.neutral(), "q0": model.neutral(), "q1": model.neutral()}
     states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
-    found = []
+    arguments = []
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
             break
         if parameter.name not in states and parameter.name not in options:
             raise UsageError(f"{function.__name__} needs {parameter.name}=")
-        found.append(options[parameter.name] if parameter.name in options else states[parameter.name])
-    return found
+        arguments.append(options[parameter.name] if parameter.name in options else states[parameter.name])
+    return arguments
 
 
 def _keyword_options(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -452,8 +452,8 @@ def _pose(base: ArrayLike) -> Array:
     if q.shape[-2:] != (4, 4):
         raise ShapeError(f"base has the wrong shape; found {q.shape}, expected a pose (…, 4, 4) or coordinates (…, 7)")
     R = q[..., :3, :3]
-    off = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
-    if not (off < QUATERNION_TOLERANCE and np.isfinite(q).all() and (np.linalg.det(R) > 0).all()):
-        raise ConfigurationError(f"base is not a pose; found a rotation R with |R R^T - 1| = {off:.3g}, "
+    error = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
+    if not (error < QUATERNION_TOLERANCE and np.isfinite(q).all() and (np.linalg.det(R) > 0).all()):
+        raise ConfigurationError(f"base is not a pose; found a rotation R with |R R^T - 1| = {error:.3g}, "
                                  f"expected it within {QUATERNION_TOLERANCE:g}, right-handed, and all numbers finite")
     return q

@@ -60,8 +60,8 @@ def spatial_base_joint(model: Model, base_frame: str) -> ModelJoint | None:
 
 def framed_wrenches(model: Model, f_ext: Wrenches | None, frame: str, rows: int) -> tuple[Array | None, int]:
     """Return external wrenches (…, rows, n_links, 6), and their frame as a number for the kernels."""
-    which = KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
-    return wrenches(model, f_ext, "f_ext_derivatives", (rows,)), which if f_ext is not None else KERNEL_FRAMES[LOCAL]
+    kernel_frame = KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
+    return wrenches(model, f_ext, "f_ext_derivatives", (rows,)), kernel_frame if f_ext is not None else KERNEL_FRAMES[LOCAL]
 
 
 def to_body_coordinates(pose: Array, joint: ModelJoint, x: Array) -> Array:
@@ -154,7 +154,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
         except (IndexError, KeyError, TypeError):
             pass
     rows = derivative_rows(v_derivatives, "v_derivatives", model.nv, 2)
-    F, which = framed_wrenches(model, f_ext_derivatives, f_ext_frame, rows - 1)
+    F, kernel_frame = framed_wrenches(model, f_ext_derivatives, f_ext_frame, rows - 1)
     v, joint = as_array(v_derivatives, "v_derivatives", (rows, model.nv)), spatial_base_joint(model, base_frame)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
@@ -164,7 +164,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     tau = evaluate(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses,
                    lambda n, nq, nv, n_links: higher_order_inverse_workspace_size(n, nq, nv, n_links, rows),
                    {"q": q, "v_derivatives": v, "f_ext_derivatives": F}, (rows - 1, model.nv), static_arguments=(rows,),
-                   options=(which, passive))
+                   options=(kernel_frame, passive))
     if joint is not None:
         tau[..., joint.v] = spatial_wrenches(pose, v[..., :-1, joint.v], tau[..., joint.v])
     return tau
@@ -300,7 +300,7 @@ def _hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mas
     inputs: q, v, a_derivatives and tau_derivatives, in this order; a_derivatives is NONE if nothing is prescribed.
     """
     nv, joint, body = model.nv, spatial_base_joint(model, options.base_frame), _NO_BODY
-    F, which = framed_wrenches(model, options.f_ext, options.f_ext_frame, rows)
+    F, kernel_frame = framed_wrenches(model, options.f_ext, options.f_ext_frame, rows)
     v = as_array(inputs["v"], "v", (nv,))
     tau = np.where(prescribed, 0.0, as_array(inputs["tau_derivatives"], "tau_derivatives", (rows, nv)))
     a = inputs["a_derivatives"]
@@ -317,7 +317,7 @@ def _hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mas
     all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids,
                                      lambda n, nq, nv, n_links: higher_order_hybrid_workspace_size(n, nq, nv, n_links, rows + 1),
                                      states, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
-                                     options=(which, body, options.passive))
+                                     options=(kernel_frame, body, options.passive))
     if joint is not None:                                   # inputs are returned bit for bit
         base = joint.v
         twists = np.concatenate([np.broadcast_to(motion[..., :1, base], (*all_a.shape[:-2], 1, 6)), all_a[..., base]], axis=-2)

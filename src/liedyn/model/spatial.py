@@ -168,10 +168,10 @@ def pose_to_array(T: Array) -> Array:
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 
-def pose_from_array(numbers: Array) -> Array:
+def pose_from_array(x: Array) -> Array:
     """Return the (…, 4, 4) poses of twelve numbers (…, 12): the inverse of `pose_to_array`."""
-    T = np.zeros((*numbers.shape[:-1], 4, 4))
-    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = numbers[..., :9].reshape(*T.shape[:-2], 3, 3), numbers[..., 9:], 1.0
+    T = np.zeros((*x.shape[:-1], 4, 4))
+    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = x[..., :9].reshape(*T.shape[:-2], 3, 3), x[..., 9:], 1.0
     return T
 
 

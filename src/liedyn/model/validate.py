@@ -58,15 +58,15 @@ _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rou
 def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str) -> None:
     """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
     try:
-        numbers = [float(x) for x in values]
+        converted = [float(x) for x in values]
     except (TypeError, ValueError):
         raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
-    if len(numbers) != count:
+    if len(converted) != count:
         raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")
-    if not all(map(math.isfinite, numbers)):
-        raise ModelError(f"not a finite number in the {quantity}", place=place, found=numbers[0] if count == 1 else numbers)
-    if max(map(abs, numbers)) > MAX_INPUT:
-        raise ModelError(f"number too large in the {quantity}", place=place, found=numbers[0] if count == 1 else numbers,
+    if not all(map(math.isfinite, converted)):
+        raise ModelError(f"not a finite number in the {quantity}", place=place, found=converted[0] if count == 1 else converted)
+    if max(map(abs, converted)) > MAX_INPUT:
+        raise ModelError(f"number too large in the {quantity}", place=place, found=converted[0] if count == 1 else converted,
                          expected=f"at most {MAX_INPUT:g} in magnitude")
 
 

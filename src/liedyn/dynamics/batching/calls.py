@@ -146,17 +146,17 @@ def _single_state_arrays(model: Model, arrays: dict[str, Array]) -> list[Array]:
             for name, x in arrays.items()]
 
 
-def call_generated(model: Model, key: Hashable, out: Any, *numbers: Any) -> Any:
+def call_generated(model: Model, key: Hashable, out: Any, *arguments: Any) -> Any:
     """Return the results of one state from the generated function that an earlier call stored for `key`, or None.
 
-    numbers: arrays, which the generated function checks; out: None, or as many arrays as there are results. A batch of one state
-    is also accepted.
+    arguments: arrays, which the generated function checks; out: None, or as many arrays as there are results. A batch of one
+    state is also accepted.
     """
     try:
         generated = model.single_calls[key]
         if out is None:
-            return generated(*numbers)
-        return out if generated(*numbers, *out) == 0 else None
+            return generated(*arguments)
+        return out if generated(*arguments, *out) == 0 else None
     except (KeyError, TypeError):
         return None
 
@@ -196,20 +196,20 @@ def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Ar
     return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
 
 
-def _run_generated(model: Model, specialization: Specialization, numbers: Sequence[Array], count: int | None,
+def _run_generated(model: Model, specialization: Specialization, arrays: Sequence[Array], count: int | None,
                    key: Hashable) -> bool:
     """Return whether generated code has computed the batch. Otherwise the generic kernels run, and report errors of the input."""
-    if count is not None and not have_state_rows(numbers, count):
+    if count is not None and not have_state_rows(arrays, count):
         return False
     if count is not None and count > 1:
         batch = generated_batch_function(model, specialization)
-        return batch is not None and run_generated_batch(batch, model, numbers, count)
-    generated = generated_function(model, specialization, [x.shape for x in numbers])
+        return batch is not None and run_generated_batch(batch, model, arrays, count)
+    generated = generated_function(model, specialization, [x.shape for x in arrays])
     if generated is None:
         return False
     if key is not None:
         model.single_calls[key] = generated.call
-    return not generated.call(*numbers)
+    return not generated.call(*arrays)
 
 
 def have_state_rows(rows: Sequence[Array], count: int) -> bool:

@@ -111,12 +111,12 @@ def check_gil() -> None:
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
     """Limit the number of threads of calls of this thread within a block. None: all cores."""
-    before = getattr(_thread_local, "max_threads", None)
+    previous = getattr(_thread_local, "max_threads", None)
     _thread_local.max_threads = threads
     try:
         yield
     finally:
-        _thread_local.max_threads = before
+        _thread_local.max_threads = previous
 
 
 def chunks(count: int, bodies: int) -> list[int]:

@@ -173,22 +173,22 @@ class BranchSearch:
 
     def close(self, q: Array) -> _Solution:
         """Take damped steps from q while the residual decreases, down to rounding if it vanishes."""
-        now, weight, steps = self.at(q), _DAMPING, 0
-        while steps < _MAX_ITERATIONS and now.size > 0:
+        solution, weight, steps = self.at(q), _DAMPING, 0
+        while steps < _MAX_ITERATIONS and solution.size > 0:
             steps += 1
-            unit = self.units(now.size)
-            J, r, after = self.residual_jacobian(now.q, unit), self.weight * self.residual(now.q), None
+            unit = self.units(solution.size)
+            J, r, trial = self.residual_jacobian(solution.q, unit), self.weight * self.residual(solution.q), None
             while weight < _MAX_DAMPING:
-                after = self.at(self.apply_step(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
-                if after.size < now.size * (1 - _MIN_DECREASE):
+                trial = self.at(self.apply_step(solution.q, self.step(solution.q, J, r, weight * solution.size, unit), unit))
+                if trial.size < solution.size * (1 - _MIN_DECREASE):
                     break
-                weight, after = 10 * max(weight, _MIN_DAMPING), None
-                if now.closed:                             # at rounding
+                weight, trial = 10 * max(weight, _MIN_DAMPING), None
+                if solution.closed:                        # at rounding
                     break
-            if after is None or (now.closed and after.size > 0.5 * now.size):
+            if trial is None or (solution.closed and trial.size > 0.5 * solution.size):
                 break
-            now, weight = after, 0.1 * weight
-        return _Solution(now.q, now.size, now.max_residual, now.closed, steps)
+            solution, weight = trial, 0.1 * weight
+        return _Solution(solution.q, solution.size, solution.max_residual, solution.closed, steps)
 
     def apply_step(self, q: Array, x: Array, unit: Array) -> Array:
         """Return q after the scaled step x (nv,), clipped to the limits. unit: from `units`."""
@@ -214,32 +214,32 @@ class BranchSearch:
         longest = np.abs(x).max(initial=0.0)
         return x * min(1.0, _MAX_STEP / longest) if longest else x
 
-    def unwind(self, now: _Solution, guess: Array) -> _Solution:
+    def unwind(self, solution: _Solution, guess: Array) -> _Solution:
         """Return the solution without whole turns of joints from the guess on which no constraint depends."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
-            turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
+            turns = np.round((solution.q[i] - guess[i]) / (2 * np.pi))
             if turns and self.model.v_units[k] == "rad":
-                q = now.q.copy()
+                q = solution.q.copy()
                 q[i] -= 2 * np.pi * turns
-                after = self.at(q)
-                if after.closed and low <= q[i] <= high:
-                    now = after
-        return now
+                unwound = self.at(q)
+                if unwound.closed and low <= q[i] <= high:
+                    solution = unwound
+        return solution
 
-    def slide_to_nearest(self, now: _Solution, guess: Array) -> _Solution:
+    def slide_to_nearest(self, solution: _Solution, guess: Array) -> _Solution:
         """Move along the closed configurations towards the guess while the distance decreases."""
         for _ in range(_MAX_SLIDES):
-            d = self.approach_direction(now.q, guess)
-            low, high = self._limit_masks(now.q)
+            d = self.approach_direction(solution.q, guess)
+            low, high = self._limit_masks(solution.q)
             free = self.free & ~(low & (d < 0)) & ~(high & (d > 0))
-            across, _ = row_and_null_space(self.residual_jacobian(now.q, self.unit)[:, free])
+            across, _ = row_and_null_space(self.residual_jacobian(solution.q, self.unit)[:, free])
             along = np.zeros(len(d))
             along[free] = d[free] - across.T @ (across @ d[free])
-            after = self._shorter_configuration(now, along, guess) if np.linalg.norm(along) > _MIN_SLIDE else None
-            if after is None:
+            nearer = self._shorter_configuration(solution, along, guess) if np.linalg.norm(along) > _MIN_SLIDE else None
+            if nearer is None:
                 break
-            now = after
-        return now
+            solution = nearer
+        return solution
 
     def approach_direction(self, q: Array, guess: Array) -> Array:
         """Return the scaled direction (nv,) of steepest decrease of half the squared distance to the guess."""
@@ -249,13 +249,13 @@ class BranchSearch:
             _DIFFERENCE_STEP)
         return -gradient @ (difference(self.model, q, guess) / self.unit)
 
-    def _shorter_configuration(self, now: _Solution, along: Array, guess: Array) -> _Solution | None:
-        before = self.distance(now.q, guess)
+    def _shorter_configuration(self, solution: _Solution, along: Array, guess: Array) -> _Solution | None:
+        distance = self.distance(solution.q, guess)
         for k in range(10):
-            after = self.close(self.apply_step(now.q, 0.5**k * along, self.unit))
-            gain = before - self.distance(after.q, guess)
-            if after.closed and gain > 0.1 * 0.5**k * (along @ along) / max(before, 1e-300):
-                return after
+            candidate = self.close(self.apply_step(solution.q, 0.5**k * along, self.unit))
+            gain = distance - self.distance(candidate.q, guess)
+            if candidate.closed and gain > 0.1 * 0.5**k * (along @ along) / max(distance, 1e-300):
+                return candidate
         return None
 
     # errors -------------------------------------------------------------------------------------------------------
@@ -421,11 +421,11 @@ def singular_state_warnings(model: Model, q: Array, ranks: Integers, prescribed:
     generic = generic_rank(model, q[k], ranks, prescribed)
     if ranks[k] >= generic:
         return []
-    where = f" of {what} {k}" if len(ranks) > 1 else ""
+    location = f" of {what} {k}" if len(ranks) > 1 else ""
     return [LiedynWarning("singular-state",
-                          f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} "
-                          "near it; the results are those of a mechanism with more degrees of freedom than it has elsewhere "
-                          "(see ld.mobility)")]
+                          f"the configuration{location} is singular: the rank of the constraints is {ranks[k]} there, and "
+                          f"{generic} near it; the results are those of a mechanism with more degrees of freedom than it has "
+                          "elsewhere (see ld.mobility)")]
 
 
 @dataclass(frozen=True)
@@ -465,15 +465,15 @@ def _rank(A: Array) -> tuple[int, tuple[float, float]]:
 
 def _dependent_equations(A: Array, rank: int) -> list[int]:
     """Return the equations that follow from those before them, A.shape[0] - rank of them."""
-    basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
+    basis, remainders = np.zeros((0, A.shape[1])), np.zeros(len(A))
     for r, row in enumerate(A):
         rest = row
         for _ in range(2):                                # again, against rounding
             rest = rest - basis.T @ (basis @ rest)
-        left[r] = np.linalg.norm(rest)
-        if left[r] > RANK:
-            basis = np.vstack([basis, rest / left[r]])
-    return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
+        remainders[r] = np.linalg.norm(rest)
+        if remainders[r] > RANK:
+            basis = np.vstack([basis, rest / remainders[r]])
+    return sorted(np.argsort(remainders, kind="stable")[:len(A) - rank].tolist())
 
 
 def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int, seed: int,

@@ -376,11 +376,11 @@ def _solve_batch(model: Model, states: dict[str, Array], prescribed: Mask, frequ
     compile_entry_point(solve_motion_batch)
     count, forced = len(states["q"]), states["f_ext"].size > 0
     F = wrenches_on_bodies(model, states["f_ext"]) if forced else states["f_ext"]
-    numbers = [x.reshape(-1) for x in (states["q"], states["v"], a, tau, F, states["constraint_motion"], a, tau, out)]
+    arrays = [x.reshape(-1) for x in (states["q"], states["v"], a, tau, F, states["constraint_motion"], a, tau, out)]
     for generic in (False, True):
         def part(first: int, last: int, generic: bool = generic) -> int:
             workspace = _thread_workspace(model, prescribed, passive, frequency > 0.0, forced, generic)
-            return int(solve_motion_batch(workspace.buffer.ctypes.data, frequency, *numbers, count, first, last))
+            return int(solve_motion_batch(workspace.buffer.ctypes.data, frequency, *arrays, count, first, last))
         code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != OUT_OF_RANGE:
             break

@@ -327,11 +327,12 @@ def _slide_to_nearest(model: Model, start: Array, q: Array, prescribed: ArrayLik
         try:
             projected = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, constraint_motion,
                                  tolerance)
-            after, left, away = slide(projected)
+            next_among, next_size, away = slide(projected)
         except ComputationError:                                       # a neighbour that cannot be closed
             break
-        moving &= left < size                                          # not at branches
-        q, among, size, far = (np.where(moving, x, y) for x, y in ((projected, q), (after, among), (left, size), (away, far)))
+        moving &= next_size < size                                     # not at branches
+        q, among, size, far = (np.where(moving, x, y) for x, y in (
+            (projected, q), (next_among, among), (next_size, size), (away, far)))
     return q
 
 
@@ -388,14 +389,14 @@ def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescri
 
 def _check_velocity_consistent(model: Model, q: ArrayLike, v: Array, constraint_motion: Mapping[str, Any] | None) -> None:
     """Raise an error if dependent equations could not be satisfied."""
-    left = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion)).reshape(-1, model.nc)
-    scaled = left * equation_weights(model)
+    residual = np.abs(constraint_velocity(model, q, v, constraint_motion=constraint_motion)).reshape(-1, model.nc)
+    scaled = residual * equation_weights(model)
     bad = scaled > CONTRADICTION_TOLERANCE * rate_magnitude(model, v, 1).reshape(-1, 1)
     if bad.any():
-        k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
-        state = f" of state {k}" if len(left) > 1 else ""
+        k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), residual.shape)
+        state = f" of state {k}" if len(residual) > 1 else ""
         raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.constraint_equation_names[r]} "
-                               f"stays at {left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
+                               f"stays at {residual[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
 def check_has_constraints(model: Model) -> None:
