@@ -239,24 +239,28 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     """
     options = _Options(joints, offset, _check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
     source = read_trajectory(os.fspath(t), events=True) if isinstance(t, (str, PathLike)) else t
-    if not isinstance(source, Trajectory):
-        for name, x in (("q", q), ("tau", tau)):
-            if x is None:
-                raise missing_array(name)
-        return _with_warnings(_identify(model, *motion_of_arrays(model, source, q, v, a, tau, f_ext, passive), options))
-    if any(x is not None for x in (q, tau, v, a, f_ext)):
-        raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+    if isinstance(source, Trajectory):
+        if any(x is not None for x in (q, tau, v, a, f_ext)):
+            raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+        result = _identify_recording(model, source, passive, options)
+    else:
+        if q is None or tau is None:
+            raise missing_array("q" if q is None else "tau")
+        result = _identify(model, *motion_of_arrays(model, source, q, v, a, tau, f_ext, passive), options)
+    warn(result.warnings)
+    return result
+
+
+def _identify_recording(model: Model, source: Trajectory, passive: bool | None, options: _Options) -> Identification:
+    """Estimate the base parameters from a trajectory file. passive: None for that of the file."""
     model, differing = as_recorded(model, source)
     source, jumps = _without_jumps(model, source, options.smooth)
     motion = recorded_arrays(model, source)
-    motion = replace(motion, warnings=(*motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source),
-                                       *jumps))
+    warnings = *motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source), *jumps
+    motion = replace(motion, warnings=warnings, passive=motion.passive if passive is None else passive)
     require_columns(source, motion.tau, "tau", "the joint forces")
-    if passive is not None:
-        motion = replace(motion, passive=passive)
     with naming(source):
-        result = _identify(model, source.t, motion, options)
-    return _with_warnings(result)
+        return _identify(model, source.t, motion, options)
 
 
 def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None) -> tuple[Trajectory, list[LiedynWarning]]:
@@ -278,12 +282,6 @@ def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None)
     return selected, [LiedynWarning("event-rows-omitted",
                                     "the motion jumps at events: of two rows at one time, the second is left out "
                                     f"({len(first) - len(selected)} rows)")]
-
-
-def _with_warnings(result: Identification) -> Identification:
-    """Return the result after its warnings were shown."""
-    warn(result.warnings)
-    return result
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,9 @@ def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivativ
     """
     check_all_matched(model, prescribed, inputs, outputs)
     responses, sums = _responses(model, point, dynamics, laws, prescribed), laws.integrals.coordinates
-    names, units = zip(*_choose_outputs(model, outputs), strict=True)
+    known_outputs = _known_outputs(model)
+    selected = choose([name for name, _ in known_outputs], outputs, "output")
+    names, units = zip(*(known_outputs[k] for k in selected), strict=True)
     C, D = _output_matrices(model, point.q, responses, names)
     integral_states = _named(model, ["z"] * model.nv)
     states = _named(model, ["q"] * model.nv) + _named(model, ["v"] * model.nv) + [integral_states[k] for k in sums]
@@ -220,12 +222,6 @@ def _known_outputs(model: Model) -> list[tuple[str, str]]:
     """Return (name, unit) of all outputs: q, v, a and tau of coordinates, then positions of link origins."""
     coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
     return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
-
-
-def _choose_outputs(model: Model, patterns: Patterns) -> list[tuple[str, str]]:
-    """Return (name, unit) of the outputs that match the patterns."""
-    known = _known_outputs(model)
-    return [known[k] for k in choose([name for name, _ in known], patterns, "output")]
 
 
 def _twist_adjoint(model: Model, v: Array) -> Array:

@@ -15,6 +15,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import (
     constrained_hybrid_dynamics,
 )
 from liedyn.dynamics.constraints.constraints import check_has_constraints
+from liedyn.dynamics.constraints.rank import reciprocals
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
 from liedyn.errors import ComputationError
 from liedyn.kernels.constraints.derivatives import (
@@ -297,7 +298,7 @@ def pseudo_inverse(A: Array, rank: Integers) -> tuple[Array, Array, Array]:
     U, s, Vt = np.linalg.svd(A)
     k = s.shape[-1]
     significant = np.arange(k) < rank[:, None]
-    gain = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)
+    gain = reciprocals(s, significant)
     inverse = np.swapaxes(Vt[:, :k], -1, -2) * gain[:, None] @ np.swapaxes(U[..., :k], -1, -2)
     ranged = np.arange(A.shape[1]) < rank[:, None, None]
     return inverse, np.where(ranged, 0.0, U), np.where(ranged, U, 0.0)

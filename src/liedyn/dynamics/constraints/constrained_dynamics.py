@@ -23,7 +23,7 @@ from liedyn.dynamics.constraints.constraints import (
     constraint_velocity,
     constraint_workspace_for,
 )
-from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, scaled_equations
+from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, reciprocals, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import integrate
@@ -90,7 +90,7 @@ def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Arr
     open_ = np.where(open_ > 0.0, open_, 1.0)
     s, V = np.linalg.eigh(0.5 * (G + np.swapaxes(G, 1, 2)) / (open_[:, :, None] * open_[:, None]))
     significant = s > RANK_TOLERANCE
-    gain = V @ (np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
+    gain = V @ (reciprocals(s, significant)[..., None] * np.swapaxes(V, 1, 2))
     gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
     for _ in range(3):
         a = motion(tau + np.einsum("nkj,nk->nj", P, mu))
@@ -430,8 +430,8 @@ def _check_consistent(model: Model, states: dict[str, Array], prescribed: Mask, 
     k, r = np.argwhere(bad)[0]
     constraint = next(driver for driver in model.constraints if driver.rows.start <= r < driver.rows.stop)
     q, location = states["q"][k], f" in state {k}" if len(a) > 1 else ""
-    unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
-    row = f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
+    row = (f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} "
+           f"{model.constraint_equation_units[r]}/s^2")
     if not given_motion:
         if _open(model, q, states["v"][k]) or frequency:
             warn([LiedynWarning("constraint-not-met",

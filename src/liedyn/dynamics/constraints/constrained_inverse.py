@@ -27,6 +27,7 @@ from liedyn.dynamics.constraints.rank import (
     equation_weights,
     is_significant,
     rate_magnitude,
+    reciprocals,
     scaled_equations,
     scaled_rank,
 )
@@ -474,5 +475,5 @@ def _least_torque_derivative(rows: _ConstraintJacobian, D: Array, mask: Mask, w:
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
     # relative to A_a: B may consist of rounding
     significant = s > RANK_TOLERANCE * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]
-    y = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
+    y = reciprocals(s, significant)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
     return dtau - B @ (V @ y)

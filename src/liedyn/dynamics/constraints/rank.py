@@ -69,6 +69,11 @@ def is_significant(s: NDArray[np.floating[Any]]) -> Mask:
     return significant
 
 
+def reciprocals(s: Array, significant: Mask) -> Array:
+    """Return 1 / s of the significant singular values or eigenvalues (…, k), and 0 for the others."""
+    return np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)
+
+
 def scaled_rank(scaled: Array) -> Integers:
     """Return the rank of scaled equations (…, m, n)."""
     rank: Integers = is_significant(np.linalg.svd(scaled, compute_uv=False)).sum(axis=-1)
@@ -101,8 +106,7 @@ def least_norm_solution(model: Model, A: Array, rhs: Array) -> Array:
     """
     unit, size = _scales(model)
     U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
-    significant = is_significant(s)
-    gain = np.where(significant, 1.0 / np.where(significant, s, 1.0), 0.0)[..., None]
+    gain = reciprocals(s, is_significant(s))[..., None]
     x: Array = unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
     return x
 
