@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot, Screw
+from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR_PIVOT, Joint, Link, Loop, Robot, Screw
 from liedyn.model.link_tree import Body, Element, LinkTree, element_location, links_by_body, principal_inertias
 from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
 
@@ -128,7 +128,7 @@ def joints_without_inertia(parent: Sequence[int], kind: Sequence[int], S: Sequen
     for _ in range(_N_CONFIGURATIONS):
         vanishing, scale = _vanishing_inertias(parent, kind, S, T0, I, armature, rng)
         bare &= vanishing
-        floor = np.maximum(floor, SINGULAR * scale)
+        floor = np.maximum(floor, SINGULAR_PIVOT * scale)
         if not bare:
             break
     return sorted(bare, reverse=True), floor
