@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, Vector, coordinate_name
+from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, coordinate_name, vector
 from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
 from liedyn.simulation.name_binding import joint_coordinates, select
@@ -171,7 +171,6 @@ def quotient(above: str, below: str) -> str:
 
 # Robots with changed parameters, for the verification of derivatives with respect to parameters -------------------------
 
-Numbers = TypeVar("Numbers", Vector, tuple[float, float, float, float, float, float])
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _COMPONENTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
@@ -205,7 +204,7 @@ def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
     """Return the robot with `change` added to the parameter `name`."""
     head, _, element = name.partition(".")
     if head == "gravity":
-        return replace(robot, gravity=_with_added(robot.gravity, "xyz".index(element), change))
+        return replace(robot, gravity=vector(_with_added(robot.gravity, "xyz".index(element), change)))
     if head in _COMPONENTS:
         return replace(robot, links=tuple(_changed_link(link, head, element, change) for link in robot.links))
     moved = head in ("origin", "screw", "pitch")
@@ -247,11 +246,9 @@ def _changed_link(link: Link, head: str, element: str, change: float) -> Link:
     k = _component_index(link, head, element)
     if k is None:
         return link
-    if head == "mass":
-        return replace(link, mass=link.mass + change)
-    if head == "com":
-        return replace(link, com=_with_added(link.com, k, change))
-    return replace(link, inertia=_with_added(link.inertia, k, change))
+    value = getattr(link, head)
+    changed: Any = value + change if head == "mass" else _with_added(value, k, change)
+    return replace(link, **{head: changed})
 
 
 def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change: float) -> Joint:
@@ -284,11 +281,9 @@ def _changed_coordinate(joint: Joint, head: str, element: str, change: float) ->
     return replace(joint, coordinates=tuple(parameters))
 
 
-def _with_added(x: Numbers, k: int, change: float) -> Numbers:
+def _with_added(x: Sequence[float], k: int, change: float) -> tuple[float, ...]:
     """Return a tuple of numbers with `change` added to entry k."""
-    values = list(x)
-    values[k] += change
-    return cast(Numbers, tuple(values))                       # as many as in x
+    return *x[:k], x[k] + change, *x[k + 1:]
 
 
 # Comparison with extrapolated differences of dynamics -------------------------------------------------------------------
