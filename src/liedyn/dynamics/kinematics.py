@@ -455,8 +455,9 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
     """
     if on_error != "raise":
         return handle_failed_states(link_pose_derivatives, locals())
-    T, = _series(model, link_derivatives, q, v_derivatives, (1, _n_links(model, link), 12),
-                 static_arguments=(_link_argument(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
+    count, index = _count_and_index(model, link)
+    T, = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), static_arguments=(index, KERNEL_FRAMES[LOCAL]),
+                 after=(NONE,))
     out = pose_from_array(T)
     out[..., 1:, :, 3, 3] = 0.0
     return out if link is None else out[..., 0, :, :]
@@ -494,9 +495,9 @@ def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike,
     """
     if on_error != "raise":
         return handle_failed_states(link_twist_derivatives, locals())
-    count = _n_links(model, link)
+    count, index = _count_and_index(model, link)
     _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6),
-                   static_arguments=(_link_argument(model, link), KERNEL_FRAMES[check_frame(frame)]))
+                   static_arguments=(index, KERNEL_FRAMES[check_frame(frame)]))
     return V if link is None else V[..., 0, :]
 
 
@@ -566,12 +567,9 @@ def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *
     return _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))[1]
 
 
-def _n_links(model: Model, link: str | None) -> int:
-    return len(model.link_names) if link is None else 1
-
-
-def _link_argument(model: Model, link: str | None) -> int:
-    return ALL_LINKS if link is None else model.link_index(link)
+def _count_and_index(model: Model, link: str | None) -> tuple[int, int]:
+    """Return the number of links and their index for the kernels: of one link, or of all if there is no name."""
+    return (len(model.link_names), ALL_LINKS) if link is None else (1, model.link_index(link))
 
 
 def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayLike, *shapes: tuple[int, ...],
