@@ -195,7 +195,7 @@ def balance_derivatives(  # noqa: PLR0913 - independent options of a public call
     multipliers : (..., m) array
         lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
     x : (..., nv) array, optional
-        Vector of which the product A x is differentiated, too; default: zero.
+        Vector of which A x, without the velocity of driven loops, is differentiated, too; default: zero.
     f_ext, passive
         As in `inverse_dynamics`.
     constraint_motion

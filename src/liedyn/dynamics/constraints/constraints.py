@@ -217,7 +217,8 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, constraint_motion: Mappin
                         on_error: OnError = "raise") -> Array:
     """Return the Jacobian A of closures (constrained components of the twist of frame B relative to A) and couplings (K2 (55)).
 
-    It is the derivative of `constraint_residual` at configurations with zero residual.
+    It is the derivative of `constraint_residual` at configurations with zero residual. Of a rolling closure this holds for the
+    normal to the plane only: its other equations constrain velocities.
 
     Parameters
     ----------

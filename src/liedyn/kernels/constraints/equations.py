@@ -189,7 +189,8 @@ def velocities(loops, v, V, constraint_motion, ws, out):
 def accelerations(loops, a, V, dV, constraint_motion, ws, out):
     """Write A a + gamma (m,): zero if the accelerations obey the constraints.
 
-    With a = dV = None: only the part of gamma that `EquationWorkspace.rate` does not contain.
+    With a = dV = None: only the part of gamma that `EquationWorkspace.rate` does not contain. That part is the sum of W · eta
+    over the bodies.
     """
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]

@@ -24,8 +24,8 @@ class SolverWorkspace(NamedTuple):
     inverse_pivot: np.ndarray      # (m,) 1/D of each row, 0 where dependent
     independent: np.ndarray      # (m,) 1, or 0 where dependent
     z: np.ndarray         # (m,) remaining diagonal; after a solution: contradictions of dependent equations
-    null: np.ndarray      # (m m,) A M^-1 A^T until it is factored; then orthogonal null vectors
-    size: np.ndarray      # (m,) inverse of the diagonals without cancelling
+    null: np.ndarray      # (m m,) A M^-1 A^T; after `factor_constraints`: orthogonal null vectors
+    size: np.ndarray      # (m,) diagonal if nothing cancelled; after `factor_constraints`: its inverse
     order: np.ndarray     # (m,) as int64: the equation eliminated in each step
 
 

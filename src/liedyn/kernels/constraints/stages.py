@@ -169,7 +169,7 @@ def stage_workspace_size(n, nv, nc, m):
 @inline_kernel
 def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_motion, stabilized, frequency, passive, ws,
                       equation_ws, matrix, diagonal_scale, rhs, other):
-    """Write the system A M^-1 A^T lambda = rhs.
+    """Write the system A M^-1 A^T lambda = rhs of K2 (54), (55).
 
     Writes matrix (m m), diagonal_scale (m) as `delassus_matrix` does, and rhs (m); ws and equation_ws, which `apply_multipliers`
     reads. frequency is read if `stabilized`. other (m) is scratch. Returns a positive number if a joint's articulated inertia
@@ -189,7 +189,7 @@ def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_m
 
 @inline_kernel
 def apply_multipliers(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, equation_ws):
-    """Write a and tau from the multipliers."""
+    """Write a and tau of K2 (54) from the multipliers."""
     add_multipliers(tree, loops, prescribed, multipliers, equation_ws, ws.u)
     second_forward_pass(tree, prescribed, v, passive, a, tau, ws)
 
