@@ -14,7 +14,7 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.batch.sweep_binding import ScenarioBinding, Value, Values
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
-from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, integrate_batch, make_grid
+from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, generated_step, make_grid
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import PreparedRun, output_times
 
@@ -235,8 +235,8 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     n_min_pivots = first.model.nv                              # the last constants of a robot
     parameter_map = AffineParameterMap(bind, samples, binding.checked_values, parameter_row(first), len(first.model.constants),
                                        n_min_pivots)
-    engine = integrate_batch(problem, "rk4", tuple(map(int, parameter_map.varying_indices)))
-    return None if engine is None else VectorizedSweep(first, parameter_map, engine)
+    step = generated_step(problem, "rk4", tuple(map(int, parameter_map.varying_indices)))
+    return None if step is None else VectorizedSweep(first, parameter_map, BatchIntegrator(problem, step, np.zeros((1, 0))))
 
 
 def signature(run: PreparedRun) -> tuple[Any, ...] | None:

@@ -110,15 +110,9 @@ class BatchStates:
     def from_states(cls, q: Array, v: Array, last: np.ndarray, events: int = 0) -> BatchStates:
         """Return runs that start at the states q, v with their first steps. last (n,): number of steps of each run."""
         n = len(q)
-        none = np.zeros(n, dtype=np.int64)
-        return cls(q.copy(), v.copy(), _initial_auxiliary(n, events), none, last.copy(), np.full(n, -1), none.copy())
-
-
-def _initial_auxiliary(n: int, events: int) -> np.ndarray:
-    """Return the auxiliary numbers of `BatchStep` (n, 1 + NUMBERS_PER_EVENT events) at the start, with unknown values as NaN."""
-    auxiliary = np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
-    auxiliary[:, 1 + events:1 + 3 * events] = np.nan
-    return auxiliary
+        none, auxiliary = np.zeros(n, dtype=np.int64), np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
+        auxiliary[:, 1 + events:1 + 3 * events] = np.nan                     # unknown
+        return cls(q.copy(), v.copy(), auxiliary, none, last.copy(), np.full(n, -1), none.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +178,7 @@ def thread_borders(runs: int, threads: int | None = None) -> list[int]:
     return [*range(0, runs, share), runs]
 
 
-def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (),
+def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...],
                    rows: Pivots = ()) -> BatchStep | None:
     """Return the generated step; None if not supported: sampled controllers, and see `compile_batch_step`.
 
@@ -194,10 +188,3 @@ def generated_step(problem: InitialValueProblem, method: str, places: tuple[int,
     if problem.sampled is not None or (problem.constraints is not None and not rows):
         return None
     return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
-
-
-def integrate_batch(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
-                    runs: int = 1) -> BatchIntegrator | None:
-    """Return the integrator of a batch; None if not supported. varying (runs, m): constants of each run at `places`."""
-    line = generated_step(problem, method, places)
-    return None if line is None else BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

@@ -167,22 +167,21 @@ def evaluate_trial(arguments, t, with_jacobians, ws, method_ws):
 def write_residuals(tree, loops, system, schedule, signals, constraints, t, with_jacobians, ws, method_ws):
     """Do the same as `evaluate_trial`."""
     apply_inputs(system, tree, schedule, signals, t, ws)
-    good = ws.flag[0] < 0.0
     if constraints is not None:
         prescribe_loop_motion(signals, constraints, t, ws)
-        good = ws.flag[0] < 0.0
-    if good:
-        passive = system.passive[0]
-        balance_residuals(tree, loops, ws.q, ws.v, ws.a, method_ws.multipliers, ws.F, method_ws.constraint_motion, passive,
-                          method_ws.force, method_ws.acceleration_residual, method_ws.balance)
-        equation_velocities(tree, loops, ws.v, method_ws.constraint_motion, method_ws.velocity_residual, method_ws.balance)
-        residuals(loops, ws.q, method_ws.balance.rows, method_ws.position_residual)
-        if with_jacobians:
-            balance_derivatives(tree, loops, ws.q, ws.v, ws.a, method_ws.multipliers, ws.v[:0], ws.F, method_ws.constraint_motion,
-                                passive, method_ws.rates,
-                                balance_derivatives_workspace(method_ws.rates_buffer, tree.parent.size, ws.v.size,
-                                                              loops.record.shape[0]))
-    return good
+    if ws.flag[0] >= 0.0:
+        return False
+    passive = system.passive[0]
+    balance_residuals(tree, loops, ws.q, ws.v, ws.a, method_ws.multipliers, ws.F, method_ws.constraint_motion, passive,
+                      method_ws.force, method_ws.acceleration_residual, method_ws.balance)
+    equation_velocities(tree, loops, ws.v, method_ws.constraint_motion, method_ws.velocity_residual, method_ws.balance)
+    residuals(loops, ws.q, method_ws.balance.rows, method_ws.position_residual)
+    if with_jacobians:
+        balance_derivatives_ws = balance_derivatives_workspace(method_ws.rates_buffer, tree.parent.size, ws.v.size,
+                                                               loops.record.shape[0])
+        balance_derivatives(tree, loops, ws.q, ws.v, ws.a, method_ws.multipliers, ws.v[:0], ws.F, method_ws.constraint_motion,
+                            passive, method_ws.rates, balance_derivatives_ws)
+    return True
 
 
 @inline_kernel

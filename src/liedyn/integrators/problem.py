@@ -384,14 +384,13 @@ def _no_stops(nv: int) -> Stops:
     return Stops(none, none, np.zeros(0), none, none, none, np.zeros(nv))
 
 
-def initial_state(problem: InitialValueProblem, start: SegmentStart | None = None) -> State:
-    """Return the state at the start of a segment. start: default, the initial state of the problem at time 0."""
-    start = start or SegmentStart(0.0, problem.q, problem.v)
+def initial_state(problem: InitialValueProblem, start: SegmentStart) -> State:
+    """Return the state at the start of a segment."""
     y = state_vector(problem, start.v, start.integral, start.supplied_energy)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0) -> Array:
+def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None, supplied_energy: float = 0.0) -> Array:
     """Return y = [0; v; z; work]. integral (nv,): integrals of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
@@ -409,7 +408,7 @@ def first_rows(record: Record, count: int) -> Record:
     return Record(*(x[:count] for x in record))
 
 
-def allocate_stages(stages: int, problem: InitialValueProblem, n_switches: int = 0) -> Stages:
+def allocate_stages(stages: int, problem: InitialValueProblem, n_switches: int) -> Stages:
     """Allocate the stages of a step. n_switches: number of switches whose values are stored next to the rates."""
     n, nq, nv = problem.size, problem.model.nq, problem.model.nv
     return Stages(np.zeros((stages + 2, n + n_switches)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv), np.zeros(nq),

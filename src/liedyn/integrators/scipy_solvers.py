@@ -196,10 +196,10 @@ class SolverStepper(Stepper):
         t, h = float(clock[T_NOW]), float(clock[H_NEXT])
         stop_time, before = self.next_stop(t)
         clock[T_STOP], clock[T_BEFORE] = stop_time, before
-        most = min(self.step, self.last / CHATTERING_STEPS if self.switches.any_chattering else np.inf)
+        max_step = min(self.step, self.last / CHATTERING_STEPS if self.switches.any_chattering else np.inf)
         jacobian = {"jac": self.evaluate_jacobian} if self.is_implicit else {}
         self.solver = self.make_solver(self.rates, t, self.state.y.copy(), stop_time, rtol=self.options.rtol, atol=self.atol,
-                                       max_step=most, first_step=min(h, stop_time - t, most) or None, **jacobian)
+                                       max_step=max_step, first_step=min(h, stop_time - t, max_step) or None, **jacobian)
         clock[H_NEXT] = 0.0
 
     def shorten_step(self) -> int:
@@ -252,7 +252,7 @@ class SolverStepper(Stepper):
         t, y = float(state.clock[T_NOW]), state.y.copy()
         if self.constraints is not None:
             self.bring_back(t, y, True)
-        self.check(t, self.evaluate(t, y, self.last_time_before_end, 1), 0)
+        self.check(t, self.evaluate(min(t, self.last_time_before_end), y, 1), 0)
         state.q[:], state.y[:] = self.workspace.q, np.r_[np.zeros(self.model.nv), self.workspace.v, y[2 * self.model.nv:]]
         state.clock[H_NEXT] = (self.solver.step_size or 0.0) if t < state.clock[T_STOP] else 0.0
         self.solver = None
@@ -267,7 +267,7 @@ class SolverStepper(Stepper):
         solver.y = y
         if self.options.method == "BDF":
             solver.D[0] = y                  # the first backward difference is the state
-        self.check(solver.t, self.evaluate(solver.t, y, self.state.clock[T_BEFORE]), 1)
+        self.check(solver.t, self.evaluate(self.time_before_stop(solver.t), y, 0), 1)
         if self.options.method != "BDF":
             solver.f = self.stages.K[0].copy()
         return False
@@ -295,9 +295,9 @@ class SolverStepper(Stepper):
         self.record_output(self.state.y, t if t < clock[T_STOP] else float(np.nextafter(t, -np.inf)))
         return FINISHED
 
-    def record_output(self, y: Array, now: float) -> None:
-        """Store an output, evaluated at `now`, which may be just before its time."""
-        self.check(now, self.evaluate(now, y, now, len(self.stages.K) - 1), 0)
+    def record_output(self, y: Array, t: float) -> None:
+        """Store an output, evaluated at t, which may be just before its time."""
+        self.check(t, self.evaluate(t, y, len(self.stages.K) - 1), 0)
         i = self.state.count[NEXT_OUTPUT]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.workspace, name)
@@ -311,17 +311,18 @@ class SolverStepper(Stepper):
         """Return the last time before the end, at which the last output is evaluated with the signals before it."""
         return float(np.nextafter(self.last, -np.inf)) if self.last > 0.0 else self.last
 
-    def evaluate(self, t: float, y: Array, ceiling: float, row: int = 0) -> int:
-        """Evaluate the rates at (t, y) in stages.K[row].
+    def evaluate(self, t: float, y: Array, row: int) -> int:
+        """Evaluate the rates at (t, y) in stages.K[row], 0 for accepted states, the last one for outputs. Return a code."""
+        return self.rhs.evaluate(t, self.state.q, y, self.stages.K, row, self.workspace)
 
-        Row 0 is for accepted states, the last row for outputs. Return a code.
-        """
-        return self.rhs.evaluate(min(t, ceiling), self.state.q, y, self.stages.K, row, self.workspace)
+    def time_before_stop(self, t: float) -> float:
+        """Return t, or the last time that counts as before the next stop."""
+        return min(t, float(self.state.clock[T_BEFORE]))
 
     def evaluate_trial(self, t: float, y: Array) -> tuple[int, Array]:
         """Return the code and the rates of a state that is not accepted."""
         self.state.count[EVALUATIONS] += 1
-        code = self.evaluate(t, np.array(y), self.state.clock[T_BEFORE], 1)
+        code = self.evaluate(self.time_before_stop(t), np.array(y), 1)
         return code, self.stages.K[1].copy()
 
     def rates(self, t: float, y: Array) -> Array:
@@ -336,7 +337,7 @@ class SolverStepper(Stepper):
 
     def evaluate_jacobian(self, t: float, y: Array) -> Array:
         """Return the derivative of the rates with respect to y."""
-        return self.jacobian(min(t, self.state.clock[T_BEFORE]), y)
+        return self.jacobian(self.time_before_stop(t), y)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the segment and of the solver."""

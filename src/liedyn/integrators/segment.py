@@ -20,6 +20,7 @@ from liedyn.integrators.problem import (
     SegmentStart,
     allocate_stages,
     initial_state,
+    pid_integrals,
     state_vector,
 )
 from liedyn.integrators.run_state import (
@@ -394,11 +395,12 @@ class Stepper(ABC):
         """Return the error for a code that ends the segment early."""
         return failure(self.problem, code, float(self.state.clock[T_NOW]), self.workspace, self.constraints, self.options)
 
-    def end(self, t: float, supplied_energy: float, integral: np.ndarray) -> SegmentStart:
-        """Return the final state, read from the workspace."""
-        signs, armed, bounds = self.switches.event_signs(len(self.problem.schedule.watch))
-        return SegmentStart(t, self.workspace.q.copy(), self.workspace.v.copy(), supplied_energy, self.fired, self.next_step,
-                            integral, signs, armed, bounds, self.jump_events, self.switches.switch_signs())
+    def end(self) -> SegmentStart:
+        """Return the final state; q and v are those of the last output, in the workspace."""
+        problem, ws, y, t = self.problem, self.workspace, self.state.y, float(self.state.clock[T_NOW])
+        signs, armed, bounds = self.switches.event_signs(len(problem.schedule.watch))
+        return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.fired, self.next_step, pid_integrals(problem, y),
+                            signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state on which the rest of the segment depends."""
@@ -463,10 +465,6 @@ class ImplicitStepper(Stepper):
         return self.problem.workspace()
 
     @property
-    def _stops_at_breaks(self) -> bool:
-        return len(self.switches) > 0 or self.torques is not None
-
-    @property
     def _start_arrays(self) -> list[np.ndarray]:
         """Arrays that a step starts from and changes. Methods store what they like in clock[H_NEXT]."""
         constraints = [] if self.constraints is None else [self.constraints.constraint_ws[HEADER:]]
@@ -475,7 +473,7 @@ class ImplicitStepper(Stepper):
 
     def take_steps(self, max_steps: int) -> int:
         """Take steps by the compiled loop, one at a time with switches or sampled torques."""
-        if not self._stops_at_breaks:
+        if not len(self.switches) and self.torques is None:
             return self.run(self.problem.schedule, self.switches.signals, max_steps)
         return super().take_steps(max_steps)
 

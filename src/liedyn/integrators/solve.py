@@ -16,7 +16,6 @@ from liedyn.integrators.problem import (
     Statistics,
     first_rows,
     loop_statistics,
-    pid_integrals,
 )
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
@@ -106,8 +105,7 @@ class _SegmentLoop:
             raise stepper.failure(code)
         statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                                 time.perf_counter() - self.began, loop_statistics(stepper.constraints), stepper.warnings)
-        end = stepper.end(float(state.clock[T_NOW]), float(state.y[-1]), pid_integrals(stepper.problem, state.y))
-        return Segment(stepper.record, statistics, end)
+        return Segment(stepper.record, statistics, stepper.end())
 
     def _take_steps(self, progress: Callable[[float], None]) -> int:
         """Take steps until the last output, an event, or a failure. Return a code."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,15 +65,10 @@ def first_double_crossing(violation_after: Callable[[float], float], event_value
             break
     minima = ((*minimum, e) for e in np.flatnonzero(~is_far(values)) for minimum in _sample_minima(shares, values[:, e]))
     for share, lowest, e in sorted(minima):
-        found = _minimum(violation_after, partial(_value_of_event, event_values, int(e)), share, lowest,
-                         dict(zip(shares, values[:, e], strict=True)))
+        found = _minimum(violation_after, event_values, int(e), share, lowest, dict(zip(shares, values[:, e], strict=True)))
         if found is not None:
             return found
     return end if is_beyond else None
-
-
-def _value_of_event(event_values: Callable[[], np.ndarray], e: int) -> float:
-    return float(event_values()[e])
 
 
 def _sample_step(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray], end: float,
@@ -111,9 +105,9 @@ def _sample_minima(x: Array, y: Array) -> list[tuple[float, float]]:
     return minima
 
 
-def _minimum(violation_after: Callable[[float], float], value: Callable[[], float], share: float, lowest: float,
-             known: dict[float, float]) -> float | None:
-    """Return a share at which a switch is beyond, searched from `share` towards the minimum of the value near it.
+def _minimum(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray], e: int, share: float,
+             lowest: float, known: dict[float, float]) -> float | None:
+    """Return a share at which a switch is beyond, searched from `share` towards the minimum of the value of event e near it.
 
     Returns None as soon as parabolas predict the values and none is beyond.
 
@@ -123,7 +117,7 @@ def _minimum(violation_after: Callable[[float], float], value: Callable[[], floa
     for _ in range(_MAX_TRIES):
         if violation_after(share) > 0:
             return share
-        known[share] = value()
+        known[share] = float(event_values()[e])
         distance = abs(known[share] - lowest)
         order = sorted(known)
         at = order.index(share)
@@ -240,9 +234,9 @@ def violation(sign: Any, value: Any, armed: bool | Mask = True, bound: Numbers =
     return np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
 
 
-def crossed(sign: Any, value: Any, direction: Any, armed: bool | Mask = True, bound: Numbers = 0.0) -> Any:
-    """Return whether an event happens at this value of its expression."""
-    return is_expected(sign, direction) & (violation(sign, value, armed, bound) > 0.0)
+def crossed(sign: Any, value: Any, direction: Any) -> Any:
+    """Return whether an armed event happens at this value of its expression."""
+    return is_expected(sign, direction) & (violation(sign, value) > 0.0)
 
 
 def crossing_direction(sign: Numbers, direction: Numbers) -> Any:
@@ -355,7 +349,7 @@ class ZeroCrossings:
     switches.
     """
 
-    def __init__(self, problem: InitialValueProblem, start: SegmentStart | None = None):
+    def __init__(self, problem: InitialValueProblem, start: SegmentStart):
         held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH_SIZE))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
@@ -465,7 +459,8 @@ class ZeroCrossings:
         approaches = (self.inside_sign * now > 0.0) & (self.inside_sign * (self.value - now) < 0.0)
         self.armed[is_stop] = (~at_stop | approaches)[is_stop]         # a coordinate that leaves a stop is disarmed
         self.armed[undecided & has_event] = False               # so is an expression that leaves zero
-        self._freeze(np.where(is_stop, self.inside_sign, np.where(np.isnan(known), sign, known)))
+        sign = np.where(is_stop, self.inside_sign, np.where(np.isnan(known), sign, known))
+        self.sign[:] = np.where((sign == 0) & ~self.is_floor, np.nan, sign)     # free as long as its argument stays 0
         if undecided[~has_event].any():                         # values of events depend on the signs of these
             probe(0.0)
             now = self.value.copy()
@@ -496,10 +491,6 @@ class ZeroCrossings:
         """Return the signs of switches that are no events; NaN for events and for chattering switches."""
         return np.where((self.event >= 0) | (self.chattering > 0), np.nan, self.sign)
 
-    def _freeze(self, sign: np.ndarray) -> None:
-        """Set the signs. A sign of 0 becomes NaN: the switch is free as long as its argument stays 0."""
-        self.sign[:] = np.where((sign == 0) & ~self.is_floor, np.nan, sign)
-
     def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the sign (NaN: unknown), the armed flag and the rounding bound of the first `count` events."""
         signs, armed, bounds = np.full(count, np.nan), np.zeros(count, dtype=bool), np.zeros(count)
@@ -508,7 +499,7 @@ class ZeroCrossings:
         signs[e], armed[e], bounds[e] = self.sign[events], self.armed[events], self.bound[events]
         return signs, armed, bounds
 
-    def locate_crossing(self, violation_after: Callable[[float], float], may_cross: bool = True) -> float | None:
+    def locate_crossing(self, violation_after: Callable[[float], float], may_cross: bool) -> float | None:
         """Return the share of a step just after a switch crosses, or None.
 
         The last evaluated state is there, or at the end of the step.

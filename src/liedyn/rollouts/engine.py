@@ -94,8 +94,8 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     return problem, step
 
 
-def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None = None,
-             events: Events | None = None) -> InitialValueProblem:
+def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None,
+             events: Events | None) -> InitialValueProblem:
     """Return a problem whose joint forces or accelerations are constants of value 1, with the feedback gains of `pattern`."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
@@ -124,7 +124,7 @@ def step_clocks(steps: int, dt: float) -> np.ndarray:
 
 
 def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
-                   dt: float, rows: np.ndarray, handler: RolloutEventHandler | None = None) -> None:
+                   dt: float, rows: np.ndarray, handler: RolloutEventHandler | None) -> None:
     """Simulate all runs by generated code; write their outputs to `outputs`.
 
     engines  BatchIntegrator of each segment
@@ -146,12 +146,12 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
             step_inputs = runs.step_inputs(s, end, tau)
             if handler and (s == 0 or s in timed):
                 states_before = batch_states.q.copy(), batch_states.v.copy()
-                handler.apply_timed_events(s, engine, batch_states, clocks[s], values, step_inputs)
+                handler.apply_timed_events(s, engine, clocks[s], step_inputs)
                 changed = not all(map(np.array_equal, states_before, (batch_states.q, batch_states.v)))
                 if runs.policy and (s > 0 or changed):                 # its arguments are the states after the events
                     tau = policy_torques(runs, s * dt, batch_states.q, batch_states.v)[:, None]
                     step_inputs = runs.step_inputs(s, end, tau)
-                handler.update_signs(batch_states, values, step_inputs)
+                handler.update_signs(step_inputs)
             grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
             if end < steps or closes:
                 grid.row[-1] = -1                                      # the next call writes this row, or the code below
@@ -161,13 +161,13 @@ def run_vectorized(engines: list[BatchIntegrator], runs: RolloutInputs, batch_st
             ended_before = batch_states.ended.copy()
             engine.advance(batch_states, grid, outputs, values, step_inputs)
             if handler:
-                handler.continue_runs(engine, batch_states, grid, outputs, values, step_inputs)
+                handler.continue_runs(engine, grid, outputs, step_inputs)
             batch_states.ended[(batch_states.ended >= 0) & (ended_before < 0)] += s
             over = runs.last == end
             if closes and over.any():
                 step_inputs = runs.step_inputs(end - 1, end, tau)
                 if handler:
-                    handler.finish(end, engine, batch_states, clocks[end], values, step_inputs)
+                    handler.finish(end, engine, clocks[end], step_inputs)
                 batch_states.last[:], ended_before = np.where(over, 0, -1), batch_states.ended.copy()
                 engine.advance(batch_states, Grid(clocks[end:end + 1], row[end:end + 1]), outputs, values, step_inputs)
                 batch_states.ended[(batch_states.ended >= 0) & (ended_before < 0)] += end
@@ -347,9 +347,8 @@ def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) 
 class _HeldForces:
     """Joint forces of one run for `ZeroOrderHold`: row k of a series acts from k dt on."""
 
-    def __init__(self, series: np.ndarray, dt: float, first: int = 0):
-        self.series, self.dt, self.k = series, dt, first
-        self.torque = series[0]
+    def __init__(self, series: np.ndarray, dt: float):
+        self.series, self.dt, self.k, self.torque = series, dt, 0, series[0]
 
     @property
     def next_time(self) -> float:
@@ -416,8 +415,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         times = np.unique(dt * np.append(rows[has_output], runs.last[k]))
         try:
             segment = solve_segment(single, SegmentStart(0.0, single.q, single.v), times, Options(step=dt),
-                                    controller=_HeldForces(driving[k], dt),
-                                    observer=counter)
+                                    controller=_HeldForces(driving[k], dt), observer=counter)
             loops = segment.statistics.loops
             if loops is not None and loops.singular:
                 runs.singular_times[k] = loops.singular_time

@@ -198,14 +198,16 @@ def _step_values(values: np.ndarray, step_inputs: StepInputs, run_indices: np.nd
 class RolloutEventHandler:
     """Locates the events of a rollout within steps, and applies their actions.
 
+    batch_states   states of all runs
+    values         (N, k) values of each run, without step inputs
     stopped_at     (N,) [s] time at which `stop` has ended a run, else NaN
     ledger         last time of each event of each run
     armed, bounds  (N, state events) whether an event happens when its value reaches zero, and the rounding bound of that value:
                    see `zero_crossings`
     """
 
-    def __init__(self, events: Events, runs: RolloutInputs):
-        self.events, self.runs = events, runs
+    def __init__(self, events: Events, runs: RolloutInputs, batch_states: BatchStates):
+        self.events, self.runs, self.batch_states, self.values = events, runs, batch_states, runs.values()
         self.stopped_at = np.full(runs.count, np.nan)
         self.ledger = EventLedger(events.definitions, runs.count)
         self.armed = np.ones((runs.count, len(events.state_events)), dtype=bool)
@@ -222,17 +224,16 @@ class RolloutEventHandler:
         order = np.argsort(columns[1], kind="stable")
         return RolloutEvents(*(x[order] for x in columns))
 
-    def apply_timed_events(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray,
-                           values: np.ndarray,
-                           step_inputs: StepInputs) -> None:
+    def apply_timed_events(self, step: int, engine: BatchIntegrator, clock: np.ndarray, step_inputs: StepInputs) -> None:
         """Apply the events of this time to the runs that continue; at the start, set the signs of event values.
 
         `update_signs` must follow.
         """
+        batch_states = self.batch_states
         run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last > step))
         if step == 0:
             self.step = float(clock[0])
-        within = self._at(run_indices, engine, batch_states, clock, values, step_inputs)
+        within = self._at(run_indices, engine, clock, step_inputs)
         event_values = within.event_values()
         if step > 0:
             reached = within.is_nearly_zero(np.arange(len(run_indices)), event_values)
@@ -244,67 +245,61 @@ class RolloutEventHandler:
         fired = within.apply_timed_and_reached(self.events.timed.get(step, ()), reached)
         changed = (within.q != batch_states.q[run_indices]).any(axis=1) | (within.v != batch_states.v[run_indices]).any(
             axis=1) | fired.any(axis=1)
-        within.write_back(batch_states, np.full(len(run_indices), step))
+        within.write_back(np.full(len(run_indices), step))
         self._changed = within, np.flatnonzero(changed), step, fired, event_values
 
-    def update_signs(self, batch_states: BatchStates, values: np.ndarray, step_inputs: StepInputs) -> None:
+    def update_signs(self, step_inputs: StepInputs) -> None:
         """Update the signs of the runs that `apply_timed_events` has changed, with the joint forces of the next step."""
         within, k, step, fired, event_values = self._changed
         if len(k) and event_values.size:
-            within.values = _step_values(values, step_inputs, within.run_indices)
+            within.values = _step_values(self.values, step_inputs, within.run_indices)
             if step == 0:                                       # a value that starts at zero comes from neither side
                 within.signs[~self.armed[within.run_indices] & ~fired] = 0.0
             within.update_after_events(k, fired[k], event_values[k])
-            within.write_back(batch_states, np.full(len(within.run_indices), step))
+            within.write_back(np.full(len(within.run_indices), step))
 
-    def finish(self, step: int, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray, values: np.ndarray,
-               step_inputs: StepInputs) -> None:
+    def finish(self, step: int, engine: BatchIntegrator, clock: np.ndarray, step_inputs: StepInputs) -> None:
         """Apply the events at the end of runs: those of this time, and those whose values are zero to rounding."""
-        run_indices = np.flatnonzero((batch_states.ended < 0) & (self.runs.last == step))
-        within = self._at(run_indices, engine, batch_states, clock, values, step_inputs)
+        run_indices = np.flatnonzero((self.batch_states.ended < 0) & (self.runs.last == step))
+        within = self._at(run_indices, engine, clock, step_inputs)
         within.apply_timed_and_reached(self.events.timed.get(step, ()),
                                        within.is_nearly_zero(np.arange(len(run_indices)), within.event_values()))
-        within.write_back(batch_states, np.full(len(run_indices), step))
+        within.write_back(np.full(len(run_indices), step))
 
-    def _at(self, run_indices: np.ndarray, engine: BatchIntegrator, batch_states: BatchStates, clock: np.ndarray,
-            values: np.ndarray,
-            step_inputs: StepInputs) -> _PartialSteps:
+    def _at(self, run_indices: np.ndarray, engine: BatchIntegrator, clock: np.ndarray, step_inputs: StepInputs) -> _PartialSteps:
         """Return runs at the beginning of a step."""
-        return _PartialSteps(self, engine, batch_states, run_indices, np.tile(clock, (len(run_indices), 1)),
-                             _step_values(values, step_inputs, run_indices))
+        return _PartialSteps(self, engine, run_indices, np.tile(clock, (len(run_indices), 1)),
+                             _step_values(self.values, step_inputs, run_indices))
 
-    def continue_runs(self, engine: BatchIntegrator, batch_states: BatchStates, grid: Grid, outputs: BatchOutputs,
-                      values: np.ndarray,
-                      step_inputs: StepInputs) -> None:
+    def continue_runs(self, engine: BatchIntegrator, grid: Grid, outputs: BatchOutputs, step_inputs: StepInputs) -> None:
         """Advance the runs that an event has left before a step to the end of the grid."""
+        batch_states = self.batch_states
         while True:
             run_indices = np.flatnonzero((batch_states.ended >= 0) & (batch_states.codes == AT_EVENT))
             if not len(run_indices):
                 return
             steps = batch_states.ended[run_indices]
-            run_values = _step_values(values, step_inputs, run_indices, steps)
+            run_values = _step_values(self.values, step_inputs, run_indices, steps)
             batch_states.ended[run_indices], batch_states.codes[run_indices] = -1, RUNNING
-            within = _PartialSteps(self, engine, batch_states, run_indices, grid.clocks[steps], run_values)
+            within = _PartialSteps(self, engine, run_indices, grid.clocks[steps], run_values)
             within.complete_step()
-            within.write_back(batch_states, steps)
+            within.write_back(steps)
             on = batch_states.ended[run_indices] < 0
             run_indices, first_step = run_indices[on], steps[on] + 1
-            some = BatchStates(batch_states.q[run_indices], batch_states.v[run_indices], batch_states.auxiliary[run_indices],
-                               first_step, batch_states.last[run_indices], batch_states.ended[run_indices],
-                               batch_states.codes[run_indices])
-            out = BatchOutputs(*(x[run_indices] for x in (outputs.q, outputs.v, outputs.forces, outputs.supplied_energy)))
-            BatchIntegrator(engine.problem, engine.batch_step,
-                            engine.varying[run_indices]).advance(some, grid, out, values[run_indices],
-                                                                 StepInputs(step_inputs.places,
-                                                                            _select_runs(step_inputs.series, run_indices)))
+            batch_states.first_step[run_indices] = first_step
+            some = BatchStates(*(x[run_indices] for x in vars(batch_states).values()))
+            out = BatchOutputs(*(x[run_indices] for x in vars(outputs).values()))
+            inputs = StepInputs(step_inputs.places, _select_runs(step_inputs.series, run_indices))
+            some_engine = BatchIntegrator(engine.problem, engine.batch_step, engine.varying[run_indices])
+            some_engine.advance(some, grid, out, self.values[run_indices], inputs)
             for x, y in ((batch_states, some), (outputs, out)):
                 for name in vars(y):
                     getattr(x, name)[run_indices] = getattr(y, name)
             batch_states.first_step[run_indices] = 0
 
-    def warnings(self, batch_states: BatchStates) -> list[LiedynWarning]:
+    def warnings(self) -> list[LiedynWarning]:
         """Return warnings about events whose value may pass zero twice within a step, which is not detected."""
-        suspected = batch_states.auxiliary[:, 1 + 3 * len(self.events.state_events):]
+        suspected = self.batch_states.auxiliary[:, 1 + 3 * len(self.events.state_events):]
         out = []
         for column, event in enumerate(self.events.state_events):
             runs = np.flatnonzero(suspected[:, column] > 0.0)
@@ -334,9 +329,9 @@ class _PartialSteps:
     Arguments k are indices among these runs. Event values are those of the state events, (n, events).
     """
 
-    def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, batch_states: BatchStates, run_indices: np.ndarray,
-                 clocks: np.ndarray,
+    def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, run_indices: np.ndarray, clocks: np.ndarray,
                  values: np.ndarray):
+        batch_states = handler.batch_states
         self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.run_indices, self.values, self.varying = run_indices, values, engine.varying[run_indices]
         self.q, self.v, self.auxiliary = (x[run_indices].copy() for x in (batch_states.q, batch_states.v, batch_states.auxiliary))
@@ -360,9 +355,9 @@ class _PartialSteps:
         run_indices = self.run_indices[k]
         return EventSigns(self.signs[k], self.handler.armed[run_indices], self.handler.bounds[run_indices])
 
-    def write_back(self, batch_states: BatchStates, steps: np.ndarray) -> None:
-        """Write states and codes to `batch_states`."""
-        run_indices, ended = self.run_indices, self.codes != RUNNING
+    def write_back(self, steps: np.ndarray) -> None:
+        """Write states and codes to the states of all runs."""
+        batch_states, run_indices, ended = self.handler.batch_states, self.run_indices, self.codes != RUNNING
         self.q[ended], self.v[ended], self.auxiliary[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
         self.auxiliary[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # values before the events
         for x, y in ((batch_states.q, self.q), (batch_states.v, self.v), (batch_states.auxiliary, self.auxiliary)):
@@ -416,7 +411,7 @@ class _PartialSteps:
         signs, run_indices = self.signs[k], self.run_indices[k]
         self.handler.armed[run_indices] |= np.abs(event_values) > self.handler.bounds[run_indices]
         stays = np.isnan(signs) | (event_values == 0.0) | ~self.handler.armed[run_indices]
-        self.auxiliary[k, 1:1 + len(self.directions)] = np.where(stays, signs, np.sign(event_values))
+        self.signs[k] = np.where(stays, signs, np.sign(event_values))
 
     def _advance_to_event(self, k: np.ndarray) -> None:
         """Advance the runs k to their first event, and apply it."""
@@ -429,7 +424,7 @@ class _PartialSteps:
         passed, came = self._has_crossed(k, event_values), self.signs[k].copy()
         self._set(k, self.t[k] + fraction * length, q, v, auxiliary, event_values)
         self.has_acted[k] = False
-        self.auxiliary[k, 1:1 + len(self.directions)] = came
+        self.signs[k] = came
         self.codes[k] = codes
         passed |= self.is_nearly_zero(k, event_values)                      # simultaneous to rounding: in the order of the file
         self.update_after_events(k, self.apply_events(k, passed), event_values)
@@ -480,7 +475,7 @@ class _PartialSteps:
         signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # at rest at a stop: on its free side
         over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
         handler.armed[run_indices], handler.bounds[run_indices] = armed, bounds
-        self.auxiliary[k, 1:1 + len(self.directions)] = np.where(over, np.nan, signs)
+        self.signs[k] = np.where(over, np.nan, signs)
         duration = max(self.runs.steps, _MIN_DURATION_STEPS) * handler.step
         came, turned = signs_before.sign, signs_before.sign * rate >= 0.0
         rests = comes_to_rest(turned, rate, curvature, bounds, duration)

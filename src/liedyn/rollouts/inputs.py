@@ -136,8 +136,7 @@ class RolloutInputs:
 
     def __init__(self, model: Model, variants: Variants | None, q0: ArrayLike, v0: ArrayLike,  # noqa: PLR0913
                  tau: ArrayLike | Policy | None, feedback: Feedback | None, last: ArrayLike | None, steps: int,
-                 contacts: ContactSettings | None = None, a: ArrayLike | None = None,
-                 prescribed: ArrayLike | None = None) -> None:
+                 contacts: ContactSettings | None, a: ArrayLike | None, prescribed: ArrayLike | None) -> None:
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         self.policy = tau if callable(tau) else None
         if a is not None and prescribed is None:

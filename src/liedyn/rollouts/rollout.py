@@ -478,7 +478,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     outputs = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
                                     if forces else 0)
     batch_states = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
-    handler = RolloutEventHandler(bound_events, runs) if bound_events else None
+    handler = RolloutEventHandler(bound_events, runs, batch_states) if bound_events else None
     reasons: dict[int, str] = {}
     if vectorized:
         run_vectorized(engines, runs, batch_states, outputs, dt, rows, handler)
@@ -493,7 +493,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     q, v, all_forces = (x.reshape(*runs.lead, *x.shape[1:]) for x in (outputs.q, outputs.v, outputs.forces))
     q, v = copy_to_out((q, v), out)
     all_a, all_tau = (all_forces[..., :model.nv], all_forces[..., model.nv:2 * model.nv]) if forces else (None, None)
-    event_warnings = (*bound_events.warnings, *handler.warnings(batch_states)) if bound_events and handler else ()
+    event_warnings = (*bound_events.warnings, *handler.warnings()) if bound_events and handler else ()
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.found if handler else None,
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
