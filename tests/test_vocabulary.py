@@ -91,7 +91,7 @@ def test_names_in_docstrings_and_comments_exist():
 # A test fails where there are more, and where there are fewer: then lower the number.
 REMAINING_NAMES = {
     "after": 38, "asked": 5, "before": 75, "found": 15, "given": 12, "heard": 0, "held": 19, "here": 1, "keep": 3,
-    "kept": 5, "least": 5, "left": 15, "made": 1, "most": 8, "now": 11, "numbers": 24, "off": 2, "one": 19, "others": 2,
+    "kept": 5, "least": 5, "left": 15, "made": 1, "most": 7, "now": 10, "numbers": 24, "off": 2, "one": 19, "others": 2,
     "own": 9,
     "share": 13, "shown": 4, "tell": 0, "there": 0, "told": 0, "twice": 3, "verdict": 9, "wanted": 2, "way": 4,
     "what": 13, "where": 0, "which": 3,
