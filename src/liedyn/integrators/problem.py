@@ -390,7 +390,7 @@ def initial_state(problem: InitialValueProblem, start: SegmentStart) -> State:
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None, supplied_energy: float = 0.0) -> Array:
+def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0) -> Array:
     """Return y = [0; v; z; work]. integral (nv,): integrals of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
