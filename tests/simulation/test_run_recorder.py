@@ -278,6 +278,7 @@ NOT_SAVED = {
     "RightHandSide": {"generated", "generic", "signals", "constraints"},           # tables and scratch; addresses
     "Stepper": {"record"},
     "ImplicitStepper": {"_start", "_schedule", "evaluation"},      # of the step taken last
+    "GeneralizedAlphaStepper": {"_call"},                          # addresses of this process
     "SolverStepper": {"make_solver", "dense_output"},              # of the step taken last
     "RosenbrockSolver": {"y_old", "energy_polynomial", "method"},  # of the step taken last
     "RightHandSideJacobian": {"code", "rates", "generated_function"},
