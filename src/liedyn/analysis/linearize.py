@@ -37,9 +37,9 @@ from liedyn.dynamics.finite_differences import (
     DerivativeComparison,
     best_derivative,
     compare,
-    extrapolated_derivative,
     has_friction,
     mass_matrix_condition,
+    numerical_derivative,
     rounding_error,
 )
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
@@ -328,7 +328,8 @@ class _Rates:
     """
 
     def __init__(self, problem: InitialValueProblem, point: OperatingPoint, system: LinearSystem):
-        self.problem, self.model, self.point, self.outputs = problem, problem.model, point, system.outputs
+        self.problem, self.model, self.point = problem, problem.model, point
+        self.outputs = [self._output_index(*name.partition(".")[::2]) for name in system.outputs]
         self.index = np.array([self.model.v_names.index(name.partition(".")[2]) for name in system.states
                                if name.startswith("q.")])
         self._deviate: Deviate = self._unconstrained if problem.constraints is None else self._constrained()
@@ -362,18 +363,18 @@ class _Rates:
             return q, project_velocity_unchecked(model, q, v, prescribed=independent, constraint_motion=constraint_motion)
         return deviate
 
+    def _output_index(self, kind: str, name: str) -> tuple[str, int | tuple[int, int]]:
+        """Return the kind of an output, and its index among the values of this kind."""
+        if kind != "p":
+            return kind, self.model.v_names.index(name)
+        link, _, axis = name.rpartition(".")
+        return kind, (self.model.link_index(link), "xyz".index(axis))
+
     def _output_values(self, q: Array, v: Array, motion: OperatingPoint) -> list[float]:
-        model, outputs = self.model, [name.partition(".")[::2] for name in self.outputs]
-        values = {"q": difference(model, self.point.q, q), "v": v, "a": motion.a, "tau": motion.tau}
-        positions = link_poses(model, q)[:, :3, 3] if any(kind == "p" for kind, _ in outputs) else np.zeros((0, 3))
-        y = []
-        for kind, name in outputs:
-            if kind == "p":
-                link, _, axis = name.rpartition(".")
-                y.append(positions[model.link_index(link), "xyz".index(axis)])
-            else:
-                y.append(values[kind][model.v_names.index(name)])
-        return y
+        values = {"q": difference(self.model, self.point.q, q), "v": v, "a": motion.a, "tau": motion.tau}
+        if any(kind == "p" for kind, _ in self.outputs):
+            values["p"] = link_poses(self.model, q)[:, :3, 3]
+        return [values[kind][index] for kind, index in self.outputs]
 
     def _rate_of_deviation(self, q: Array, v: Array) -> Array:
         """Return d(dq)/dt of the deviation from a motion through the point at constant velocity.
@@ -384,9 +385,10 @@ class _Rates:
         units = model_scales(model)
         fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
 
-        def deviation(s: float) -> Array:
-            return difference(model, integrate(model, point.q, s * point.v), integrate(model, q, s * v))
-        return extrapolated_derivative(deviation, _STEP / fast, 3)[0]
+        def deviations(steps: Array) -> Array:
+            times = steps[:, None]
+            return difference(model, integrate(model, point.q, times * point.v), integrate(model, q, times * v))
+        return numerical_derivative(deviations, _STEP / fast, 3)
 
 
 def _best_derivative(f: Callable[[float], Array], steps: tuple[float, ...], condition: float) -> tuple[Array, Array]:

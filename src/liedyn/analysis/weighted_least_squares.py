@@ -83,12 +83,18 @@ def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
 
 def compressed(W: Array) -> Array:
     """Return few equations (nv, k, b + 1) of each joint that have the same least-squares solution as its n equations (QR)."""
-    return np.array([np.linalg.qr(W[:, k], mode="r") for k in range(W.shape[1])])
+    n, nv, columns = W.shape
+    R = np.zeros((nv, min(n, columns), columns))
+    for k in range(nv):
+        used = W[:, k].any(axis=0)                     # of a joint near the end of a chain, few
+        factor = np.asarray(np.linalg.qr(W[:, k, used], mode="r"))
+        R[k, :len(factor), used] = factor.T
+    return R
 
 
 def solve(R: Array, noise: Array, sizes: Array) -> LeastSquaresSolution:
     """Solve compressed equations R (nv, k, b + 1), weighted by the noise (nv,) of each joint."""
-    weighted = (R / noise[:, None, None]).reshape(-1, R.shape[2])
+    weighted = (R / noise[:, None, None])[R.any(axis=2)]
     A, y = weighted[:, :-1], weighted[:, -1]
     scale = np.linalg.norm(A, axis=0)
     seen = scale * sizes > _UNSEEN * (scale * sizes).max(initial=0.0)
