@@ -176,7 +176,7 @@ class _Notice:
 
 
 FIRST_RUN_MESSAGE = "the first run compiles code for this processor"
-FIRST_RUN_TIME = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
+FIRST_RUN_TIME = "4 to 45 s"      # measured: docs/running.md#cache-of-compiled-code
 DELAY = 2.0                             # s of compilation before the message
 LOCK_TIMEOUT = 120.0                        # s to wait for another process that compiles the same function
 _notice = _Notice()
