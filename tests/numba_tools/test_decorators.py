@@ -191,3 +191,9 @@ def test_a_packed_tuple_has_the_layout_of_compiled_code(factor):
 def test_a_call_with_an_array_that_is_not_contiguous_is_not_compiled():
     with pytest.raises(TypingError):
         call_weighted_sum(0, np.zeros(1, dtype=np.int64), 1.0, np.zeros(4)[::2])
+
+
+@pytest.mark.parametrize("value", [0.5, True, "text"])
+def test_values_that_compiled_code_stores_in_another_way_are_not_packed(value):
+    with pytest.raises(TypeError, match=type(value).__name__):
+        decorators.packed_values((np.zeros(1), (1, value)))

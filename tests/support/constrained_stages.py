@@ -36,7 +36,7 @@ class Quantity(NamedTuple):
 
 def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[Quantity]:
     """The quantities in the order of their computation. q and v obey the constraints."""
-    stages, solver = (traced_module(f"kernels.constraints.{name}") for name in ("stages", "driver"))
+    stages, driver = (traced_module(f"kernels.constraints.{name}") for name in ("stages", "driver"))
     joint_model, loop_joints = (traced_module(f"joints.{name}") for name in ("joint_model", "loop_joints"))
     workspace = constraint_workspace_for(model, (prescribed,) * 3, True, 0.0, False, _MOTION_STAGES, True)
     d = workspace.workspace
@@ -73,7 +73,7 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     G, spanning = A_v @ np.linalg.solve(M_v, A_v.T), A @ accelerations(np.zeros(model.nv)) + gamma
     found += [Quantity("A M^-1 A^T", "equations.sweep_constraints, delassus_matrix", matrix, G),
               Quantity("-(A a + gamma) of the open tree", "equations.accelerations, sweep_constraints", rhs, -spanning)]
-    solver.solve_multipliers(d)
+    driver.solve_multipliers(d)
     multipliers = d.multipliers.copy()
     found += [Quantity("A M^-1 A^T lambda", "solver.factor_constraints, solve_constraints", matrix @ multipliers, rhs),
               Quantity("lambda of minimum norm", "solver.remove_null_space", multipliers,

@@ -88,7 +88,7 @@ def compressed(W: Array) -> Array:
     for k in range(nv):
         used = W[:, k].any(axis=0)                     # of a joint near the end of a chain, few
         factor = np.asarray(np.linalg.qr(W[:, k, used], mode="r"))
-        R[k, :len(factor), used] = factor.T
+        R[k][:len(factor), used] = factor
     return R
 
 
@@ -100,7 +100,7 @@ def solve(R: Array, noise: Array, sizes: Array) -> LeastSquaresSolution:
     seen = scale * sizes > _UNSEEN * (scale * sizes).max(initial=0.0)
     safe = np.where(seen, scale, 1.0)
     U, s, Vt = np.linalg.svd(np.where(seen, A / safe, 0.0), full_matrices=False)
-    good = s > _UNSEEN * s[0]
+    good = s > _UNSEEN * s.max(initial=0.0)
     root = Vt[good].T / s[good] / safe[:, None]
     part = (Vt[good] ** 2).sum(axis=0)                                   # of a parameter in excited directions
     deviation = np.sqrt((root**2).sum(axis=1))

@@ -214,5 +214,9 @@ def _words(value):
                 yield from _words(part)
         case np.ndarray():
             yield from (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+        case None:
+            yield 0
+        case int() | np.integer() if not isinstance(value, bool):
+            yield value
         case _:
-            yield value or 0
+            raise TypeError(f"compiled code stores a {type(value).__name__} in another way")
