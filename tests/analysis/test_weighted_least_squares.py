@@ -12,7 +12,7 @@ def solved(W):
 
 
 def equations(seed=0):
-    """Of which each joint sees the first of a few parameters less than the one before, as along a chain."""
+    """Random equations. Joint k does not see the first k parameters, as along a chain."""
     W = np.random.default_rng(seed).standard_normal((ROWS, JOINTS, COLUMNS + 1))
     for k in range(JOINTS):
         W[:, k, :k] = 0.0

@@ -68,20 +68,20 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     for c, frames in enumerate(tree_frames):
         if frames is not None:
             T = np.linalg.inv(frames[0][0]) @ frames[1][0]
-            found.append(Quantity(f"pose of frame B in frame A of {model.constraints[c].name}", "equations.closure_frames",
+            found.append(Quantity(f"frames of {model.constraints[c].name}", "closure_frames",
                                   stage_ws.rows.T[12 * c:12 * c + 12].copy(), np.r_[T[:3, :3].ravel(), T[:3, 3]]))
     G, spanning = A_v @ np.linalg.solve(M_v, A_v.T), A @ accelerations(np.zeros(model.nv)) + gamma
-    found += [Quantity("A M^-1 A^T", "equations.sweep_constraints, delassus_matrix", matrix, G),
-              Quantity("-(A a + gamma) of the open tree", "equations.accelerations, sweep_constraints", rhs, -spanning)]
+    found += [Quantity("A M^-1 A^T", "sweep_constraints, delassus_matrix", matrix, G),
+              Quantity("-(A a + gamma) of the open tree", "accelerations, sweep_constraints", rhs, -spanning)]
     driver.solve_multipliers(d)
     multipliers = d.multipliers.copy()
-    found += [Quantity("A M^-1 A^T lambda", "solver.factor_constraints, solve_constraints", matrix @ multipliers, rhs),
-              Quantity("lambda of minimum norm", "solver.remove_null_space", multipliers,
+    found += [Quantity("A M^-1 A^T lambda", "factor_constraints, solve_constraints", matrix @ multipliers, rhs),
+              Quantity("lambda of minimum norm", "remove_null_space", multipliers,
                        np.linalg.pinv(matrix, rcond=loop_reference.RANK, hermitian=True) @ rhs)]
     stages.write_solution(tree, loops, prescribed, passive, d, stage_ws)
     x = accelerations(A.T @ multipliers)
-    return [*found, Quantity("a", "equations.add_multipliers, hybrid_dynamics.second_forward_pass", d.out_a.copy(), x),
-            Quantity("tau where prescribed", "joint_model.solve_joint", d.out_tau[prescribed],
+    return [*found, Quantity("a", "add_multipliers, second_forward_pass", d.out_a.copy(), x),
+            Quantity("tau where prescribed", "solve_joint", d.out_tau[prescribed],
                      (M @ x + b - A.T @ multipliers)[prescribed])]
 
 
@@ -91,7 +91,7 @@ def main(path: str) -> None:
     q = ld.assemble(model, ld.random_configuration(model, rng)).q
     v = ld.project_velocity(model, q, rng.standard_normal(model.nv))
     for one in quantities(model, q, v, *rng.standard_normal((2, model.nv)), np.zeros(model.nv, dtype=bool)):
-        print(f"{one.error:8.1e}  {one.name:50} {one.kernel}")
+        print(f"{one.error:8.1e}  {one.name:31}  {one.kernel}")
 
 
 if __name__ == "__main__":

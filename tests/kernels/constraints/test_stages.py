@@ -22,5 +22,5 @@ def test_intermediate_quantities_against_dense_matrices(name, n_prescribed, stat
     prescribed = np.arange(case.model.nv) >= case.model.nv - n_prescribed
     for one in quantities(case.model, q, v, a, tau, prescribed, case.constraint_motion):
         if one.name not in SOLVER or (state is motion and not n_prescribed):
-            kind = "frames" if " in frame " in one.name else one.name
+            kind = one.name.partition(" of ")[0] if one.name.startswith("frames") else one.name
             assert worst(f"stages: {kind}", one.error, name) < 1e-7, one.name
