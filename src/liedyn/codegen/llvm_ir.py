@@ -261,8 +261,8 @@ _STATE_BLOCKS = 4                # blocks of states that a segment runs over bef
 def batch_text(trace: Trace, simd_width: int) -> str:
     """Return LLVM text of a function for batches.
 
-    i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns OK,
-    or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. scratch:
+    i64 @batch(arrays …, workspace, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns
+    OK, or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. workspace:
     `workspace_size` numbers, aligned to cache lines.
     """
     read, slots, parts = _input_arrays(trace), _result_slots(trace), segments(trace)
@@ -312,7 +312,7 @@ def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[
 
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
-    """Return the size of the scratch of `batch_text` in numbers."""
+    """Return the size of the workspace of `batch_text` in numbers."""
     parts = segments(trace)
     return simd_width * _n_state_blocks(len(parts)) * max(1, sum(_block_sizes(trace, parts).values()))
 
@@ -507,9 +507,9 @@ class _TraceWriter(Instructions):
 def program_text(program: GeneratedProgram, simd_width: int) -> str:
     """Return LLVM text of a program.
 
-    i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width, count,
-    width), except those with one row for all, and scratch (`program_workspace_size` numbers) are aligned to cache lines. Returns
-    OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
+    i64 @batch(arrays …, workspace, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width,
+    count, width), except those with one row for all, and the workspace (`program_workspace_size` numbers) are aligned to cache
+    lines. Returns OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
     """
     lines, text, arguments = program.traces, _declarations(simd_width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
     parts = [segments(trace, late=True) for trace in lines]
@@ -520,9 +520,9 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     for array in shared:
         text += read_row(array.name, array.size, simd_width, True)
     own = _own_blocks(program)
-    text.append(f"define i64 @batch({arguments}, ptr %scratch, i64 %first, i64 %last) {{")
+    text.append(f"define i64 @batch({arguments}, ptr %workspace, i64 %first, i64 %last) {{")
     for name, at in zip(own, accumulate(own.values(), initial=0), strict=False):
-        text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %scratch, i64 {at}")
+        text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %workspace, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
     text += ["br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %body]",
              f"%verdict = phi i64 [{OK}, %0], [%found, %body]", "%more = icmp slt i64 %i, %last",
@@ -555,7 +555,7 @@ def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], si
 
 
 def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
-    """Return the size of the scratch of `program_text` in numbers."""
+    """Return the size of the workspace of `program_text` in numbers."""
     return simd_width * max(1, sum(_own_blocks(program).values()))
 
 
@@ -588,7 +588,7 @@ def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], 
                 f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]", f"%more_{k} = icmp slt i64 %{k}, %count",
                 f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {simd_width}",
                 f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
-                f"%base_{k} = getelementptr {vector(simd_width)}, ptr %scratch, i64 %far_{k}",
+                f"%base_{k} = getelementptr {vector(simd_width)}, ptr %workspace, i64 %far_{k}",
                 *(f"%{name}_{k} = getelementptr {vector(simd_width)}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
                 *(line for name, size in in_place.items() for line in (
@@ -606,7 +606,7 @@ def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], 
         text += step(k, [f"%fine_{k} = call i1 @line{number}({pointers})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
     text += step("write", write)
-    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",
+    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %workspace, i64 %first, i64 %last) {{",
             "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
             "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i",
             f"%up = add i64 %left, {simd_width - 1}",

@@ -349,8 +349,8 @@ class Specialization(NamedTuple):
     """A function to be generated: the arguments of an entry point except the numbers of its states.
 
     entry_point  module and name below liedyn
-    size         numbers of scratch for one state
-    before       arguments between scratch and arrays of states
+    size         numbers of workspace for one state
+    before       arguments between workspace and arrays of states
     arrays       `BatchArray` for an array of states, else the argument
     varying      indices of the model's constants that differ between states: the last array of the generated function
     """

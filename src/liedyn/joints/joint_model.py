@@ -84,12 +84,12 @@ def tree_views(index, constants):
 
 @inline_kernel
 def unpack_model(packed):
-    """Return index, constants and scratch from one array: each array that Python passes costs 0.1 us."""
+    """Return index, constants and workspace from one array: each array that Python passes costs 0.1 us."""
     index = packed.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
     i = sum(index_sizes(n, nv, nl))
-    _, constants, scratch = split_workspace(packed, (i, sum(constants_sizes(n, nv, nl))))
-    return index[:i], constants, scratch
+    _, constants, workspace = split_workspace(packed, (i, sum(constants_sizes(n, nv, nl))))
+    return index[:i], constants, workspace
 
 
 # Pose, twist, velocity product and force of a joint, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------------------

@@ -254,7 +254,7 @@ def advance_friction(K, k, v, friction_series, c, nv):
 def apply_joint_series(tree, i, q, v, m, sign, T, M):
     """Replace T by T M(q(t)) (sign 1.0) or T M^-1 (sign -1.0), where M is the motion of joint i.
 
-    So the frame T_parent T0 of the joint becomes that of body i, or the reverse. M (12 (m + 1)) is scratch.
+    So the frame T_parent T0 of the joint becomes that of body i, or the reverse. M (12 (m + 1)) is workspace.
     """
     if tree.kind[i] == ONE_DOF:
         angle_series(tree, i, q, v, m, M)

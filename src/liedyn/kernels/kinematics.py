@@ -123,7 +123,7 @@ def wrenches_on_bodies(tree, f_links, F):
 def load_wrenches(tree, f_ext, k, links, bodies):
     """Copy external wrenches on links (N, 6 n_links) of state k and the next ones, and return a code and the wrenches on bodies.
 
-    f_ext without rows: returns an empty array. links (6 n_links) is scratch.
+    f_ext without rows: returns an empty array. links (6 n_links) is workspace.
     """
     if f_ext.size == 0:
         return OK, bodies[:0]

@@ -57,7 +57,7 @@ def constant_pose_series(T, m, pose):
 def body_series(tree, q, v, m, end, T, M):
     """Write T (12 (m + 1) n): series of the poses of all bodies in the world.
 
-    end: with a link, only the bodies between it and the ground. M (12 (m + 1)) is scratch.
+    end: with a link, only the bodies between it and the ground. M (12 (m + 1)) is workspace.
     """
     size = 12 * (m + 1)
     constant_pose_series(T, m, ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
@@ -83,7 +83,7 @@ def link_series(tree, link, m, T, X):
 def body_twists(tree, q, v, m, end, V, L, M):
     """Write V (6 m n): twists in body frames, V_i = Ad_{L^-1} V_parent + S v with L the pose in the parent.
 
-    end: as in `body_series`. L, M (12 (m + 1)) are scratch.
+    end: as in `body_series`. L, M (12 (m + 1)) are workspace.
     """
     rest = zero6(number_like(q, 0.0))
     for k in range(m):
@@ -154,7 +154,7 @@ def clear_jacobian(tree, m, J):
 def body_jacobian(tree, link, q, v, m, U, M, J):
     """Write J (6 nv (m + 1)): series of a link's Jacobian in its frame.
 
-    The columns are Ad_U S with U (12 (m + 1)) the pose of body i in the link. M is scratch.
+    The columns are Ad_U S with U (12 (m + 1)) the pose of body i in the link. M is workspace.
     """
     clear_jacobian(tree, m, J)
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
@@ -241,7 +241,7 @@ def series_workspace_size(n, nq, nv, m, results):
 
 @inline_kernel
 def series_workspace(x, n, nq, nv, m):
-    """Return q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three scratch poses, remaining memory."""
+    """Return q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three workspace poses, remaining memory."""
     size = 12 * (m + 1)
     return split_workspace(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
 

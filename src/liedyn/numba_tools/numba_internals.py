@@ -142,8 +142,8 @@ else:
 def _uses_simd_blocks(fndesc):
     """Return whether a function works on blocks of eight states, by the type of its workspace, else of any argument."""
     kinds = dict(zip(fndesc.args, fndesc.argtypes, strict=True))
-    scratch = [kinds[name] for name in ("memory", "machine") if name in kinds]
-    return any(_contains_simd_blocks(kind) for kind in scratch or kinds.values())
+    workspace = [kinds[name] for name in ("memory", "machine") if name in kinds]
+    return any(_contains_simd_blocks(kind) for kind in workspace or kinds.values())
 
 
 def _contains_simd_blocks(kind):

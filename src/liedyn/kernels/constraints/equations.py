@@ -236,7 +236,7 @@ def store_loop_columns(tree, loops, c, T, T_a, s):
 
 @inline_kernel
 def store_constraint_jacobian(tree, loops, T, ws, s, A):
-    """Write A (m nv). s (6nv) is scratch."""
+    """Write A (m nv). s (6nv) is workspace."""
     nv, zero = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
         store(A, k, zero)

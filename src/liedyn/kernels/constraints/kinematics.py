@@ -35,7 +35,7 @@ RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
 
 @kernel
 def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, frames, columns, out):
-    """Write out: (m) for RESIDUAL, VELOCITY or BIAS, (m nv) for JACOBIAN. zeros (nv); columns (6nv) is scratch."""
+    """Write out: (m) for RESIDUAL, VELOCITY or BIAS, (m nv) for JACOBIAN. zeros (nv); columns (6nv) is workspace."""
     if quantity in (VELOCITY, BIAS):
         clear(ws.V[:6])
         clear(ws.dV[:6])

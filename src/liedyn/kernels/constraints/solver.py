@@ -178,7 +178,7 @@ def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
 
     pivots                  (k,) int64: the chosen equations
     matrix, diagonal_scale  as `delassus_matrix` writes them
-    ws                      (k (k + 2),) scratch
+    ws                      (k (k + 2),) workspace
     """
     k, m, zero = pivots.size, diagonal_scale.shape[0], number_like(matrix, 0.0)
     inverse_pivot, z, least = k * k, k * k + k, number_like(matrix, 1.0)

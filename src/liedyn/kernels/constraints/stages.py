@@ -143,7 +143,7 @@ class StageWorkspace(NamedTuple):
 
     tree: HybridWorkspace
     rows: EquationWorkspace
-    buffer: np.ndarray     # (m,) scratch
+    buffer: np.ndarray     # (m,) workspace
 
 
 @inline_kernel
@@ -172,7 +172,7 @@ def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_m
     """Write the system A M^-1 A^T lambda = rhs of K2 (54), (55).
 
     Writes matrix (m m), diagonal_scale (m) as `delassus_matrix` does, and rhs (m); ws and equation_ws, which `apply_multipliers`
-    reads. frequency is read if `stabilized`. other (m) is scratch. Returns a positive number if a joint's articulated inertia
+    reads. frequency is read if `stabilized`. other (m) is workspace. Returns a positive number if a joint's articulated inertia
     vanishes.
     """
     deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
@@ -283,7 +283,7 @@ def write_velocity_correction(tree, loops, prescribed, constraint_ws, ws):
     clear(t.u)
     clear(constraint_ws.change)
     add_multipliers(tree, loops, prescribed, constraint_ws.multipliers, ws.rows, t.u)
-    forward_sweep(tree, prescribed, t.T, constraint_ws.change, t.passive, t)      # forces: scratch
+    forward_sweep(tree, prescribed, t.T, constraint_ws.change, t.passive, t)      # forces: workspace
 
 
 @inline_kernel

@@ -57,8 +57,8 @@ class MotorLaw(NamedTuple):
     tau: np.ndarray          # (3n,) the same
     series: np.ndarray       # (4n,) of v, coordinate by coordinate
     free: np.ndarray         # (n,) bool: no coordinate is prescribed
-    stack: np.ndarray        # scratch of signals
-    memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_workspace_size` numbers
+    stack: np.ndarray        # workspace of signals
+    memory: np.ndarray       # workspace of the rigid robot's dynamics, `rigid_workspace_size` numbers
 
 
 @kernel

@@ -58,7 +58,7 @@ class JointLaws(NamedTuple):
     integral: np.ndarray     # (nv,) int64 index in MotionWorkspace.z of an integral whose force has a limit, -1: none
     antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.held, where there is one
     all: np.ndarray          # (nv,) True
-    v: np.ndarray            # (nv,) scratch, as all below
+    v: np.ndarray            # (nv,) workspace, as all below
     a: np.ndarray            # (nv,)
     tau: np.ndarray          # (nv,)
     x: np.ndarray            # (nv,)
@@ -200,7 +200,7 @@ class Stops(NamedTuple):
     switch: np.ndarray       # (m,) int64: the first of two in Signals.held
     held: np.ndarray         # (h,) int64
     resting_switch: np.ndarray  # (h,) int64
-    applied: np.ndarray      # (nv,) scratch: the joint force without that of a hard stop
+    applied: np.ndarray      # (nv,) workspace: the joint force without that of a hard stop
 
 
 @inline_kernel

@@ -42,12 +42,12 @@ from liedyn.kernels.simulation.signals import (
 )
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-_N_BUFFERS = 3                        # series of scratch before the stack
+_N_BUFFERS = 3                        # series of workspace before the stack
 _MAX_EXPONENT = 64                    # of an integer exponent that is multiplied out
 
 
 def series_stack_size(depth: int, order: int) -> int:
-    """Return the size of the scratch array of `signal_series` for a program that needs `depth` jets."""
+    """Return the size of the workspace array of `signal_series` for a program that needs `depth` jets."""
     return max((depth + _N_BUFFERS) * (order + 1), ORDER)
 
 
@@ -202,7 +202,7 @@ def one_plus(sign, x, out):
 
 @kernel
 def unary_series(operation, x, a, b):  # noqa: C901 - a case per operation
-    """Replace x by f(x); a, b are scratch."""
+    """Replace x by f(x); a, b are workspace."""
     n = x.size
     value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # at a jump: just after
     if operation == NEGATIVE:
@@ -263,7 +263,7 @@ def unary_series(operation, x, a, b):  # noqa: C901 - a case per operation
 
 @kernel
 def binary_series(operation, x, y, a, b, c):
-    """Replace x by f(x, y); y changes, too; a, b, c are scratch."""
+    """Replace x by f(x, y); y changes, too; a, b, c are workspace."""
     n = x.size
     if operation == ADD:
         for k in range(n):

@@ -137,8 +137,8 @@ class Signals(NamedTuple):
     coefficients: ndarray    # (6 pieces,)
     code: ndarray            # int64
     literals: ndarray        # float64
-    held: ndarray = zeros(0)     # (4 s,) of the switches of the state, scratch of a run; sides NaN: nothing is held
-    measured: ndarray = zeros(0) # (nv + 9 p,) scratch: joint forces, then COMPONENTS of each point; or empty
+    held: ndarray = zeros(0)     # (4 s,) of the switches of the state, workspace of a run; sides NaN: nothing is held
+    measured: ndarray = zeros(0) # (nv + 9 p,) workspace: joint forces, then COMPONENTS of each point; or empty
     points: Points = NO_POINTS   # the p points of links
     clocks: ndarray = zeros(0)   # times at which clocks started; -inf: not yet
 
@@ -191,7 +191,7 @@ class InputSchedule(NamedTuple):
 
 @kernel
 def evaluate_signal(signals, k, t, q, v, stack):
-    """Return value and first two time derivatives of signal `k`. `stack` is scratch of `InitialValueProblem.stack_size` floats.
+    """Return value and first two time derivatives of signal `k`. `stack` is workspace of `InitialValueProblem.stack_size` floats.
 
     They are NaN or infinite outside the domain of a function: the caller checks those that it uses.
     """

@@ -52,7 +52,7 @@ class Task(NamedTuple):
     posture: np.ndarray      # (nv,)
     kept: np.ndarray         # (nv,) bool: has a posture
     fixed: np.ndarray        # (nv,) bool: prescribed
-    J: np.ndarray            # (6 nv,) scratch, as all below
+    J: np.ndarray            # (6 nv,) workspace, as all below
     dJ: np.ndarray           # (6 nv,)
     M: np.ndarray            # (nv nv,)
     L: np.ndarray            # (nv nv,)
