@@ -7,7 +7,7 @@ stepped through.
 """
 from __future__ import annotations
 
-import sys
+import argparse
 from typing import NamedTuple
 
 import numpy as np
@@ -95,4 +95,6 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description="Compare intermediate quantities of constrained dynamics with dense matrices.")
+    parser.add_argument("robot", help="robot file with loops or couplings")
+    main(parser.parse_args().robot)
