@@ -87,14 +87,26 @@ def test_names_in_docstrings_and_comments_exist():
     assert not {path.relative_to(ROOT).as_posix(): names for path, names in unknown.items() if names}
 
 
-# Words that do not say what a variable holds, with the numbers of names of variables, parameters and functions that remain.
-# A test fails where there are more, and where there are fewer: then lower the number.
+# Words that do not say what a variable holds: no variable, parameter, field, function or class in src may have such a name.
+UNCLEAR_NAMES = frozenset({
+    "after", "asked", "before", "found", "given", "heard", "held", "here", "keep", "kept", "least", "left", "made",
+    "most", "now", "numbers", "off", "one", "others", "own", "share", "shown", "tell", "there", "told", "twice",
+    "verdict", "wanted", "way", "what", "where", "which",
+})
+# The exceptions that remain, with their exact number. Public names stay, since programs of users contain them.
 REMAINING_NAMES = {
-    "after": 38, "asked": 5, "before": 75, "found": 15, "given": 12, "heard": 0, "held": 19, "here": 1, "keep": 3,
-    "kept": 5, "least": 5, "left": 15, "made": 1, "most": 7, "now": 10, "numbers": 24, "off": 2, "one": 19, "others": 2,
-    "own": 9,
-    "share": 13, "shown": 4, "tell": 0, "there": 0, "told": 0, "twice": 3, "verdict": 9, "wanted": 2, "way": 4,
-    "what": 13, "where": 0, "which": 3,
+    "after": 27,           # states or values after an event, step, impact or call; those before are `before`
+    "before": 53,          # the same before it; and the last time before a stop time, which still has the earlier signals
+    "found": 5,            # public attribute of InputError, and the keyword of the methods that make such errors
+    "here": 1,             # public field of Linearization
+    "keep": 2,             # public parameter of assembled_state, and option of `liedyn assemble`
+    "left": 10,            # opposite of right: eigenvectors, types of operands, margins of a figure
+    "numbers": 1,          # public parameter of Variants.of_numbers
+    "off": 1,              # public field of DerivativeComparison
+    "one": 6,              # the number 1 in the number type of a kernel, next to `zero`
+    "verdict": 1,          # public property of Identification
+    "way": 1,              # public field of Plan
+    "what": 4,             # public parameter of warmup, Result.plot and figure_of, and option of `liedyn warmup`
 }
 
 
@@ -108,6 +120,6 @@ def bound_names(path: Path) -> list[str]:
     return names
 
 
-def test_names_that_say_nothing_only_become_fewer():
+def test_unclear_names_occur_only_as_exceptions():
     names = Counter(name for path in SOURCES if "src" in path.parts for name in bound_names(path))
-    assert {word: names[word] for word in REMAINING_NAMES} == REMAINING_NAMES
+    assert {word: names[word] for word in UNCLEAR_NAMES if names[word]} == REMAINING_NAMES

@@ -87,7 +87,7 @@ class InputError(LiedynError, ValueError):
             text += f"; expected {self.expected}"
         if self.hint is not None:
             text += f" ({self.hint})"
-        return shown(text)
+        return escape_nonprintable(text)
 
 
 class ModelError(InputError):
@@ -285,7 +285,7 @@ class LiedynWarning(UserWarning):
     def __str__(self) -> str:
         location = f"{self.place}: " if self.place and str(self.place) else ""
         hint = f" ({self.hint})" if self.hint is not None else ""
-        return shown(f"{location}{self.message}{hint} [{self.code}]")
+        return escape_nonprintable(f"{location}{self.message}{hint} [{self.code}]")
 
     def __repr__(self) -> str:
         return f"<LiedynWarning {self}>"
@@ -363,7 +363,7 @@ def warn(issued: Iterable[LiedynWarning]) -> None:
         warnings.warn(warning, stacklevel=level)
 
 
-def shown(text: str) -> str:
+def escape_nonprintable(text: str) -> str:
     r"""Return the text with nonprintable characters escaped as in Python (\\x1b), for a terminal or a plot.
 
     These are escape sequences, line ends and characters that change the direction of writing. Only this function escapes them.

@@ -68,11 +68,11 @@ def both(problem, t, q0, y, held=()):
     """code, rates, state and readings by loops and by the line."""
     out = []
     for line in (False, True):
-        signals = problem.signals._replace(held=np.array(problem.signals.held if not len(held) else held))
+        signals = problem.signals._replace(switches=np.array(problem.signals.switches if not len(held) else held))
         rhs, work, K = RightHandSide(problem, signals), problem.workspace(), np.zeros((2, len(y)))
         assert rhs.generated
         code = rates_compiled(*(rhs.generated, None) if line else (None, rhs.generic_call()), t, q0.copy(), y, K, 0, work)
-        out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.held]), work.flag[0]))
+        out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.switches]), work.flag[0]))
     return out
 
 
@@ -82,7 +82,7 @@ def compare(problem, rng, worst, where, held=False):
         t = 0.0 if trial == 0 else rng.uniform(0, 1)
         q0 = ld.integrate(m, problem.q, 0.3 * rng.standard_normal(m.nv))
         y = np.r_[0.3 * rng.standard_normal(m.nv) * (trial % 3 > 0), rng.standard_normal(m.nv), 0.7]
-        switches = np.zeros(len(problem.signals.held))
+        switches = np.zeros(len(problem.signals.switches))
         switches[::4] = rng.choice([np.nan, -1.0, 1.0], len(switches) // 4)
         (code, x, _), (found, z, _) = both(problem, t, q0, y, switches if held else ())
         assert code == found == RUNNING
@@ -255,7 +255,7 @@ def test_a_refusal_is_no_code_of_the_loops(pendulum):
 def test_the_address_is_that_of_plain_pointers(pendulum):
     problem = torque(pendulum, "1+0*t")
     step = generated_rhs(problem.tables())
-    arrays = [np.zeros(1), np.array([0.3]), np.array([0.0, 0.2, 0.0]), np.zeros(0), np.zeros(0), step.numbers,
+    arrays = [np.zeros(1), np.array([0.3]), np.array([0.0, 0.2, 0.0]), np.zeros(0), np.zeros(0), step.scenario_values,
               *(np.zeros(n) for n in (1, 1, 1, 1, 0, 3, 2, 0))]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))(step.address)
     assert call(*(x.ctypes.data for x in arrays)) == 0

@@ -115,5 +115,5 @@ def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
     grid = batch_integrator.make_grid(problem.schedule, np.array([0.0, 0.1]), 1e-2)
     moving = batch_integrator.BatchStates.from_states(q, v, np.full(RUNS, grid.steps))
     out = batch_integrator.BatchOutputs.allocate(RUNS, 2, q.shape[1], v.shape[1], 0)
-    engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.numbers))))
+    engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.scenario_values))))
     assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == INVALID_ARGUMENTS

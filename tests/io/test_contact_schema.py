@@ -84,7 +84,7 @@ def test_shapes_planes_and_materials(read, bound):
     assert material[0].tolist() == [5000, 0, 0.1, 0.01] and material[16].tolist() == [5000, 0, 0.5, 0.01]
     share = 4.0 * 9.81 / 7                                                   # four corners, a point, two ends
     assert material[18] == pytest.approx([share / 0.002**2, 0, 0.5, 0.01])
-    assert found.twice.tolist() == [3] * 18 + [4] * 4
+    assert found.doubled_exponent.tolist() == [3] * 18 + [4] * 4
 
 
 def test_what_is_written_reads_back(read, tmp_path):

@@ -365,10 +365,10 @@ def test_what_a_law_drives_in_each_phase(of, first):
     for (problem, _, _), driven in ((free, [1, 1, 1]), (taken, [1, 0, 1]), (locked, [1, 0, 1])):
         laws = problem.joint_laws
         np.testing.assert_array_equal(laws.driven, driven)
-        np.testing.assert_array_equal(laws.given, [1, 1, 1])
+        np.testing.assert_array_equal(laws.prescribed, [1, 1, 1])
         np.testing.assert_array_equal(laws.limit, [np.inf, 3 if driven[1] else np.inf, 2])
         assert np.count_nonzero(laws.switch >= 0) == 1 + driven[1]
-        assert len(problem.signals.held) // 4 == 2 * (1 + driven[1])
+        assert len(problem.signals.switches) // 4 == 2 * (1 + driven[1])
 
 
 def test_other_laws_and_limits_in_phases(of):

@@ -93,7 +93,7 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
     stop: m s^2 + c F s + k."""
     problem = prepare(scenario(json.dumps(ARM), limits={"damping": 0.8}), ()).problem
     q, v = np.array([2.01, -1.23, 0.4]), np.array([0.3, -0.2, 1.0])
-    found, k = stop_jacobian(problem, q, v), problem.stops.numbers.reshape(-1, 3)[:, 1]
+    found, k = stop_jacobian(problem, q, v), problem.stops.coefficients.reshape(-1, 3)[:, 1]
     law = [lambda x, u: -k[1] * (x - 2) * (1 + 0.8 * u), lambda x, u: k[2] * (-1.2 - x) * (1 - 0.8 * u)]
     for i in range(2):
         expected = [law[i](q[i] + 1e-30j, v[i]).imag / 1e-30, law[i](q[i], v[i] + 1e-30j).imag / 1e-30]

@@ -72,7 +72,7 @@ def contact_wrenches(reference, contacts):
             depth = -contacts.height[j] - n @ (p - origin)
         u = at.speed(a, p) - (0.0 if contacts.kind[j] == GROUND else at.speed(b, p))
         slip = u - (n @ u) * n
-        N = normal_force(depth, -n @ u, k, c, contacts.twice[j] / 2, w if contacts.smooth[j] else None)
+        N = normal_force(depth, -n @ u, k, c, contacts.doubled_exponent[j] / 2, w if contacts.smooth[j] else None)
         f = N * (n - mu * slip / np.sqrt(slip @ slip + e**2))
         F[a] += at.wrench(a, p, f)
         if contacts.kind[j] != GROUND:

@@ -129,7 +129,7 @@ class Identification(Immutable):
     @property
     def reliable(self) -> Mask:
         """(b,) bool: the verdict is "reliable"."""
-        return np.array([verdict == RELIABLE for verdict in self.verdicts], dtype=bool)
+        return np.array([reliability == RELIABLE for reliability in self.verdicts], dtype=bool)
 
     @property
     def verdict(self) -> str:
@@ -157,9 +157,9 @@ class Identification(Immutable):
         lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {n_reliable} reliable, condition "
                  f"{self.condition:.3g}; {self.verdict}"]
         width = max(map(len, self.names), default=0)
-        for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
-                                             strict=True):
-            mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
+        for name, x, s, unit, reliability in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
+                                                 strict=True):
+            mark = "" if reliability == RELIABLE else f"  {reliability.upper()}"
             lines.append(f"  {name.ljust(width)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join([*lines, f"  {self.premise}"])
 
@@ -434,7 +434,7 @@ def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: Stat
         systematic = np.hypot(systematic, np.maximum(np.abs(raised - solution.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
     has_residual = W.shape[0] * W.shape[1] > len(solution.x)                # otherwise the noise is not known
-    trusted: Mask = has_residual & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
+    trusted: Mask = has_residual & (effect.noise_share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     fraction = np.divide(variance, variance.sum(axis=0), out=np.zeros_like(variance), where=variance > 0.0)
     affected = np.array([not joint.explained for joint in tested])[:, None] & (fraction > _SHARE)
     misfits = tuple(format_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
@@ -460,16 +460,16 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
     positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
     of_positive = (base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1)
     negative = of_positive & (values < -_NEGATIVE * deviations) & (-values >= sizes)
-    return tuple(UNPHYSICAL if bad and verdict in (RELIABLE, IMPRECISE) else verdict
-                 for bad, verdict in zip(negative, verdicts, strict=True))
+    return tuple(UNPHYSICAL if bad and reliability in (RELIABLE, IMPRECISE) else reliability
+                 for bad, reliability in zip(negative, verdicts, strict=True))
 
 
 def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str]) -> list[LiedynWarning]:
     """Return warnings of impossible values, and of values that all differ from the robot file by their sign or by one factor."""
-    known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
+    known = np.array([reliability in (RELIABLE, UNPHYSICAL) for reliability in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
     ratios = values[known] / base.values[known]
-    impossible = [name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == UNPHYSICAL]
+    impossible = [name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == UNPHYSICAL]
     hints = []
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
         hints.append(f"all {len(ratios)} well-determined values have another sign than in the robot file: are the signs of the "
@@ -522,10 +522,10 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
 
 def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], remedy: str) -> WarningLog:
     """Return warnings about values that are not reliable. misfits: joints with a misfit that each value depends on."""
-    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == kind]
+    unseen, mixed, biased = ([name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == kind]
                              for kind in (UNSEEN, MIXED, UNRELIABLE))
-    misfitted = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
-                 if verdict == UNRELIABLE and misfit]
+    misfitted = [name for name, reliability, misfit in zip(base.names, verdicts, misfits, strict=True)
+                 if reliability == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in misfitted]
     warnings = WarningLog()
     if unseen:

@@ -228,7 +228,7 @@ def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, la
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
                                      force_signal=first + nv + np.arange(len(forces)))
     elif problem.joint_laws is not None:                       # computed torque reads which accelerations are prescribed
-        known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
+        known = problem.joint_laws._replace(prescribed=problem.joint_laws.prescribed | motion)
         problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
     schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=InputSchedule._field_defaults["poses"],

@@ -166,7 +166,7 @@ def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers
     x, highest, blocks = chain.samples(known), last - known, chain.blocks(known)
     variance, draws = noise(t, x) ** 2, np.random.default_rng(0).standard_normal((len(t), _DRAWS))
     best, smallest, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
-    for rows in _numbers(len(t), _FINE):
+    for rows in _rows_per_knot(len(t), _FINE):
         if rows > 1:
             missed = misses(t, x, highest, rows)
             follows &= [not missed[block].any() for block in blocks]
@@ -184,7 +184,7 @@ def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers
     return best
 
 
-def _numbers(maximum: int, factor: Fraction) -> Iterator[int]:
+def _rows_per_knot(maximum: int, factor: Fraction) -> Iterator[int]:
     """Yield the numbers of rows per knot that are tried, below `maximum`."""
     rows = 1
     while rows < maximum:
@@ -198,7 +198,7 @@ def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, in
     The error of a coordinate is relative to its size where its error is least.
     """
     tried, errors_tried, sizes_tried = [], [], []
-    for rows in _numbers(len(t), _COARSE):
+    for rows in _rows_per_knot(len(t), _COARSE):
         if rows > 1 and any(_missed(t, chain, known, last, rows, alike=True) for chain, known, last in gaps):
             break
         doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]

@@ -54,13 +54,13 @@ class StateNoiseEffect:
 
     variance   (b,) of the solution
     bias       (b,) mean error of the solution
-    share      (b,) part of the information about a parameter that is noise itself
+    noise_share  (b,) part of the information about a parameter that is noise itself
     force      (nv,) root mean square of the forces that the noise causes
     """
 
     variance: Array
     bias: Array
-    share: Array
+    noise_share: Array
     force: Array
 
 

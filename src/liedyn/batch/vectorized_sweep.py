@@ -255,4 +255,4 @@ def signature(run: PreparedRun) -> tuple[Any, ...] | None:
 def parameter_row(run: PreparedRun) -> Array:
     """Return the concatenated numbers of a run: q, v, values of the scenario, constants of the robot."""
     problem = run.problem
-    return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])
+    return np.concatenate([problem.q, problem.v, problem.tables().scenario_values, problem.model.constants])

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import click
 
 from liedyn import __version__
-from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
+from liedyn.errors import LiedynError, LiedynWarning, escape_nonprintable, nearest
 from liedyn.io.atomic_output import standard_output
 
 # Standard streams of the process: `print_message` writes to stderr, `print_result` to stdout -----------------------------
@@ -63,8 +63,8 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def escape_lines(text: str) -> str:
-    """Return text with escapes for control characters; see `shown`."""
-    return "\n".join(map(shown, text.split("\n")))
+    """Return text with escapes for control characters; see `escape_nonprintable`."""
+    return "\n".join(map(escape_nonprintable, text.split("\n")))
 
 
 def replace_symbols(text: str, encoding: str | None) -> str:
@@ -119,7 +119,7 @@ def _report_errors() -> Iterator[None]:
         _discard_output()
     else:
         return
-    print_message(f"liedyn: error: {shown(' '.join(message.split()))}")
+    print_message(f"liedyn: error: {escape_nonprintable(' '.join(message.split()))}")
     raise click.exceptions.Exit(status)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_result
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, shown
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
@@ -91,7 +91,7 @@ class Progress:
         (text, start), time_now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
         details = f"; {self._details}" if self._details else ""
-        line = f"{shown(text)} …{percent} ({time_now - start:.0f} s{details})"
+        line = f"{escape_nonprintable(text)} …{percent} ({time_now - start:.0f} s{details})"
         if self._terminal:
             self._write("\r\x1b[K" + line)
         elif text != self._written[0] or time_now - self._written[1] >= _REPEAT:
@@ -149,7 +149,8 @@ class Console:
         endings: dict[Path, list[str]] = {}
         for path in paths:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
-        self.message("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
+        names = (f"{stem}{', '.join(ends)}" for stem, ends in endings.items())
+        self.message("wrote " + "\n      ".join(map(escape_nonprintable, names)))
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
         """Write a text to a file, or to standard output for `-`."""
@@ -160,7 +161,7 @@ class Console:
     def file(self, path: str, content: str = "") -> None:
         """Print the name of a written file, and a text about its content; nothing for `-`, standard output."""
         if path != STDIO:
-            self.message(f"wrote {shown(path)}{f': {content}' if content else ''}")
+            self.message(f"wrote {escape_nonprintable(path)}{f': {content}' if content else ''}")
 
     def result(self, text: str) -> None:
         """Write a result to stdout."""
@@ -199,7 +200,8 @@ class Console:
 
     def robot(self, model: Model) -> None:
         """Print details of the robot, and one line about its warnings."""
-        self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
+        source = escape_nonprintable(str(model.source))
+        self.detail(f"robot {model.name} from {source}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.warnings)
         if count:
             self.warn(LiedynWarning("robot-warnings",

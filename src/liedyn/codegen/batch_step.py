@@ -45,7 +45,7 @@ class BatchStep:
 
     clock     (1, 4) length of the step, and its times
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
-    values    (N, k) numbers, for a single run `numbers`
+    values    (N, k) numbers, for a single run `scenario_values`
     q, v      (N, nq), (N, nv)
     work      (N, 1 + 4 events) supplied work, then per event: the sign of its value (0: not known yet, NaN: disabled), its values
               two steps and one step ago (NaN: not known), and the time at which a double crossing within a step was first
@@ -68,7 +68,7 @@ class BatchStep:
     step: GeneratedBatchFunction
     outputs: GeneratedBatchFunction
     curves: np.ndarray
-    numbers: np.ndarray
+    scenario_values: np.ndarray
     partial_step: Callable[[], GeneratedBatchFunction | None]
 
 
@@ -87,7 +87,7 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
     rates       whether to include derivatives along a direction, see `trace_step_tangent`
     """
     schedule = tables.schedule
-    if not is_enabled() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+    if not is_enabled() or tables.signals.switches.size or len(schedule.watch) != len(directions) or schedule.integral.size \
             or tables.model.nv == 0:
         return None
     step, make_outputs = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)
@@ -96,7 +96,7 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
     partial_step = cache(partial(load_or_build_step, trace_partial_step, tables, method, varying, pivots, directions))
     if generated_step is None or outputs is None:
         return None
-    return BatchStep(generated_step, outputs, tables.curves, tables.numbers, partial_step)
+    return BatchStep(generated_step, outputs, tables.curves, tables.scenario_values, partial_step)
 
 
 def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying, pivots,
@@ -145,13 +145,13 @@ class StepTracing(RhsTracing):
         self.directions, self.event_signals = directions, tables.schedule.watch
         self.is_nonsmooth = [bool(np.isin(signal_instructions(tables.signals, k) & 255, NONSMOOTH_OPERATIONS).any())
                              for k in self.event_signals]
-        super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
+        super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.scenario_values)), varying)
         self.times, self.curves = self.signal_inputs()
         at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0))
               for t, curves in zip(self.times, self.curves, strict=True)]
         # evaluated after steps only
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
-        self.signals, self.varying = [one.signals for one in at], self.ops.inputs(VARYING, len(varying))
+        self.signals, self.varying = [inputs_at.signals for inputs_at in at], self.ops.inputs(VARYING, len(varying))
         self.mechanism = _ConstraintTracing(self, tables.model, pivots) if pivots else None
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
@@ -184,9 +184,9 @@ class StepTracing(RhsTracing):
         traced_module("kernels.simulation.signals").measure_points(signals.points, self.tree, q, v, signals.measured)
         return [signal(signals, k, self.inputs["clock"][N_STEP_TIMES], q, v, w.stack)[0] for k in self.event_signals]
 
-    def revert_on_event(self, code, **after):
+    def revert_on_event(self, code, **end_values):
         """Return the code and the contents of the arrays after the step: those from before it if an event happens."""
-        event_values, count, now = self.event_values(after["q"], after["v"]), len(self.directions), self.times[-1]
+        event_values, count, end_time = self.event_values(end_values["q"], end_values["v"]), len(self.directions), self.times[-1]
         signs, history, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
         event, not_finite = float(RUNNING), float(RUNNING)
         new_signs, new_history, new_suspected = [], [], []
@@ -197,11 +197,12 @@ class StepTracing(RhsTracing):
             not_finite = where_less(absolute(value), np.inf, not_finite, float(NONFINITE_EVENT_VALUE))
             new_history += [last, value]
             values = sign * earlier, sign * last, sign * value
-            twice = may_cross_twice(*values) + (may_cross_at_kink(*values) if is_nonsmooth else 0.0)
-            new_suspected.append(where_less(0.0, twice, where_less(0.0, since, since, now), since))
-        code, after["work"] = _first_error(code, not_finite, event), [*after["work"], *new_signs, *new_history, *new_suspected]
+            double_crossing = may_cross_twice(*values) + (may_cross_at_kink(*values) if is_nonsmooth else 0.0)
+            new_suspected.append(where_less(0.0, double_crossing, where_less(0.0, since, since, end_time), since))
+        code = _first_error(code, not_finite, event)
+        end_values["work"] = [*end_values["work"], *new_signs, *new_history, *new_suspected]
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.inputs[name], strict=True)]
-                      for name, values in after.items()}
+                      for name, values in end_values.items()}
 
     def range_checked_trace(self, code, **results) -> Trace:
         """Return a trace that checks the range of angles. results: contents of the arrays by name."""
@@ -447,9 +448,9 @@ def _directional_rates(runs: StepTracing, results: list) -> np.ndarray:
     pairs: list[tuple[Tracer, Tracer]] = []
     variables = {"q": np.concatenate([inputs["q"], inputs["work"]]), **{name: inputs[name] for name in ("v", "values", VARYING)}}
     for name, x in variables.items():
-        own = inputs[name]
-        rates = object_array([ops.emit("input", name, len(own) + k) for k in range(len(x))])
-        inputs[name] = np.concatenate([own, rates])
+        values = inputs[name]
+        rates = object_array([ops.emit("input", name, len(values) + k) for k in range(len(x))])
+        inputs[name] = np.concatenate([values, rates])
         pairs += zip(x, rates, strict=True)
     runs.varying, runs.inputs = inputs.pop(VARYING), inputs
     return object_array(tangent(ops, pairs, results))
@@ -521,8 +522,8 @@ def trace_adjoint_step(tables: ScenarioTables, method: str, varying, pivots: Piv
     back = adjoint(runs.ops, pairs)
 
     def by(name: str, x) -> np.ndarray:
-        own = object_array([back(y) for y in x])
-        return sum((part[name] for part in parts if name in part), own)
+        direct = object_array([back(y) for y in x])
+        return sum((part[name] for part in parts if name in part), direct)
     inputs = {name: runs.inputs[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
     last = runs.range_checked_trace(float(RUNNING), **{f"by_{name}": by(name, x) for name, x in inputs.items()})
     return calls.program(last) if calls else single_call(last)

@@ -135,9 +135,10 @@ class CFunction:
         tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE
         yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
         results = (("expected", expected), ("unit", units))
-        for name, values in (*inputs.items(), *((f"{what}_{name}", x) for what, arrays in results for name, x in arrays.items())):
-            numbers = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
-            yield f"    static const {self._number} {name}[] = {{{numbers}}};"
+        named_results = ((f"{prefix}_{name}", x) for prefix, arrays in results for name, x in arrays.items())
+        for name, values in (*inputs.items(), *named_results):
+            literals = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
+            yield f"    static const {self._number} {name}[] = {{{literals}}};"
         yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())
         arguments = ", ".join(name for name, _ in self.arrays)
         yield from (f"    {self._number} largest, off, worst = 0;", "    int i;",

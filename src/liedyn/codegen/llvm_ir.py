@@ -68,7 +68,7 @@ def constants(kind: str, values) -> str:
     return "<" + ", ".join(f"{kind} {x}" for x in values) + ">"
 
 
-def numbers(values) -> str:
+def float_constants(values) -> str:
     """Return a vector of float64 constants, exactly, in hexadecimal digits."""
     return constants("double", (f"0x{struct.pack('>d', x).hex().upper()}" for x in values))
 
@@ -140,7 +140,7 @@ class _RowTransposer(Instructions):
         return self.let(f"getelementptr double, ptr %row{row}, i64 {j}")
 
     def value(self, x: Operand) -> str:
-        return numbers([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
+        return float_constants([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
 
     def concatenate(self, parts: list[str]) -> str:
         """Concatenate vectors to one."""
@@ -426,7 +426,7 @@ class _TraceWriter(Instructions):
         return constants(kind, [x] * self.simd_width)
 
     def value(self, x: Operand) -> str:
-        return f"%t{x}" if isinstance(x, int) else numbers([x] * self.simd_width)
+        return f"%t{x}" if isinstance(x, int) else float_constants([x] * self.simd_width)
 
     def load_spilled(self, x: Operand, reloaded: dict[int, int]) -> None:
         """Load a number of an earlier segment at its first use."""
@@ -519,9 +519,9 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
         text += read_row(array.name, array.size, simd_width, True)
-    own = _own_blocks(program)
+    block_sizes = _own_blocks(program)
     text.append(f"define i64 @batch({arguments}, ptr %workspace, i64 %first, i64 %last) {{")
-    for name, at in zip(own, accumulate(own.values(), initial=0), strict=False):
+    for name, at in zip(block_sizes, accumulate(block_sizes.values(), initial=0), strict=False):
         text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %workspace, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
     text += ["br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %body]",
@@ -578,7 +578,7 @@ def _block_names(trace: Trace) -> list[str]:
 def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], simd_width: int) -> list[str]:
     """Return the loop over a batch. blocks: arguments of the segments; those of `_n_state_blocks` blocks are adjacent."""
     arrays, sizes = [array.name for array in trace.arrays], _block_sizes(trace, parts)
-    most = simd_width * _n_state_blocks(len(parts))
+    states_per_pass = simd_width * _n_state_blocks(len(parts))
     stride, in_place = sum(sizes.values()), {array.name: array.size for array in trace.arrays if array.blocks}
 
     def step(k, body):
@@ -610,6 +610,7 @@ def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], 
             "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
             "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i",
             f"%up = add i64 %left, {simd_width - 1}",
-            f"%blocks = sdiv i64 %up, {simd_width}", f"%few = icmp slt i64 %blocks, {most // simd_width}",
-            f"%count = select i1 %few, i64 %blocks, i64 {most // simd_width}", *text, "br label %again", "again:",
-            f"%next = add i64 %i, {most}", "br label %head", "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]
+            f"%blocks = sdiv i64 %up, {simd_width}", f"%few = icmp slt i64 %blocks, {states_per_pass // simd_width}",
+            f"%count = select i1 %few, i64 %blocks, i64 {states_per_pass // simd_width}", *text, "br label %again", "again:",
+            f"%next = add i64 %i, {states_per_pass}", "br label %head",
+            "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]

@@ -31,48 +31,50 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
     not `has_results` may be read-only. Each array may have a leading axis of length 1, a batch of one state; results have it if
     an argument does. self: `_context()`.
     """
-    given, new = ([k for k, one in enumerate(output_only) if one is wanted] for wanted in (False, True))
-    asked = [_WRITABLE if one else _READABLE for one in has_results]
+    input_places, output_places = ([k for k, flag in enumerate(output_only) if flag is is_output] for is_output in (False, True))
+    required_flags = [_WRITABLE if flag else _READABLE for flag in has_results]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
     for k, word in enumerate(_CONTEXT_FIELDS):
         out += _field(word, "%known", 8 * k, "ptr")
     return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
-            *_argument_checks("w", range(len(shapes)), shapes, output_only, asked, "refuse"),
+            *_argument_checks("w", range(len(shapes)), shapes, output_only, required_flags, "refuse"),
             "w_good:", *_call_text("code", name, "w", shapes), "br label %end",
             "refuse:", "br label %end",
             "end:", f"%result = phi i64 [%code, %w_good], [{INVALID_ARGUMENTS}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
-            "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(output_only) else -1}",
+            "some:", f"%inputs = icmp eq i64 %count, {len(input_places) if any(output_only) else -1}",
             "br i1 %inputs, label %n_0, label %nothing",
-            *_argument_checks("n", given, shapes, output_only, asked, "nothing"), "n_good:", *_allocations(new, shapes),
+            *_argument_checks("n", input_places, shapes, output_only, required_flags, "nothing"),
+            "n_good:", *_allocations(output_places, shapes),
             "make:", *_call_text("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
-            "br i1 %well, label %give, label %drop0", *_return_new_arrays(new),
+            "br i1 %well, label %give, label %drop0", *_return_new_arrays(output_places),
             "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
 
 
-def _call_text(code: str, name: str, way: str, shapes) -> list[str]:
-    return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{way}_data{k}' for k in range(len(shapes)))})"]
+def _call_text(code: str, name: str, prefix: str, shapes) -> list[str]:
+    return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{prefix}_data{k}' for k in range(len(shapes)))})"]
 
 
-def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: list[int], refuse: str) -> list[str]:
-    """Return checks that arguments are contiguous arrays of these shapes; then it continues at `way`_good.
+def _argument_checks(prefix: str, argument_places, shapes, output_only: list[bool], required_flags: list[int],
+                     refuse: str) -> list[str]:
+    """Return checks that arguments are contiguous arrays of these shapes; then it continues at `prefix`_good.
 
-    %`way`_batch: whether an input has the leading axis of a batch of one; then all outputs must have it.
+    %`prefix`_batch: whether an input has the leading axis of a batch of one; then all outputs must have it.
     """
     out, batch, same = [], "false", "true"
-    for place, k in enumerate(which):
-        x, rank = f"{way}_{k}", len(shapes[k])
-        out += [f"{way}_{place}:", *_field(f"{x}_x", "%arguments", 8 * place, "ptr"),
+    for place, k in enumerate(argument_places):
+        x, rank = f"{prefix}_{k}", len(shapes[k])
+        out += [f"{prefix}_{place}:", *_field(f"{x}_x", "%arguments", 8 * place, "ptr"),
                 *_field(f"{x}_type", f"%{x}_x", _TYPE, "ptr"),
                 f"%{x}_typed = icmp eq ptr %{x}_type, %type", f"br i1 %{x}_typed, label %{x}_look, label %{refuse}", f"{x}_look:",
                 *_field(f"{x}_descr", f"%{x}_x", _DESCR, "ptr"), *_field(f"{x}_flags", f"%{x}_x", _FLAGS, "i32"),
                 *_field(f"{x}_rank", f"%{x}_x", _RANK, "i32"),
-                f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {asked[k]}",
-                f"%{x}_all = icmp eq i32 %{x}_some, {asked[k]}",
+                f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {required_flags[k]}",
+                f"%{x}_all = icmp eq i32 %{x}_some, {required_flags[k]}",
                 f"%{x}_more = sub i32 %{x}_rank, {rank}", f"%{x}_flat = icmp ule i32 %{x}_more, 1",
                 f"%{x}_a = and i1 %{x}_right, %{x}_all", f"%{x}_b = and i1 %{x}_a, %{x}_flat",
                 f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_sizes", f"%{x}_x", _SHAPE, "ptr"),
-                *_field(f"{way}_data{k}", f"%{x}_x", _DATA, "ptr"),
+                *_field(f"{prefix}_data{k}", f"%{x}_x", _DATA, "ptr"),
                 f"%{x}_batch = icmp ne i32 %{x}_more, 0", f"%{x}_shape = getelementptr i64, ptr %{x}_sizes, i32 %{x}_more",
                 f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %known",            # a scalar has no shape
                 *_field(f"{x}_first", f"%{x}_where", 0, "i64"), f"%{x}_one = icmp eq i64 %{x}_first, 1",
@@ -85,42 +87,42 @@ def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: li
         if not output_only[k]:
             out.append(f"%{x}_any = or i1 {batch}, %{x}_batch")
             batch = f"%{x}_any"
-        out.append(f"br i1 {good}, label %{way}_{place + 1}, label %{refuse}")
-    out += [f"{way}_{len(which)}:", f"%{way}_batch = or i1 {batch}, false"]
-    for k in which:
-        if asked[k] == _WRITABLE:
-            x = f"{way}_{k}"
-            out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{way}_batch", f"%{x}_kept = and i1 {same}, %{x}_alike"]
+        out.append(f"br i1 {good}, label %{prefix}_{place + 1}, label %{refuse}")
+    out += [f"{prefix}_{len(argument_places)}:", f"%{prefix}_batch = or i1 {batch}, false"]
+    for k in argument_places:
+        if required_flags[k] == _WRITABLE:
+            x = f"{prefix}_{k}"
+            out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{prefix}_batch", f"%{x}_kept = and i1 {same}, %{x}_alike"]
             same = f"%{x}_kept"
-    return [*out, f"br i1 {same}, label %{way}_good, label %{refuse}"]
+    return [*out, f"br i1 {same}, label %{prefix}_good, label %{refuse}"]
 
 
-def _allocations(which, shapes) -> list[str]:
+def _allocations(new_places, shapes) -> list[str]:
     """Return the allocation of new arrays. A failure raises in Python; the arrays before it are lost."""
-    out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if which else []
-    for place, k in enumerate(which):
+    out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if new_places else []
+    for place, k in enumerate(new_places):
         rank = len(shapes[k])
         out.append(f"%new{k}_all = alloca [{rank + 1} x i64]")
         for j, n in enumerate((1, *shapes[k])):
             out += [f"%new{k}_n{j} = getelementptr i8, ptr %new{k}_all, i64 {8 * j}", f"store i64 {n}, ptr %new{k}_n{j}"]
-        after = f"new{place + 1}" if place + 1 < len(which) else "make"
+        next_label = f"new{place + 1}" if place + 1 < len(new_places) else "make"
         out += [f"%new{k}_rank = add i32 {rank}, %lead", f"%new{k}_shape = getelementptr i64, ptr %new{k}_all, i32 %skipped",
                 f"%new{k} = call ptr %new_array(ptr %type, i32 %new{k}_rank, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, "
                 "ptr null, i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
                 f"br i1 %new{k}_failed, label %failed, label %new{k}_made", f"new{k}_made:",
-                *_field(f"n_data{k}", f"%new{k}", _DATA, "ptr"), f"br label %{after}"]
-        if place + 1 < len(which):
-            out.append(f"{after}:")
+                *_field(f"n_data{k}", f"%new{k}", _DATA, "ptr"), f"br label %{next_label}"]
+        if place + 1 < len(new_places):
+            out.append(f"{next_label}:")
     return out or ["br label %make"]
 
 
-def _return_new_arrays(which) -> list[str]:
+def _return_new_arrays(new_places) -> list[str]:
     """Return the code that returns the new arrays."""
-    drops = [f"call void %drop(ptr %new{k})" for k in which]
-    if len(which) == 1:
-        return ["give:", f"ret ptr %new{which[0]}", "drop0:", *drops, "br label %nothing"]
-    puts = [f"%put{k} = call i32 %put(ptr %tuple, i64 {place}, ptr %new{k})" for place, k in enumerate(which)]
-    return ["give:", f"%tuple = call ptr %new_tuple(i64 {len(which)})", "%no_tuple = icmp eq ptr %tuple, null",
+    drops = [f"call void %drop(ptr %new{k})" for k in new_places]
+    if len(new_places) == 1:
+        return ["give:", f"ret ptr %new{new_places[0]}", "drop0:", *drops, "br label %nothing"]
+    puts = [f"%put{k} = call i32 %put(ptr %tuple, i64 {place}, ptr %new{k})" for place, k in enumerate(new_places)]
+    return ["give:", f"%tuple = call ptr %new_tuple(i64 {len(new_places)})", "%no_tuple = icmp eq ptr %tuple, null",
             "br i1 %no_tuple, label %failed, label %fill", "fill:", *puts, "ret ptr %tuple",
             "drop0:", *drops, "br label %nothing"]
 
@@ -133,11 +135,11 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-def make_callable(python: int, one: int, shapes: list[tuple[int, ...]], output_only: Sequence[bool],
+def make_callable(python: int, address: int, shapes: list[tuple[int, ...]], output_only: Sequence[bool],
                   has_results: Sequence[bool]):
-    """Return `wrapper_text` as a callable. python, one: addresses of these functions; the caller keeps them alive."""
+    """Return `wrapper_text` as a callable. python, address: addresses of these functions; the caller keeps them alive."""
     if not is_supported():
-        return _ctypes_callable(one, shapes, output_only, has_results)
+        return _ctypes_callable(address, shapes, output_only, has_results)
     method = _MethodDef(b"generated", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
@@ -191,16 +193,16 @@ def _allocation_works() -> bool:
     return type(x) is np.ndarray and x.dtype is np.dtype(np.float64) and x.shape == (2, 3) and x.flags.carray and x.flags.owndata
 
 
-def _ctypes_callable(one: int, shapes, output_only, has_results):
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(shapes))(one)
+def _ctypes_callable(address: int, shapes, output_only, has_results):
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(shapes))(address)
     float64, inputs = np.dtype(np.float64), len(output_only) - sum(output_only)
 
     def generated(*arrays):
         new = any(output_only) and len(arrays) == inputs
         if not new and len(arrays) != len(shapes):
             return None
-        given, places = iter(arrays), [new and one_made for one_made in output_only]
-        arrays = [None if place else next(given) for place in places]
+        arguments, places = iter(arrays), [new and one_made for one_made in output_only]
+        arrays = [None if place else next(arguments) for place in places]
         for x, shape in zip(arrays, shapes, strict=True):
             if x is not None and not (type(x) is np.ndarray and x.dtype is float64 and x.flags.carray
                                       and x.shape in (shape, (1, *shape))):
@@ -208,7 +210,7 @@ def _ctypes_callable(one: int, shapes, output_only, has_results):
         read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, output_only, strict=True) if not one_made]
         lead = (1,) if any(x.shape != shape for x, shape in read) else ()
         arrays = [np.empty((*lead, *shape)) if x is None else x for x, shape in zip(arrays, shapes, strict=True)]
-        if any(x.shape != (*lead, *shape) for x, shape, one in zip(arrays, shapes, has_results, strict=True) if one):
+        if any(x.shape != (*lead, *shape) for x, shape, flag in zip(arrays, shapes, has_results, strict=True) if flag):
             return None if new else INVALID_ARGUMENTS
         code = call(*(x.ctypes.data for x in arrays))
         if not new:

@@ -129,14 +129,14 @@ def _stage_engines(model, group, content, key):
 class MechanismTracing:
     """The stages over traced numbers. Their workspace may be exchanged for other arrays."""
 
-    def __init__(self, model, tree, has_wrenches: bool, numbers=None):
-        """numbers: of the workspace; None: zeros."""
+    def __init__(self, model, tree, has_wrenches: bool, workspace_values=None):
+        """workspace_values: numbers of the workspace; None: zeros."""
         sizes = constraint_workspace_dimensions(model, has_wrenches)
         n, _, nv, m, *_ = sizes
         self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
         self.loops = traced_module("joints.loop_joints").constraint_views(model.loop_index, model.loop_constants)
-        numbers = zeros(constraint_workspace_size(*sizes, 0)) if numbers is None else numbers
-        self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, *sizes)
+        workspace_values = zeros(constraint_workspace_size(*sizes, 0)) if workspace_values is None else workspace_values
+        self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(workspace_values, *sizes)
         self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
 
     def write(self, stage: str, *options) -> None:
@@ -155,10 +155,11 @@ def trace_stages(model, group, key: StageKey) -> list[Trace]:
     Of two traces, the second depends on the multipliers. Raises NotTraceableError.
     """
     ops = Operations()
-    numbers = ops.inputs(_WORKSPACE, constraint_workspace_size(*constraint_workspace_dimensions(model, key.has_wrenches), 0))
-    initial = numbers.copy()
+    dimensions = constraint_workspace_dimensions(model, key.has_wrenches)
+    workspace_values = ops.inputs(_WORKSPACE, constraint_workspace_size(*dimensions, 0))
+    initial = workspace_values.copy()
     mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_views(model.index, model.constants),
-                                 key.has_wrenches, numbers)
+                                 key.has_wrenches, workspace_values)
     late = {x.k for x in mechanism.constraint_ws.multipliers}
     prescribed, fixed_position, fixed_velocity = map(np.array, (key.prescribed, key.fixed_position, key.fixed_velocity))
     options: dict[int, tuple[Any, ...]] = {
@@ -169,7 +170,8 @@ def trace_stages(model, group, key: StageKey) -> list[Trace]:
         stages.VELOCITY_CORRECTION: ("velocity_correction", fixed_velocity)}
     for part in group:
         mechanism.write(*options[part])
-    whole = Trace(ops, (Array(_WORKSPACE, len(numbers), new_values(initial, numbers)),), tuple(angle_bounds(ops)), ())
+    workspace = Array(_WORKSPACE, len(workspace_values), new_values(initial, workspace_values))
+    whole = Trace(ops, (workspace,), tuple(angle_bounds(ops)), ())
     return split_trace(whole, late, _WORKSPACE) if len(group) == 2 else [whole]
 
 
@@ -181,13 +183,13 @@ _CONSTRAINED_ENTRY_POINT = "kernels.simulation.rate_evaluation.constrained_right
 
 @dataclass(frozen=True)
 class GeneratedRhs:
-    """i64 one(t, q0, y, curves, held, values; q, v, a, tau, wrench, dy, verdict, readings, workspace), pointers to float64.
+    """i64 one(t, q0, y, curves, switches, values; q, v, a, tau, wrench, dy, status, readings, workspace), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
-    held        states of switches: see `Signals`; their sides are read
-    values      (k,) `ScenarioTables.numbers`: gains, constants, clocks, stops, materials of contacts and state feedback
-    verdict     (2,) a code, and the signal that is not finite
+    switches    states of switches: see `Signals`; their sides are read
+    values      (k,) `ScenarioTables.scenario_values`: gains, constants, clocks, stops, materials of contacts and state feedback
+    status     (2,) a code, and the signal that is not finite
     readings    (s,) the argument of each switch
     workspace   see `kernels.constraints.stages`: read and written under constraints
 
@@ -202,7 +204,7 @@ class GeneratedRhs:
     second_address: int
     projection_address: int
     curves: np.ndarray
-    numbers: np.ndarray
+    scenario_values: np.ndarray
     engines: tuple
 
 
@@ -220,7 +222,7 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
         return None
     addresses = [engine.get_function_address("one") for engine in engines]
     address, second, projection = addresses if tables.constraints else (*addresses, 0, 0)
-    return GeneratedRhs(address, second, projection, tables.curves, tables.numbers, engines)
+    return GeneratedRhs(address, second, projection, tables.curves, tables.scenario_values, engines)
 
 
 class RhsTracing:
@@ -241,11 +243,11 @@ class _ScenarioTracing(RhsTracing):
     """Tracing of a right-hand side. constraint_ws: size of the constraint workspace."""
 
     def __init__(self, tables: ScenarioTables, constraint_ws: int = 0):
-        nq, n, held = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1, tables.signals.held.size
-        super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": CURVE_COEFFICIENTS * len(tables.curves), "held": held,
-                                  "values": len(tables.numbers)})
+        nq, n = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1
+        super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": CURVE_COEFFICIENTS * len(tables.curves),
+                                  "switches": tables.signals.switches.size, "values": len(tables.scenario_values)})
         self.t, self.q0, self.y, self.dy = self.inputs["t"][0], self.inputs["q0"], self.inputs["y"], zeros(n)
-        self.traced_tables = tables.traced_tables(self.inputs["values"], self.t, self.inputs["curves"], self.inputs["held"])
+        self.traced_tables = tables.traced_tables(self.inputs["values"], self.t, self.inputs["curves"], self.inputs["switches"])
         self.constraint_ws = self.ops.inputs(_WORKSPACE, constraint_ws)
         self.before = self.constraint_ws.copy()
 
@@ -253,19 +255,19 @@ class _ScenarioTracing(RhsTracing):
         """Return the trace. results: arrays by name; others are not written."""
         w = self.workspace
         sizes = {"q": w.q.size, "v": w.v.size, "a": w.v.size, "tau": w.v.size, "wrench": w.wrench.size, "dy": self.dy.size,
-                 "verdict": 2, "readings": self.traced_tables.signals.held.size // SWITCH_SIZE}
+                 "status": 2, "readings": self.traced_tables.signals.switches.size // SWITCH_SIZE}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.inputs.items()]
         for name, size in sizes.items():
-            after = results.get(name, (None,) * size)
-            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Tracer) else float(x) for x in after)))
+            new_entries = results.get(name, (None,) * size)
+            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Tracer) else float(x) for x in new_entries)))
         arrays.append(Array(_WORKSPACE, len(self.constraint_ws), new_values(self.before, self.constraint_ws)))
         return Trace(self.ops, tuple(arrays), tuple(angle_bounds(self.ops)), ())
 
     def motion_trace(self, code) -> Trace:
         """Return the trace that writes the motion, the rates, the code, and the arguments of switches."""
         w = self.workspace
-        return self.trace(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, verdict=[code, w.flag[0]],
-                          readings=self.traced_tables.signals.held[SWITCH_VALUE::SWITCH_SIZE])
+        return self.trace(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, status=[code, w.flag[0]],
+                          readings=self.traced_tables.signals.switches[SWITCH_VALUE::SWITCH_SIZE])
 
 
 def trace_rhs(tables: ScenarioTables) -> Trace:
@@ -339,7 +341,7 @@ class _ConstrainedTracing(_ScenarioTracing):
             self.motion.set_prescribed_state(schedule, signals, self.t, w.q, w.v, w)
         self._move_drives()
         self.mechanism.constraint_ws.q[:], self.mechanism.constraint_ws.v[:] = w.q, w.v
-        return self.trace(verdict=[None, w.flag[0]])
+        return self.trace(status=[None, w.flag[0]])
 
     def _move_drives(self) -> None:
         constraints = SimpleNamespace(**self.constraints._asdict(),
@@ -354,7 +356,7 @@ class _ConstrainedTracing(_ScenarioTracing):
 # The rates are traced as for a `GeneratedRhs`, then their tangent along a direction of the state. Each direction is a state of
 # a batch, so that directions are vectorized. The shared inputs, the state and the arrays of `GeneratedCall`, are read once.
 
-_SHARED_INPUTS = "t", "q0", "y", "curves", "held", "numbers"         # arguments of a `GeneratedRhs`
+_SHARED_INPUTS = "t", "q0", "y", "curves", "switches", "scenario_values"         # arguments of a `GeneratedRhs`
 
 
 class RhsJacobian:

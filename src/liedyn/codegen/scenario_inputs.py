@@ -18,10 +18,10 @@ from liedyn.numba_tools import compile_cache
 
 _WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"),
                      "joint_laws": joint_laws.WORKSPACE_FIELDS, "task": task_space_law.WORKSPACE_FIELDS, "contacts": ("depth",),
-                     "stops": ("applied",), "signals": ("measured", "held")}
+                     "stops": ("applied",), "signals": ("measured", "switches")}
 # fields that generated code does not read: break times, curves, and fields of estimates only
 _UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"),
-                  "contacts": ("share", "scales_with_weight")}
+                  "contacts": ("weight_share", "scales_with_weight")}
 
 
 class ConstraintTables(NamedTuple):
@@ -45,7 +45,7 @@ class ScenarioTables(NamedTuple):
     constraints: ConstraintTables | None = None
 
     @property
-    def numbers(self) -> np.ndarray:
+    def scenario_values(self) -> np.ndarray:
         """Numbers that generated code reads and that are not part of it.
 
         Constants and gains that are not zero, clocks, stops, materials of contacts; gains of state feedback with its reference
@@ -61,7 +61,7 @@ class ScenarioTables(NamedTuple):
         used = [schedule.signal, schedule.target, schedule.force_signal, schedule.watch, schedule.poses.signal]
         used += [self.constraints.signal] if self.constraints else []
         used += [law.signal] if law else []
-        used += [laws.signal[laws.driven], laws.held] if laws else []
+        used += [laws.signal[laws.driven], laws.torque_signal] if laws else []
         used += [laws.task.poses.signal] if laws and laws.task else []
         indices = np.unique(np.concatenate(used)).astype(int)
         indices = indices[indices >= 0]                                # -1: none
@@ -70,7 +70,7 @@ class ScenarioTables(NamedTuple):
     @property
     def content(self) -> list[bytes]:
         """Return all that generated code depends on, as bytes, except for the constants of the robot."""
-        tables, signals = self.with_numbers(np.ones(self.numbers.size)), self.signals
+        tables, signals = self.with_values(np.ones(self.scenario_values.size)), self.signals
         first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
         tables = tables._replace_fields(_WORKSPACE_FIELDS,
                                         lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
@@ -82,43 +82,43 @@ class ScenarioTables(NamedTuple):
         """Return the name under which generated code is stored. varying: indices of constants of the robot that are inputs."""
         return compile_cache.digest(folded_constants(self.model, varying), *self.content, repr((varying, *more)).encode())
 
-    def with_numbers(self, numbers: np.ndarray) -> ScenarioTables:
-        """Return tables with these values, of any number type, in place of `numbers`."""
+    def with_values(self, values: np.ndarray) -> ScenarioTables:
+        """Return tables with these values, of any number type, in place of `scenario_values`."""
         tables, places = self._parts, list(self._number_masks)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
-        for (table, field, chosen), part in zip(places, np.split(numbers, ends[:-1]), strict=True):
-            x = getattr(tables[table], field).astype(numbers.dtype)
+        for (table, field, chosen), part in zip(places, np.split(values, ends[:-1]), strict=True):
+            x = getattr(tables[table], field).astype(values.dtype)
             x[chosen] = part
             tables[table] = tables[table]._replace(**{field: x})
         return self._from_parts(tables)
 
-    def traced_tables(self, numbers, t, curves, held) -> ScenarioTables:
+    def traced_tables(self, values, t, curves, switches) -> ScenarioTables:
         """Return tables over the inputs of generated code.
 
-        numbers  as in the property of this name
+        values    as in the property `scenario_values`
         t        time
         curves   Taylor coefficients of curves at t; a curve has one piece, which begins at t
-        held     the sides of switches are read, the rest is written
+        switches  the sides of switches are read, the rest is written
         """
-        tables = self.with_numbers(numbers)._replace_fields(_WORKSPACE_FIELDS, lambda x: zeros(x.size).reshape(x.shape))
+        tables = self.with_values(values)._replace_fields(_WORKSPACE_FIELDS, lambda x: zeros(x.size).reshape(x.shape))
         signals, used = tables.signals, self.curves
         n = len(used)
         coefficients, first, count = zeros(ORDER * n).reshape(n, ORDER), signals.first.copy(), signals.count.copy()
         first[used], count[used], coefficients[:, :CURVE_COEFFICIENTS] = np.arange(n), 1, curves.reshape(n, CURVE_COEFFICIENTS)
-        signals.held[SWITCH_SIGN::SWITCH_SIZE] = held[SWITCH_SIGN::SWITCH_SIZE]
+        signals.switches[SWITCH_SIGN::SWITCH_SIZE] = switches[SWITCH_SIGN::SWITCH_SIZE]
         return tables._replace(signals=signals._replace(first=first, count=count, breaks=object_array([t] * n),
                                                         coefficients=coefficients.reshape(-1)))
 
     @property
     def _number_masks(self) -> Iterator[tuple[str, str, np.ndarray]]:
-        """Yield table, field and mask of `numbers`."""
+        """Yield table, field and mask of `scenario_values`."""
         literals, laws = self.signals.literals, self.plant.joint_laws
         constants = self.signals.first[self.signals.kind == CONSTANT]
         yield "signals", "literals", np.isin(np.arange(literals.size), constants) & (literals != 0.0)
         for field in ("kp", "kd"):
             yield "schedule", field, getattr(self.schedule, field) != 0.0
         yield "signals", "clocks", np.ones(self.signals.clocks.size, dtype=bool)
-        yield "stops", "numbers", np.ones(self.plant.stops.numbers.size, dtype=bool)
+        yield "stops", "coefficients", np.ones(self.plant.stops.coefficients.size, dtype=bool)
         if self.plant.contacts:
             yield "contacts", "material", np.ones(self.plant.contacts.material.size, dtype=bool)
         if laws and (laws.row >= 0).any():

@@ -326,7 +326,7 @@ class GeneratedProgram:
     @property
     def traces(self) -> list[Trace]:
         """Return each trace once."""
-        return [trace for k, (trace, _) in enumerate(self.calls) if all(trace is not before for before, _ in self.calls[:k])]
+        return [trace for k, (trace, _) in enumerate(self.calls) if all(trace is not earlier for earlier, _ in self.calls[:k])]
 
     @property
     def size(self) -> int:
@@ -350,21 +350,21 @@ class Specialization(NamedTuple):
 
     entry_point  module and name below liedyn
     size         numbers of workspace for one state
-    before       arguments between workspace and arrays of states
+    leading_arguments  arguments between workspace and arrays of states
     arrays       `BatchArray` for an array of states, else the argument
     varying      indices of the model's constants that differ between states: the last array of the generated function
     """
 
     entry_point: str
     size: int
-    before: tuple
+    leading_arguments: tuple
     arrays: tuple
     varying: tuple[int, ...] = ()
 
     @property
     def content(self) -> tuple:
         """Return the fields that identify the function."""
-        return self.entry_point, tuple(map(_content, self.before)), self.arrays, self.varying
+        return self.entry_point, tuple(map(_content, self.leading_arguments)), self.arrays, self.varying
 
 
 def _content(x):
@@ -378,11 +378,11 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
     ops, (module, name) = Operations(libm), specialization.entry_point.rsplit(".", 1)
     try:
         function = getattr(traced_module(module), name)
-        names = list(inspect.signature(function).parameters)[3 + len(specialization.before):]
+        names = list(inspect.signature(function).parameters)[3 + len(specialization.leading_arguments):]
         rows = [_row(ops, names[k], x) for k, x in enumerate(specialization.arrays)]
         inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = traced_constants(ops, model, specialization.varying)
-        code = function(model.index, constants, zeros(specialization.size), *specialization.before, *rows, 0, 1)
+        code = function(model.index, constants, zeros(specialization.size), *specialization.leading_arguments, *rows, 0, 1)
     except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants, NaN in kernels: the centre of no mass
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot without coordinates
@@ -443,25 +443,25 @@ def split_trace(trace: Trace, late: set[int], array: str) -> list[Trace]:
 
     The first part leaves the numbers that the second needs at the end of an array, its last one.
     """
-    ops, made, used = trace.ops, set(late), set()
+    ops, late_operations, used = trace.ops, set(late), set()
     for k in trace.live_operations:
         rest = ops.operand_indices(k)
-        if not made.isdisjoint(rest):
-            made.add(k)
+        if not late_operations.isdisjoint(rest):
+            late_operations.add(k)
             used.update(rest)
     place = next(i for i, x in enumerate(trace.arrays) if x.name == array)
     size = trace.arrays[place].size
-    left = sorted(k for k in used - made if ops.operations[k][0] != "input")
+    intermediate = sorted(k for k in used - late_operations if ops.operations[k][0] != "input")
     second = Operations()
     second.operations = list(ops.operations)
-    for i, k in enumerate(left):
+    for i, k in enumerate(intermediate):
         second.operations[k] = "input", array, size + i
 
     def part(is_late: bool) -> list[Array]:
-        def kept(x):
-            return x if (isinstance(x, Tracer) and x.k in made) == is_late else None
-        return [Array(x.name, x.size, tuple(map(kept, x.new_values))) for x in trace.arrays]
+        def part_value(x):
+            return x if (isinstance(x, Tracer) and x.k in late_operations) == is_late else None
+        return [Array(x.name, x.size, tuple(map(part_value, x.new_values))) for x in trace.arrays]
 
     first = part(False)
-    first[place] = Array(array, size + len(left), (*first[place].new_values, *(Tracer(ops, k) for k in left)))
+    first[place] = Array(array, size + len(intermediate), (*first[place].new_values, *(Tracer(ops, k) for k in intermediate)))
     return [Trace(ops, tuple(first), trace.bounds, trace.finite), Trace(second, tuple(part(True)), (), ())]

@@ -233,7 +233,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
                           {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
         out = _hybrid(model, _parameter_directions(model, inputs, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
-    out = out.swapaxes(0, 1) if inputs.one else out
+    out = out.swapaxes(0, 1) if inputs.is_single else out
     return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*inputs.lead, model.nv, len(names))
 
 
@@ -244,7 +244,7 @@ _NONE = np.empty((1, 1, 0))
 class _DirectionalInputs(NamedTuple):
     """State and directions as the kernels need them: K directions of each of N states, or N directions of one state."""
 
-    one: bool
+    is_single: bool
     lead: tuple[int, ...]
     state: dict[str, Array]     # (N, …), or (1, …) of one
     n_states: int                    # N
@@ -287,9 +287,9 @@ def _arrange(model: Model, state: dict[str, Any], f_ext: Wrenches | None, moved:
                               _NONE if dF is None else spread(dF, 2), _NONE if changes is None else spread(changes, 1))
 
 
-def _size(one: bool, count: int) -> tuple[int, int]:
+def _size(is_single: bool, count: int) -> tuple[int, int]:
     """Return N and K. For one state without directions N is 1, the state itself."""
-    return (max(count, 1), min(count, 1)) if one else (count, 1)
+    return (max(count, 1), min(count, 1)) if is_single else (count, 1)
 
 
 def _parameter_directions(model: Model, inputs: _DirectionalInputs, rows: Array) -> _DirectionalInputs:
@@ -300,7 +300,7 @@ def _parameter_directions(model: Model, inputs: _DirectionalInputs, rows: Array)
         n = len(model.link_names)
         df_ext = _wrench_derivative(twists.reshape(-1, 1, n, 6),
                                     inputs.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
-    if not inputs.one:
+    if not inputs.is_single:
         return inputs._replace(n_directions=len(rows), df_ext=df_ext, changes=changes)
     n_states, n_directions = _size(True, len(rows))
     return inputs._replace(n_states=n_states, n_directions=n_directions, df_ext=df_ext.swapaxes(0, 1),
@@ -351,7 +351,7 @@ def _remove_leading_axes(results: Results, count: int, state: tuple[ArrayLike, .
 
 
 def _restore_leading_axes(x: Array, inputs: _DirectionalInputs) -> Array:
-    return x[0] if inputs.one else x.reshape(*inputs.lead, x.shape[-1])
+    return x[0] if inputs.is_single else x.reshape(*inputs.lead, x.shape[-1])
 
 
 # kernels ----------------------------------------------------------------------------------------------------------

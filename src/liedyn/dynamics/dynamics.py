@@ -106,7 +106,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics, locals())
     return evaluate(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_workspace_size,
-                    {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), after=(NONE,), out=out)
+                    {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), trailing_arguments=(NONE,),
+                    out=out)
 
 
 def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:

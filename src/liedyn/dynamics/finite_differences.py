@@ -51,8 +51,8 @@ def compare(computed: Array, reference: Array, doubt: Array, size: float | Array
 
     size: that of the entries, a number or an array. NaN is never sound.
     """
-    off, doubt = np.abs(computed - reference) / size, _SAFETY_FACTOR * doubt / size
-    return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
+    difference, doubt = np.abs(computed - reference) / size, _SAFETY_FACTOR * doubt / size
+    return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (difference, doubt, np.maximum(difference - doubt, 0.0))))
 
 
 def numerical_derivative(f: Callable[[Array], Array], h: float, levels: int = 1) -> Array:

@@ -259,8 +259,8 @@ def _column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> t
 def _make_column_plan(model: Model, passive: bool, joints: Sequence[str] | None) -> tuple[int, Integers]:
     links, joint_columns = _links(model), list(_joint_parameters(model, joint_parameter_kinds(model, passive, joints)))
     columns, rows = 10 * len(links) + len(joint_columns), np.full((len(_COORDINATE_PARAMETERS), model.nv), -1)
-    for column, (what, k, _) in enumerate(joint_columns, 10 * len(links)):
-        rows[_COORDINATE_PARAMETERS.index(what), k] = column
+    for column, (parameter, k, _) in enumerate(joint_columns, 10 * len(links)):
+        rows[_COORDINATE_PARAMETERS.index(parameter), k] = column
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
 
 

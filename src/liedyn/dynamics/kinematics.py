@@ -206,7 +206,7 @@ def _motions(model: Model, level: int, inputs: dict[str, ArrayLike]) -> tuple[Ar
     n = len(model.link_names)
     shapes = [(n, 12), (n, 6), (n, 6)][:len(inputs)]
     motions = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, inputs, *shapes,
-                       static_arguments=(level,), options=unused, after=unused)
+                       static_arguments=(level,), options=unused, trailing_arguments=unused)
     return motions if isinstance(motions, tuple) else (motions,)
 
 
@@ -250,7 +250,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
         return handle_failed_states(jacobian, locals())
     link_and_frame = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
     return evaluate(model, ("jacobian", *link_and_frame), jacobians, jacobian_workspace_size, {"q": q}, (6, model.nv),
-                    static_arguments=link_and_frame, options=(NONE,), after=(NONE,))
+                    static_arguments=link_and_frame, options=(NONE,), trailing_arguments=(NONE,))
 
 
 def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -457,7 +457,7 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
         return handle_failed_states(link_pose_derivatives, locals())
     count, index = _count_and_index(model, link)
     T, = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), static_arguments=(index, KERNEL_FRAMES[LOCAL]),
-                 after=(NONE,))
+                 trailing_arguments=(NONE,))
     out = pose_from_array(T)
     out[..., 1:, :, 3, 3] = 0.0
     return out if link is None else out[..., 0, :, :]
@@ -573,7 +573,7 @@ def _count_and_index(model: Model, link: str | None) -> tuple[int, int]:
 
 
 def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayLike, *shapes: tuple[int, ...],
-            static_arguments: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> tuple[Array, ...]:
+            static_arguments: tuple[Any, ...] = (), trailing_arguments: tuple[Any, ...] = ()) -> tuple[Array, ...]:
     """Run `evaluate` for v and its first r derivatives; m = r + 1 is the first argument of the entry point.
 
     A shape (k, …) is that of m + k derivatives of (…).
@@ -587,7 +587,8 @@ def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayL
 
     results = evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry,
                        lambda n, nq, nv, _: series_workspace_size(n, nq, nv, m, sum(map(prod, shapes))),
-                       {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
+                       {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments),
+                       trailing_arguments=trailing_arguments)
     return results if isinstance(results, tuple) else (results,)
 
 

@@ -160,7 +160,7 @@ class _TangentTable:
             for c, letter in enumerate(_TWIST):
                 yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(first + 6 * k, X[:, c])
         if "pitch" in JOINT_TYPES[joint.type].parameters:                     # in which the screws are linear
-            described = next(one for one in self.model.description.joints if one.name == joint.name)
+            described = next(description for description in self.model.description.joints if description.name == joint.name)
             rates = joint_screws(replace(described, pitch=1.0)) - joint_screws(replace(described, pitch=0.0))
             yield f"pitch.{joint.name}", self._at(first, np.concatenate([X @ dS for X, dS in zip(to_body, rates, strict=True)]))
 

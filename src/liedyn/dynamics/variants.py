@@ -208,16 +208,16 @@ def _geometry(model: Model) -> Array:
     return constraint_geometry(model.loop_constants, len(model.constraints))
 
 
-def merged_index(one: Model, other: Model) -> Integers | None:
+def merged_index(reference: Model, other: Model) -> Integers | None:
     """Return `Model.index` for both robots, or None if links, joints or their types differ.
 
     Springs, damping, friction and armature act if one of the robots has them, since zeros give the same results.
     """
-    if one.v_names != other.v_names or one.link_names != other.link_names or one.index.size != other.index.size:
+    if reference.v_names != other.v_names or reference.link_names != other.link_names or reference.index.size != other.index.size:
         return None
-    first, second = one.index.copy(), other.index.copy()
+    first, second = reference.index.copy(), other.index.copy()
     passive = first[_PASSIVE] | second[_PASSIVE]
-    flags = [tree_views.py_func(x, model.constants).flags for x, model in ((first, one), (second, other))]
+    flags = [tree_views.py_func(x, model.constants).flags for x, model in ((first, reference), (second, other))]
     bare = flags[0] & flags[1] & NO_AXIAL_INERTIA
     for x, mark in zip((first, second), flags, strict=True):
         x[_PASSIVE], mark[:] = passive, mark & ~NO_AXIAL_INERTIA | bare

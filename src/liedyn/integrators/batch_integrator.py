@@ -154,8 +154,8 @@ class BatchIntegrator:
         # compiled code reads one row per run, and at least one step
         assert len(self.varying) == len(values) == n and (step_inputs.series.shape[1] or not n)
         curves = curve_coefficients(self.problem.signals, line.curves, grid.clocks)
-        kept = bool(out.forces.shape[2]) or (self.problem.schedule.level != TORQUE).any()
-        rest, more = np.zeros(runs.q.shape[1]), self.n_forces if kept else 0
+        has_forces = bool(out.forces.shape[2]) or (self.problem.schedule.level != TORQUE).any()
+        rest, more = np.zeros(runs.q.shape[1]), self.n_forces if has_forces else 0
         rest[:model.nq] = model.neutral()
         sizes = [x.shape[1] for x in (runs.q, runs.v, runs.auxiliary, values, self.varying)]
         size = RUNS_PER_BLOCK * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
@@ -164,8 +164,9 @@ class BatchIntegrator:
             before = tuple(x.copy() for x in before)
 
         def part(first: int, until: int) -> Any:
-            return run_rollouts(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks,
-                                curves, step_inputs.places, step_inputs.series, values, runs.first_step, *before, runs.q, runs.v,
+            outputs_address = line.outputs.address if has_forces else 0
+            return run_rollouts(line.step.address, outputs_address, simd_width(), more, grid.row, grid.clocks, curves,
+                                step_inputs.places, step_inputs.series, values, runs.first_step, *before, runs.q, runs.v,
                                 runs.auxiliary, self.varying, runs.last, runs.ended, runs.codes, out.q, out.v, out.forces,
                                 out.supplied_energy, rest, thread_workspace(size), first, until)
 
@@ -174,8 +175,8 @@ class BatchIntegrator:
 
 def thread_borders(runs: int, threads: int | None = None) -> list[int]:
     """Return the borders of the runs of each thread: multiples of RUNS_PER_BLOCK. threads: default all cores."""
-    share = max(1, -(-runs // (RUNS_PER_BLOCK * (threads or cores())))) * RUNS_PER_BLOCK
-    return [*range(0, runs, share), runs]
+    runs_per_part = max(1, -(-runs // (RUNS_PER_BLOCK * (threads or cores())))) * RUNS_PER_BLOCK
+    return [*range(0, runs, runs_per_part), runs]
 
 
 def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...],

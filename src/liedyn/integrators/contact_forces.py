@@ -75,14 +75,14 @@ def twist_jacobian(model: Model, q: Array, v: Array, link: str) -> tuple[np.ndar
     dV/dq_j = ad_{V before j} J_j.
     """
     J = jacobian(model, q, link)
-    by_q, before = np.zeros_like(J), np.zeros(6)
+    by_q, partial_twist = np.zeros_like(J), np.zeros(6)
     for joint in model.joints:
         # each screw of a compound joint turns those before it, but a ball or free joint moves as one
         parts = [slice(i, i + 1) for i in range(joint.v.start, joint.v.stop)] if joint.screws is not None else [joint.v]
         for part in parts:
             if J[:, part].any():
-                by_q[:, part] = bracket(before) @ J[:, part]
-                before = before + J[:, part] @ v[part]
+                by_q[:, part] = bracket(partial_twist) @ J[:, part]
+                partial_twist = partial_twist + J[:, part] @ v[part]
     return J, np.hstack([by_q, J])
 
 
@@ -92,8 +92,9 @@ def contact_coefficients(model: Model, contacts: Contacts, q: Array, v: Array,
 
     with_load: each contact carries at least its share of the weight.
     """
-    at, (k, c, mu, e, _), power = contact_forces(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
-    N = np.maximum(at.force[0], contacts.share if with_load else 0.0)
+    at, power = contact_forces(model, contacts, q[None], v[None]), contacts.doubled_exponent / 2
+    k, c, mu, e, _ = materials(contacts)
+    N = np.maximum(at.force[0], contacts.weight_share if with_load else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
     friction = mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e)
     rows, resist, spring, of, poses = [], [], [], {}, {}
@@ -142,7 +143,7 @@ def stop_jacobian(problem: InitialValueProblem, q: Array, v: Array) -> np.ndarra
     stops, nv = problem.stops, problem.model.nv
     assert stops is not None
     out, at = np.zeros((nv, 2 * nv)), evaluate_stops(problem, q[None], v[None])
-    _, stiffness, c = stops.numbers.reshape(-1, STOP_SIZE).T
+    _, stiffness, c = stops.coefficients.reshape(-1, STOP_SIZE).T
     for j in np.flatnonzero(at.force[0] > 0.0):
         k = stops.coordinate[j]
         out[k, k] -= stiffness[j] * at.damping_factor[0, j]
@@ -156,7 +157,7 @@ def stop_coefficients(problem: InitialValueProblem, q: Array, v: Array, with_loa
     assert stops is not None
     resist, spring = np.zeros(nv), np.zeros(nv)
     force = evaluate_stops(problem, q[None], v[None]).force[0]
-    _, k, c = stops.numbers.reshape(-1, STOP_SIZE).T
+    _, k, c = stops.coefficients.reshape(-1, STOP_SIZE).T
     if with_load:
         force = np.maximum(force, problem.stop_loads)
     np.maximum.at(resist, stops.coordinate, c * force)

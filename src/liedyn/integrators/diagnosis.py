@@ -90,13 +90,13 @@ def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, w
     motions = _unit_motions(problem, q, free)
     if touching is not None:
         motions = np.vstack([motions, touching[:, free] @ motions])
-    found = []
+    rates = []
     for kind, (x, power) in enumerate(((resist, 2), (spring, 1))):
         acted = np.flatnonzero(x)
         if acted.size and motions.size:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
-            found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
-    rate, k, kind = max(found, default=(0.0, 0, 0))
+            rates.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
+    rate, k, kind = max(rates, default=(0.0, 0, 0))
     causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
     return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes)
 
@@ -246,9 +246,9 @@ def longest_step(step: float, output_step: ArrayLike) -> float:
     return float(np.max(output_step / np.ceil(output_step / step * (1 - 1e-9)), initial=0.0))
 
 
-def steps_description(taken: float, given: float) -> str:
-    """Return a description of the steps, including the given step if outputs shorten it by more than half."""
-    cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
+def steps_description(taken: float, requested: float) -> str:
+    """Return a description of the steps, including the requested step if outputs shorten it by more than half."""
+    cut = f" (the step of {requested:g} s is cut to output_step)" if taken <= 0.5 * requested else ""
     return f"steps of {taken:g} s{cut}"
 
 
@@ -297,11 +297,11 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         causes.append("the gains may be too large for the rate of sampling")
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
-    what = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
+    failure = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
     worst = _worst_coordinates(problem.model.v_names, ws) + _deepest_contact(problem, ws)
     why = f": {'; or '.join(causes)}" if causes else ""
     see = "; see docs/running.md#runs-that-end-early" if code == NOT_FINITE else ""
-    return f"{what} t = {t:.6g} s{worst}{why}{see}", depends_on_method
+    return f"{failure} t = {t:.6g} s{worst}{why}{see}", depends_on_method
 
 
 def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:

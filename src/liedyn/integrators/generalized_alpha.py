@@ -224,12 +224,12 @@ def force_size(ws, method_ws):
     """Return the magnitude of the forces M a, A^T lambda and tau, times method_ws.lever_arm."""
     nv, m, size = ws.v.size, method_ws.multipliers.size, method_ws.method[MIN_FORCE]
     for k in range(nv):
-        inertial, held = 0.0, 0.0
+        inertial, constraint_force = 0.0, 0.0
         for j in range(nv):
             inertial += method_ws.rates.M[k * nv + j] * ws.a[j]
         for r in range(m):
-            held += method_ws.rates.A[r * nv + k] * method_ws.multipliers[r]
-        size = max(size, method_ws.lever_arm[k] * max(abs(inertial), abs(held), abs(ws.tau[k])))
+            constraint_force += method_ws.rates.A[r * nv + k] * method_ws.multipliers[r]
+        size = max(size, method_ws.lever_arm[k] * max(abs(inertial), abs(constraint_force), abs(ws.tau[k])))
     return size
 
 
@@ -286,9 +286,9 @@ def shift_alpha(ws, method_ws, h):
     for k in range(method_ws.a.size):
         method_ws.rate[k] = ws.a[k] - method_ws.a[k]
         size, change = max(size, abs(method_ws.a[k]), abs(method_ws.v[k]) / h), max(change, abs(method_ws.rate[k]))
-    share = method_ws.method[ALPHA_M] - method_ws.method[ALPHA_F] if change <= 0.1 * size else 0.0
+    factor = method_ws.method[ALPHA_M] - method_ws.method[ALPHA_F] if change <= 0.1 * size else 0.0
     for k in range(method_ws.a.size):
-        method_ws.alpha[k] = method_ws.a[k] + share * method_ws.rate[k]
+        method_ws.alpha[k] = method_ws.a[k] + factor * method_ws.rate[k]
 
 
 # a step -------------------------------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def newton(trial, tree, loops, system, schedule, t, h, state, ws, method_ws):
 
     The matrix is updated in the first iteration and if convergence is slow.
     """
-    before, slow, size = np.inf, False, 1.0
+    previous_error, slow, size = np.inf, False, 1.0
     for step in range(MAX_ITERATIONS):
         renew = step == 0 or slow
         set_trial_state(tree, ws, method_ws)
@@ -363,18 +363,18 @@ def newton(trial, tree, loops, system, schedule, t, h, state, ws, method_ws):
         state.count[EVALUATIONS] += 1
         if renew:
             size = force_size(ws, method_ws)
-        now = max(balance_residual(system, ws, method_ws) / (size * method_ws.method[BALANCE_TOLERANCE]),
-                  max_weighted_abs(method_ws.weight, method_ws.position_residual) / method_ws.method[CLOSURE_TOLERANCE])
-        if step > 0 and (now <= 1.0 or (now <= MAX_ROUNDING_FACTOR and now > 0.5 * before)):
+        error = max(balance_residual(system, ws, method_ws) / (size * method_ws.method[BALANCE_TOLERANCE]),
+                    max_weighted_abs(method_ws.weight, method_ws.position_residual) / method_ws.method[CLOSURE_TOLERANCE])
+        if step > 0 and (error <= 1.0 or (error <= MAX_ROUNDING_FACTOR and error > 0.5 * previous_error)):
             remove_null_multipliers(method_ws.solver, method_ws.multipliers)
             return RUNNING
-        if not now < 1e300:
+        if not error < 1e300:
             return NOT_CONVERGED
         if renew and not update_matrix(schedule, system, method_ws, h):
             return SINGULAR
         newton_step(system, ws, method_ws, h)
         correct(tree, system, method_ws, h)
-        slow, before = step > 0 and not now < SLOW_CONVERGENCE * before, now
+        slow, previous_error = step > 0 and not error < SLOW_CONVERGENCE * previous_error, error
     return NOT_CONVERGED
 
 
@@ -467,8 +467,8 @@ def initialize_alpha(trial, tree, system, schedule, signals, constraints, state,
         for r in range(method_ws.multipliers.size):
             method_ws.multipliers[r] = method_ws.multipliers[r] if phase == 3 else 0.0
         set_trial_state(tree, ws, method_ws)
-        now = later if phase == 1 else t
-        if not call_evaluate_trial(trial, now, phase < 3, ws, method_ws):
+        trial_time = later if phase == 1 else t
+        if not call_evaluate_trial(trial, trial_time, phase < 3, ws, method_ws):
             return BAD_SIGNAL
         if phase < 3 and not solve_accelerations(schedule, system, ws, method_ws):
             return SINGULAR

@@ -76,7 +76,7 @@ class InitialValueProblem:
     contacts                       contacts of links with planes and with each other; or None
     stops                          stops at limits of joints; or None
     stop_loads                     (m,) loads of compliant stops [N m | N], for estimates of their time constants
-    directions                     of the events of schedule.watch, then of `stops.held`: 1 rising, -1 falling, 0 both, or
+    directions                     of the events of schedule.watch, then of `stops.resting`: 1 rising, -1 falling, 0 both, or
                                    NO_DIRECTION
     hard_stop_scales               of the last of these events, which are hard stops: magnitude of the terms of their expressions.
                                    A state beyond a hard stop is never accepted
@@ -136,7 +136,7 @@ class InitialValueProblem:
         """(nv,) bool: coordinates with prescribed acceleration, including those that rest at hard stops."""
         mask = np.asarray(self.schedule.level != TORQUE)
         if self.stops is not None:
-            mask[self.stops.held] = True
+            mask[self.stops.resting] = True
         return mask
 
     @cached_property

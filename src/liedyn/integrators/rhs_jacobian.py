@@ -47,11 +47,12 @@ class RightHandSideJacobian:
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
         follows_signal = np.isin(level, (POSITION, VELOCITY))    # coordinates that follow their signals, independent of y
-        kept = np.zeros(len(problem.schedule.integral), dtype=bool)
-        self.ignored = np.concatenate([level == POSITION, follows_signal, kept, [True]])
+        is_integral_fixed = np.zeros(len(problem.schedule.integral), dtype=bool)
+        self.ignored = np.concatenate([level == POSITION, follows_signal, is_integral_fixed, [True]])
         self.prescribed = problem.prescribed
         self.exact = problem.constraints is None and problem.law is None and problem.input_jacobian is not None and not len(
-            kept) and (problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
+            problem.schedule.integral) and (
+            problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()
         self.links, self.multi_dof_joints = problem.forced_links, [joint for joint in problem.model.joints
                                                                    if joint.kind != ONE_DOF]

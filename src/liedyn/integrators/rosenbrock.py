@@ -348,11 +348,11 @@ class RosenbrockSolver:
         smallest, rejected, refused = MIN_STEP_SPACINGS * np.spacing(self.t_bound), False, 0
         h = min(self.h_abs, self.max_step)
         while True:
-            left = self.t_bound - t
-            if h < smallest and h < left:
+            remaining = self.t_bound - t
+            if h < smallest and h < remaining:
                 self.status = "failed"
                 return
-            h, last = (left, True) if h >= 0.99 * left else (h, False)
+            h, last = (remaining, True) if h >= 0.99 * remaining else (h, False)
             code, error = self._try(t, h, y)
             if code == INVALID_ARGUMENTS and refused == _MAX_REFUSALS:
                 run.rhs.use_generic_kernels()

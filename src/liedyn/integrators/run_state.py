@@ -43,7 +43,7 @@ class BreakPoints(NamedTuple):
     breaks: np.ndarray     # Schedule.breaks, before, q_of_v
     before: np.ndarray
     q_of_v: np.ndarray
-    switch_states: np.ndarray       # of the switches of the state: Signals.held of this run
+    switch_states: np.ndarray       # of the switches of the state: Signals.switches of this run
     constraint_ws: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
     stops_at_breaks: bool            # whether the loop returns at each break
 

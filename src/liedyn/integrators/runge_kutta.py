@@ -179,10 +179,10 @@ class Tableau:
         stages = len(self.b)
         if self.A.shape != (len(self.c),) * 2 or len(self.c) < stages or np.triu(self.A).any():
             raise ValueError(f"{self.name}: A is not strictly lower triangular")
-        for what, found, wanted in (("rows of A", self.A.sum(axis=1), self.c), ("b", self.b.sum(), 1.0),
-                                    ("error weights", self.error.reshape(-1, stages + 1).sum(axis=1), 0.0)):
-            if not np.allclose(found, wanted, rtol=0, atol=1e-14):
-                raise ValueError(f"{self.name}: {what} do not sum as they must")
+        for coefficients, total, expected in (("rows of A", self.A.sum(axis=1), self.c), ("b", self.b.sum(), 1.0),
+                                              ("error weights", self.error.reshape(-1, stages + 1).sum(axis=1), 0.0)):
+            if not np.allclose(total, expected, rtol=0, atol=1e-14):
+                raise ValueError(f"{self.name}: {coefficients} do not sum as they must")
         rounding = 1e-14 * max(1.0, np.abs(self.dense).max(initial=0.0))
         if self.dense.size and not np.allclose(self.dense.sum(axis=1)[:stages], self.b, rtol=0, atol=rounding):
             raise ValueError(f"{self.name}: dense output does not end at the step")
@@ -333,13 +333,13 @@ def may_cross_twice(sign, column, method, stages):
     """
     last, times = method.b.size, method.interpolation_weights.shape[0]
     begin, slope = sign * stages.K[0, column], sign * (stages.K[last, column] - stages.K[0, column])
-    least, bent = np.inf, 0.0
+    minimum, bent = np.inf, 0.0
     for j in range(times):
         x = 0.0
         for r in range(last + 1):
             x += method.interpolation_weights[j, r] * stages.K[r, column]
-        least, bent = min(least, sign * x), max(bent, abs(sign * x - begin - slope * (j + 1) / (times + 1)))
-    return least < 0.5 * bent
+        minimum, bent = min(minimum, sign * x), max(bent, abs(sign * x - begin - slope * (j + 1) / (times + 1)))
+    return minimum < 0.5 * bent
 
 
 @inline_kernel
@@ -379,12 +379,12 @@ def run_adaptive(generated, generic, break_points, method, state, stages, record
 
 
 @inline_kernel
-def begin_step(generated, generic, now, state, stages, ws):
+def begin_step(generated, generic, t, state, stages, ws):
     """Evaluate the rates at the present state and make its configuration the origin of the chart, where dx/dt is v.
 
     Return a code.
     """
-    code = rates_compiled(generated, generic, now, state.q, state.y, stages.K, int64(0), ws)
+    code = rates_compiled(generated, generic, t, state.q, state.y, stages.K, int64(0), ws)
     if code == RUNNING:
         move_chart_origin(ws.q, ws.v, state, stages.K[0])
         state.count[EVALUATIONS], state.count[FIRST_RATE_KNOWN] = state.count[EVALUATIONS] + 1, 1
@@ -406,11 +406,11 @@ def store_due_outputs(generated, generic, break_points, state, stages, record, w
 
     Returns a code, FINISHED after the last output.
     """
-    count, now = state.count, state.clock[T_NOW]
-    if count[NEXT_OUTPUT] < record.t.size and now >= record.t[count[NEXT_OUTPUT]] and count[FIRST_RATE_KNOWN] == 0:
-        if now > 0.0 and now == record.t[record.t.size - 1]:
-            now = np.nextafter(now, -np.inf)                  # the last output uses the signals before it
-        code = begin_step(generated, generic, now, state, stages, ws)
+    count, t = state.count, state.clock[T_NOW]
+    if count[NEXT_OUTPUT] < record.t.size and t >= record.t[count[NEXT_OUTPUT]] and count[FIRST_RATE_KNOWN] == 0:
+        if t > 0.0 and t == record.t[record.t.size - 1]:
+            t = np.nextafter(t, -np.inf)                  # the last output uses the signals before it
+        code = begin_step(generated, generic, t, state, stages, ws)
         if code != RUNNING:
             return code
         record_output(break_points, record, count[NEXT_OUTPUT], ws, state.y)
@@ -637,12 +637,12 @@ def record_dense_outputs(generated, generic, break_points, method, state, stages
 
 
 @kernel
-def evaluate_output(generated, generic, break_points, now, state, stages, ws):
+def evaluate_output(generated, generic, break_points, t, state, stages, ws):
     """Project the state stages.output onto the constraints and evaluate its rates. Return a code."""
     q, code = state.q, RUNNING
     if break_points.constraint_ws.size:
         q = stages.projected_q
-        code = project_state(generated, generic, now, False, state.q, stages.output, q, ws)
+        code = project_state(generated, generic, t, False, state.q, stages.output, q, ws)
     if code == RUNNING:
-        code = rates_compiled(generated, generic, now, q, stages.output, stages.K, stages.K.shape[0] - 1, ws)
+        code = rates_compiled(generated, generic, t, q, stages.output, stages.K, stages.K.shape[0] - 1, ws)
     return code

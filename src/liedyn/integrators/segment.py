@@ -80,7 +80,8 @@ class RightHandSide:
         self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
         self.generated = generated_call(problem, signals, self.constraints)
         self.generic = None if self.generated else self.generic_call()
-        self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
+        self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v,
+                                        signals.switches,
                                         self.constraints.constraint_ws if self.constraints else np.zeros(0), False)
 
     def use_generic_kernels(self) -> None:
@@ -132,15 +133,15 @@ class RightHandSide:
 
 def generated_call(problem: InitialValueProblem, signals: Signals, constraints: ConstrainedSystem | None) -> GeneratedCall | None:
     """Return the generated right-hand side with arrays of this run; None if generic kernels are used."""
-    step, count = problem.generated_rhs, signals.held.size // SWITCH_SIZE
+    step, count = problem.generated_rhs, signals.switches.size // SWITCH_SIZE
     if step is None:
         return None
     curves = step.curves
-    numbers = problem.tables()._replace(signals=signals).numbers if signals.clocks.size else step.numbers
+    scenario_values = problem.tables()._replace(signals=signals).scenario_values if signals.clocks.size else step.scenario_values
     return GeneratedCall(step.address, step.second_address, step.projection_address, constraints.constraint_ws
                          if constraints else np.zeros(0), np.zeros(1), np.zeros(CURVE_COEFFICIENTS * len(curves)),
-                         signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients, signals.held,
-                         numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))
+                         signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients, signals.switches,
+                         scenario_values, np.zeros(2), np.zeros(count), np.zeros(ORDER))
 
 
 # held torques -----------------------------------------------------------------------------------------------------------
@@ -184,13 +185,13 @@ class ZeroOrderHold:
         # generated code reads the constants that are not zero, in their order (`codegen.scenario_inputs`)
         constants = signals.first[signals.kind == CONSTANT]
         constants = constants[signals.literals[constants] != 0.0]
-        self.numbers = np.searchsorted(constants, self.first)
-        own = {name: getattr(signals, name).copy()
-               for name in (("breaks", "coefficients") if self.linear_in_time else ("literals",))}
-        rhs.signals = signals._replace(held=rhs.signals.held, **own)
+        self.torque_indices = np.searchsorted(constants, self.first)
+        copies = {name: getattr(signals, name).copy()
+                  for name in (("breaks", "coefficients") if self.linear_in_time else ("literals",))}
+        rhs.signals = signals._replace(switches=rhs.signals.switches, **copies)
         if rhs.generated is not None:
-            own = own if self.linear_in_time else {"numbers": rhs.generated.numbers.copy()}
-            rhs.generated = rhs.generated._replace(**own)
+            copies = copies if self.linear_in_time else {"scenario_values": rhs.generated.scenario_values.copy()}
+            rhs.generated = rhs.generated._replace(**copies)
         elif rhs.generic is not None:
             rhs.generic = rhs.generic_call()
         self.breaks, self.before = rhs.break_points.breaks, rhs.break_points.before
@@ -224,7 +225,7 @@ class ZeroOrderHold:
             return
         signals.literals[self.first] = torque
         if self.rhs.generated is not None:
-            self.rhs.generated.numbers[self.numbers] = torque
+            self.rhs.generated.scenario_values[self.torque_indices] = torque
 
     def _limit_step(self, t: float) -> None:
         k = int(self.breaks.searchsorted(t, "right"))
@@ -491,7 +492,7 @@ class ImplicitStepper(Stepper):
         if code == RUNNING and len(self.switches):
             end = float(clock[T_NOW])
             self._evaluate_step(t, end, min(end, before))
-            if switch_crosses_within(self.switches.signals.held, self.method, self.stages):
+            if switch_crosses_within(self.switches.signals.switches, self.method, self.stages):
                 self._restore_start()
                 clock[[H_TRIED, T_TRIED, T_STOP, T_BEFORE]], self.state.count[STEPS] = (end - t, end, stop_time, before), steps
                 return SWITCH_CROSSED

@@ -182,7 +182,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
     Returns the supplied energy and the number of iterations: 0 if the iteration does not converge or a signal is not finite
     (ws.flag), -1 if the matrix is singular.
     """
-    nv, before = method_ws.v.size, np.inf
+    nv, previous_change = method_ws.v.size, np.inf
     composite_rigid_body(tree, q0, method_ws.M, method_ws.composite)
     renew, supplied = True, 0.0
     for k in range(nv):
@@ -208,10 +208,10 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
             change, size = max(change, abs(method_ws.solver.b[k])), max(size, abs(method_ws.v[k]))
         if not change < np.inf:
             return 0.0, 0
-        if change <= _ROUNDING * size or (change <= _STALL_TOLERANCE * size and change >= 0.5 * before):
+        if change <= _ROUNDING * size or (change <= _STALL_TOLERANCE * size and change >= 0.5 * previous_change):
             return 0.5 * h * (supplied + finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws)), iteration
-        renew = iteration > 1 and change > _SLOW_CONVERGENCE * before
-        before = change
+        renew = iteration > 1 and change > _SLOW_CONVERGENCE * previous_change
+        previous_change = change
     return 0.0, 0
 
 

@@ -49,13 +49,13 @@ _MAX_ROUNDS = 20             # rounds: the last interval is 2^-20 of the step wi
 
 def first_double_crossing(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray],
                           n_parts: int) -> float | None:
-    """Return a share of a step at which a switch is beyond its side, as early as possible; None if none is found.
+    """Return a fraction of a step at which a switch is beyond its side, as early as possible; None if none is found.
 
     Samples the ends of `n_parts` equal parts of the step. The part before the first sample beyond is sampled again, since other
     switches can be beyond within it. Minima of parabolas through the values of events are checked if they are below zero.
 
-    violation_after  function of a share: makes that share of the step and returns the maximum violation of the switches
-    event_values     function: returns the values of events at that share, positive on their sides
+    violation_after  function of a fraction: makes that fraction of the step and returns the maximum violation of the switches
+    event_values     function: returns the values of events at that fraction, positive on their sides
     """
     end, is_beyond = 1.0, False
     for _ in range(_MAX_ROUNDS):
@@ -64,10 +64,10 @@ def first_double_crossing(violation_after: Callable[[float], float], event_value
         if len(shares) > n_parts:
             break
     minima = ((*minimum, e) for e in np.flatnonzero(~is_far(values)) for minimum in _sample_minima(shares, values[:, e]))
-    for share, lowest, e in sorted(minima):
-        found = _minimum(violation_after, event_values, int(e), share, lowest, dict(zip(shares, values[:, e], strict=True)))
-        if found is not None:
-            return found
+    for fraction, lowest, e in sorted(minima):
+        crossing = _minimum(violation_after, event_values, int(e), fraction, lowest, dict(zip(shares, values[:, e], strict=True)))
+        if crossing is not None:
+            return crossing
     return end if is_beyond else None
 
 
@@ -105,22 +105,22 @@ def _sample_minima(x: Array, y: Array) -> list[tuple[float, float]]:
     return minima
 
 
-def _minimum(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray], e: int, share: float,
+def _minimum(violation_after: Callable[[float], float], event_values: Callable[[], np.ndarray], e: int, fraction: float,
              lowest: float, known: dict[float, float]) -> float | None:
-    """Return a share at which a switch is beyond, searched from `share` towards the minimum of the value of event e near it.
+    """Return a fraction at which a switch is beyond, searched from `fraction` towards the minimum of event e near it.
 
     Returns None as soon as parabolas predict the values and none is beyond.
 
-    lowest  predicted value at `share`
-    known   values by share
+    lowest  predicted value at `fraction`
+    known   values by fraction
     """
     for _ in range(_MAX_TRIES):
-        if violation_after(share) > 0:
-            return share
-        known[share] = float(event_values()[e])
-        distance = abs(known[share] - lowest)
+        if violation_after(fraction) > 0:
+            return fraction
+        known[fraction] = float(event_values()[e])
+        distance = abs(known[fraction] - lowest)
         order = sorted(known)
-        at = order.index(share)
+        at = order.index(fraction)
         at = min((at - 1, at, at + 1), key=lambda n: known[order[n]])
         if not 0 < at < len(order) - 1:
             return None
@@ -128,7 +128,7 @@ def _minimum(violation_after: Callable[[float], float], event_values: Callable[[
         vertex, lowest = _parabola_vertex(near, [known[x] for x in near])
         if vertex is None or max(lowest_value - lowest, distance) < _SAFE_DECREASE * lowest_value or vertex in known:
             return None
-        share = vertex
+        fraction = vertex
     return None
 
 
@@ -305,18 +305,18 @@ def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: 
 _MAX_ITERATIONS = 200
 
 
-def find_crossings(left: Callable[[np.ndarray], np.ndarray], begin: np.ndarray, xtol: float) -> np.ndarray:
-    """Return (n,) shares in (begin, 1], about xtol beyond the roots of `left`: n continuous functions that are negative at 1.
+def find_crossings(functions: Callable[[np.ndarray], np.ndarray], begin: np.ndarray, xtol: float) -> np.ndarray:
+    """Return (n,) fractions in (begin, 1], about xtol beyond the roots of n continuous functions, which are negative at 1.
 
     Inverse quadratic interpolation or bisection by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy
     provides it for arrays since 1.15 (scipy.optimize.elementwise.find_root).
     """
     n = len(begin)
     x1, x2 = begin.copy(), np.ones(n)
-    f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
+    f1, f2, t = np.maximum(functions(x1), np.finfo(float).tiny), functions(x2), np.full(n, 0.5)
     for _ in range(_MAX_ITERATIONS):
         x = x1 + t * (x2 - x1)
-        f = left(x)
+        f = functions(x)
         same = (f < 0.0) == (f1 < 0.0)
         x3, f3 = np.where(same, x1, x2), np.where(same, f1, f2)
         x2, f2 = np.where(same, x2, x1), np.where(same, f2, f1)
@@ -325,10 +325,10 @@ def find_crossings(left: Callable[[np.ndarray], np.ndarray], begin: np.ndarray, 
         if (width <= 2 * xtol).all():
             break
         with np.errstate(all="ignore"):
-            least, xi, phi = xtol / width, (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+            margin, xi, phi = xtol / width, (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
             t = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
         t = np.where((phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi) & np.isfinite(t), t, 0.5)
-        t = np.where(width > 2 * xtol, np.clip(t, least, 1.0 - least), 0.0)        # converged
+        t = np.where(width > 2 * xtol, np.clip(t, margin, 1.0 - margin), 0.0)        # converged
     return np.where(f1 < 0.0, x1, x2)
 
 
@@ -350,35 +350,36 @@ class ZeroCrossings:
     """
 
     def __init__(self, problem: InitialValueProblem, start: SegmentStart):
-        held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH_SIZE))
-        self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
-        self.sign, self.value, self.chattering = (held[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
+        switches = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.switches) // SWITCH_SIZE))
+        self.problem = problem
+        self.signals = problem.signals._replace(switches=switches, measured=problem.signals.measured.copy())
+        self.sign, self.value, self.chattering = (switches[k::SWITCH_SIZE] for k in (SWITCH_SIGN, SWITCH_VALUE, CHATTERING))
         self.shortened_steps: list[deque[float]] = [deque(maxlen=MAX_CROSSINGS) for _ in self.sign]
         self.warnings = WarningLog()
         self.armed, self.bound = np.ones(len(self.sign), dtype=bool), np.zeros(len(self.sign))
-        self.start = start if held.size else None
+        self.start = start if switches.size else None
         self.event, self.events = np.full(len(self.sign), -1), np.zeros(0, dtype=np.int64)
-        if not held.size:
+        if not switches.size:
             return
         self.signal_of, operation = _switch_signals(problem.signals, len(self.sign))
         self.is_floor, self.is_discontinuous = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
         self.event = _switch_events(problem, self.signal_of)
         self.inside_sign, self.direction = _hard_stop_signs(problem, self.event), np.append(problem.directions, 0)[self.event]
         self.events = np.flatnonzero(self.event >= 0)
-        held[KIND::SWITCH_SIZE] = np.where(self.event >= 0, EVENT, np.where(self.is_floor, FLOOR, 0))
+        switches[KIND::SWITCH_SIZE] = np.where(self.event >= 0, EVENT, np.where(self.is_floor, FLOOR, 0))
 
     def __len__(self) -> int:
         return len(self.sign)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the switches."""
-        return {"held": self.signals.held, "armed": self.armed, "bound": self.bound,
+        return {"held": self.signals.switches, "armed": self.armed, "bound": self.bound,
                 "shortened_steps": [list(times) for times in self.shortened_steps],
                 "warnings": self.warnings.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of the switches."""
-        self.signals.held[:], self.armed[:], self.bound[:] = state["held"], state["armed"], state["bound"]
+        self.signals.switches[:], self.armed[:], self.bound[:] = state["held"], state["armed"], state["bound"]
         self.start = None
         self.shortened_steps = [deque(times, MAX_CROSSINGS) for times in state["shortened_steps"]]
         self.warnings = WarningLog.from_state_dict(state["warnings"])
@@ -412,8 +413,8 @@ class ZeroCrossings:
 
     def _all_far(self, violation_after: Callable[[float], float]) -> bool:
         values = []
-        for share in (0.0, 0.5, 1.0):
-            violation_after(share)
+        for fraction in (0.0, 0.5, 1.0):
+            violation_after(fraction)
             values.append(self.value.copy())
         if not is_far(np.array(values)[:, self.events] * self.sign[self.events]).all():
             return False
@@ -444,32 +445,32 @@ class ZeroCrossings:
         sign_if_it_stays, known = known / STAYS_AT_ZERO, np.where(stays, np.nan, known)
         self.sign[:], self.value[:], self.chattering[:] = np.where(has_event, np.nan, known), 0.0, 0.0
         probe(0.0)
-        now, sign = self.value.copy(), _sign(self.value, self.is_floor)
+        present, sign = self.value.copy(), _sign(self.value, self.is_floor)
         is_stop = self.inside_sign != 0
         stop = self.event[is_stop] - len(self.problem.directions)
         self.bound[is_stop] = rounding_bound(self.problem.hard_stop_scales)[stop]
-        is_zero = np.abs(now) <= np.where(has_event, self.bound, 0.0)
-        undecided = ~is_stop & np.isnan(known) & (is_zero | (self.is_floor & (now == sign)))
-        at_stop = is_stop & (self.inside_sign * now <= self.bound)
+        is_zero = np.abs(present) <= np.where(has_event, self.bound, 0.0)
+        undecided = ~is_stop & np.isnan(known) & (is_zero | (self.is_floor & (present == sign)))
+        at_stop = is_stop & (self.inside_sign * present <= self.bound)
         if undecided.any() or at_stop.any():
             probe(_PROBE_FRACTION)
             sign[undecided] = _sign(self.value, self.is_floor)[undecided]
             stays &= undecided & (np.abs(self.value) <= self.bound)
             sign[stays] = sign_if_it_stays[stays]
-        approaches = (self.inside_sign * now > 0.0) & (self.inside_sign * (self.value - now) < 0.0)
+        approaches = (self.inside_sign * present > 0.0) & (self.inside_sign * (self.value - present) < 0.0)
         self.armed[is_stop] = (~at_stop | approaches)[is_stop]         # a coordinate that leaves a stop is disarmed
         self.armed[undecided & has_event] = False               # so is an expression that leaves zero
         sign = np.where(is_stop, self.inside_sign, np.where(np.isnan(known), sign, known))
         self.sign[:] = np.where((sign == 0) & ~self.is_floor, np.nan, sign)     # free as long as its argument stays 0
         if undecided[~has_event].any():                         # values of events depend on the signs of these
             probe(0.0)
-            now = self.value.copy()
-            turned = begins & ~is_stop & has_event & (self.sign * now < -self.bound)
-            self.sign[turned], self.armed[turned] = np.sign(now[turned]), True
-        self.value[:] = now
-        self.value[self.armed & has_event & (np.abs(now) <= self.bound)] = 0.0         # reached, be it at a kink
+            present = self.value.copy()
+            turned = begins & ~is_stop & has_event & (self.sign * present < -self.bound)
+            self.sign[turned], self.armed[turned] = np.sign(present[turned]), True
+        self.value[:] = present
+        self.value[self.armed & has_event & (np.abs(present) <= self.bound)] = 0.0         # reached, be it at a kink
         unexpected = self._crossed() & has_event & ~self._is_expected()
-        self.sign[unexpected], self.armed[unexpected] = -self.sign[unexpected], (np.abs(now) > self.bound)[unexpected]
+        self.sign[unexpected], self.armed[unexpected] = -self.sign[unexpected], (np.abs(present) > self.bound)[unexpected]
 
     def _known_signs(self) -> np.ndarray:
         """Return the known sides at the start of a segment, or before a break within it; NaN: unknown.
@@ -500,11 +501,11 @@ class ZeroCrossings:
         return signs, armed, bounds
 
     def locate_crossing(self, violation_after: Callable[[float], float], may_cross: bool) -> float | None:
-        """Return the share of a step just after a switch crosses, or None.
+        """Return the fraction of a step just after a switch crosses, or None.
 
         The last evaluated state is there, or at the end of the step.
 
-        violation_after  function of a share: `violation` after that share of the step
+        violation_after  function of a fraction: `violation` after that fraction of the step
         may_cross        whether a crossing is suspected
         """
         if not may_cross and len(self.events) == len(self) and self._all_far(violation_after):
@@ -518,27 +519,27 @@ class ZeroCrossings:
         if end is None:
             return None
         begin = self._rearming_fraction(violation_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
-        share: float = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
-                              rtol=4 * np.finfo(float).eps)
+        fraction: float = brentq(lambda s: violation_after(s) if s > begin else -height, begin, end, xtol=_XTOL, maxiter=500,
+                                 rtol=4 * np.finfo(float).eps)
         further = _XTOL
-        while not violation_after(share) > 0 and share < end:
-            share, further = min(end, share + further), 2 * further
-        return share
+        while not violation_after(fraction) > 0 and fraction < end:
+            fraction, further = min(end, fraction + further), 2 * further
+        return fraction
 
     def _rearming_fraction(self, violation_after: Callable[[float], float], end: float) -> float:
-        """Return a share before `end` at which a disarmed event exceeds its rounding, as in a short flight, and arm it.
+        """Return a fraction before `end` at which a disarmed event exceeds its rounding, as in a short flight, and arm it.
 
         Returns 0 if there is none, or if another switch crosses before.
         """
-        share = end
-        while share > _XTOL:
-            share *= 0.5
-            before = violation_after(share) > 0
+        fraction = end
+        while fraction > _XTOL:
+            fraction *= 0.5
+            is_beyond = violation_after(fraction) > 0
             risen = ~self.armed & (self.event >= 0) & (self.sign * self.value > self.bound)
             if risen.any():
-                if not before:
+                if not is_beyond:
                     self.armed |= risen
-                return 0.0 if before else share
+                return 0.0 if is_beyond else fraction
         return 0.0
 
     def fired(self, among: bool | Mask = True) -> tuple[int, ...]:
@@ -637,7 +638,7 @@ def _switch_events(problem: InitialValueProblem, signal_of: Integers) -> np.ndar
     if problem.contacts is not None:                       # an event without a signal is that of a contact
         event[problem.contacts.switch] = np.flatnonzero(np.asarray(watch) < 0)
     if problem.stops is not None:
-        event[problem.stops.resting_switch] = len(watch) + np.arange(len(problem.stops.held))
+        event[problem.stops.resting_switch] = len(watch) + np.arange(len(problem.stops.resting))
     return event
 
 

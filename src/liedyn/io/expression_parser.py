@@ -129,13 +129,13 @@ class ExpressionParser:
     def _chain(self, node: ast.BinOp, depth: int) -> Any:
         """Return the value of a + b - c …: a loop along the left operands, so that many terms are not deeply nested."""
         steps: list[ast.BinOp] = []
-        left: ast.expr = node
-        while isinstance(left, ast.BinOp):
-            if type(left.op) not in OPERATORS:
-                raise self.not_supported(left, left.op)
-            steps.append(left)
-            left = left.left
-        value = self.value_of(left, depth + 1)
+        operand: ast.expr = node
+        while isinstance(operand, ast.BinOp):
+            if type(operand.op) not in OPERATORS:
+                raise self.not_supported(operand, operand.op)
+            steps.append(operand)
+            operand = operand.left
+        value = self.value_of(operand, depth + 1)
         for step in reversed(steps):
             value = self.operation_value(step, value, self.value_of(step.right, depth + 1))
         return value

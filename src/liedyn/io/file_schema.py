@@ -79,11 +79,11 @@ class Text:
 class File:
     """A path, relative to the folder of the file that contains it, or to the current folder if an override contains it.
 
-    what    kind of file for the error if it does not exist; None: it need not exist
+    content kind of file for the error if it does not exist; None: it need not exist
     holds   file in a folder that the path may name instead
     """
 
-    what: str | None = None
+    content: str | None = None
     holds: str | None = None
 
     def read(self, node: Node) -> str:
@@ -92,8 +92,8 @@ class File:
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
         if self.holds and os.path.isdir(file):
             file = os.path.join(file, self.holds)
-        if self.what and (not os.path.exists(file) or os.path.isdir(file)):        # of a pipe or a device, its reader tells
-            raise node.problem(f"no such {self.what}", found=file)
+        if self.content and (not os.path.exists(file) or os.path.isdir(file)):        # of a pipe or a device, its reader tells
+            raise node.problem(f"no such {self.content}", found=file)
         return file
 
 
@@ -211,7 +211,7 @@ class Schema:
     kind      key whose value selects the other keys (`Field.kinds`)
     one_of    groups of keys, of which exactly one must exist, in the kinds with these keys
     empty     whether a key without a value is ignored
-    what      kind of the mapping in errors about keys of other kinds, such as "the method {}"
+    subject   kind of the mapping in errors about keys of other kinds, such as "the method {}"
     lacks     text of these errors instead, such as "a {} joint has no {}"
     reader    function of the node; None: the value is a dict of the values in the file
     """
@@ -221,7 +221,7 @@ class Schema:
     kind: str | None = None
     one_of: tuple[tuple[str, ...], ...] = ()
     empty: bool = False
-    what: str = ""
+    subject: str = ""
     lacks: str = ""
     reader: Reader | None = None
     _by_name: dict[str, Field] = field(init=False, repr=False)
@@ -283,7 +283,7 @@ class Schema:
                 if self.lacks:
                     raise child.problem(self.lacks.format(kind, name))
                 allowed = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
-                raise child.problem(f"{name} does not apply to {self.what.format(kind)}", expected=allowed or None,
+                raise child.problem(f"{name} does not apply to {self.subject.format(kind)}", expected=allowed or None,
                                     hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
     def value(self, nodes: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:

@@ -203,14 +203,14 @@ def _varied(node: Node) -> SweepParameter:
         values[kind] = _column(**values[kind], place=source.value["column"].place)
     parameter = SweepParameter(key, name, values[kind], None, scale, place=node.place)
     if scale == "relative" and not parameter.is_number:
-        raise source.problem("relative values must be numbers", found=source.shown())
+        raise source.problem("relative values must be numbers", found=source.excerpt())
     return parameter
 
 
 def _range(values: tuple[float, ...], node: Node) -> Range:
     first, last, count = values
     if count != int(count) or count < 1 or count > MOST_RUNS:
-        raise node.problem("the count of a range is wrong", found=node.value[2].shown(),
+        raise node.problem("the count of a range is wrong", found=node.value[2].excerpt(),
                            expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
     return Range(first, last, int(count))
 
@@ -237,9 +237,9 @@ def _distribution(kind: str, values: Any, node: Node) -> Distribution:
     if kind in ("uniform", "log_uniform"):
         low, high = values
         if low >= high:
-            raise node.problem("the bounds are not in order", found=node.shown(), expected="[low, high] with low below high")
+            raise node.problem("the bounds are not in order", found=node.excerpt(), expected="[low, high] with low below high")
         if kind == "log_uniform" and low <= 0:
-            raise node.problem("the logarithm needs bounds above 0", found=node.shown())
+            raise node.problem("the logarithm needs bounds above 0", found=node.excerpt())
         return Distribution(kind, low, high)
     low, high = values.pop("low", -math.inf), values.pop("high", math.inf)
     if low >= high:
@@ -377,7 +377,7 @@ SWEEP = Schema("sweep", (
         kinds=("inverse",), example=["crank"]),
     Field("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
         default_of(TrajectoryJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
-    what="the job {}")
+    subject="the job {}")
 
 
 # files --------------------------------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
             raise nodes["samples"].problem("too many runs", found=runs, expected=f"at most {MOST_RUNS:.0e}")
         count = runs * len(sweep.parameters)
         if count > _IN_MEMORY and sweep.sampling != "random":
-            needed = f"the points of {nodes['sampling'].shown()} need {8e-9 * count:.3g} GB of memory"
+            needed = f"the points of {nodes['sampling'].excerpt()} need {8e-9 * count:.3g} GB of memory"
             raise nodes["samples"].problem(needed, found=count,
                                            expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
         return

@@ -163,7 +163,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
         raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=units["t"], expected="t[s]")
     if not table.rows:
         raise TrajectoryError("there are column names but no rows", place=table.place())
-    values = table.numbers(MAY_BE_EMPTY)
+    values = table.parse_numbers(MAY_BE_EMPTY)
     _check_time(values[:, table.names.index("t")], table.lines, table.file, events, "events" in table.comments)
     series = {name: np.ascontiguousarray(values[:, k]) for k, name in enumerate(table.names)}
     del units["t"]

@@ -146,7 +146,7 @@ class Node:
             return self.problem("not a file of this kind", expected=expected, hint=hint)
         if hint is None and self.kind == "text" and _DECIMAL_COMMA.match(self.value):
             hint = _point(self.value)
-        return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
+        return self.problem("wrong value", found=self.excerpt(), expected=expected, hint=hint)
 
     def plain(self) -> Any:
         """Return the value as plain Python, recursively: dict, list, str, float, bool or None."""
@@ -156,11 +156,11 @@ class Node:
             return [child.plain() for child in self.value]
         return self.value
 
-    def shown(self) -> Any:
+    def excerpt(self) -> Any:
         """Return the value for an error message: plain scalars as they are written in the file."""
         if self.kind == "text" and self.written is None:
             return self.value
-        return _SourceText(_shown(self))
+        return _SourceText(_excerpt(self))
 
     # containers -----------------------------------------------------------------------------------------------------
 
@@ -222,11 +222,11 @@ class Node:
         if self.kind != "number":
             raise self.wrong(expected)
         if not math.isfinite(self.value):
-            raise self.problem("not a finite number", found=self.shown(), expected=expected)
+            raise self.problem("not a finite number", found=self.excerpt(), expected=expected)
         outside = ((minimum is not None and self.value < minimum) or (above is not None and self.value <= above)
                    or (maximum is not None and self.value > maximum))
         if outside:
-            raise self.problem("out of range", found=self.shown(), expected=expected)
+            raise self.problem("out of range", found=self.excerpt(), expected=expected)
         return float(self.value)
 
     def integer(self, *, minimum: int | None = None, maximum: int | None = None) -> int:
@@ -295,11 +295,11 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _shown(node: Node) -> str:
+def _excerpt(node: Node) -> str:
     if node.kind == "mapping":
-        return "{" + ", ".join(f"{key}: {_shown(child)}" for key, child in node.value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_excerpt(child)}" for key, child in node.value.items()) + "}"
     if node.kind == "list":
-        return "[" + ", ".join(_shown(child) for child in node.value) + "]"
+        return "[" + ", ".join(_excerpt(child) for child in node.value) + "]"
     return node.written if node.written is not None else repr(node.value)
 
 

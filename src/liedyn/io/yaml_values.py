@@ -122,7 +122,7 @@ def _enter(node: Node, part: str, file: str) -> Node:
     if child.kind == "null":
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
-        raise node.error("has no keys", place=Place(file, None, child.key), found=child.shown())
+        raise node.error("has no keys", place=Place(file, None, child.key), found=child.excerpt())
     result: Node = child
     return result
 

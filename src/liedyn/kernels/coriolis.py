@@ -258,23 +258,23 @@ def christoffel_workspace_size(n, nq, nv, nl):
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
              "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def christoffel_batch(index, constants, memory, what, q, out, first, last):
+def christoffel_batch(index, constants, memory, output_kind, q, out, first, last):
     """Write SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1; return a code."""
     n, nq, nv = index[0], index[1], index[2]
     tree, size = tree_views(index, constants), nv * nv * nv
-    Q, found, rates, m = split_workspace(memory, (nq, size, size))
+    Q, symbols, rates, m = split_workspace(memory, (nq, size, size))
     ws = christoffel_workspace(m, n, nv)
-    clear(found)
+    clear(symbols)
     for k in range(first, last, states_per_block(memory)):
         code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        christoffel_symbols(tree, Q, found, ws)
-        if not all_finite(found):
+        christoffel_symbols(tree, Q, symbols, ws)
+        if not all_finite(symbols):
             return BAD_RESULT
-        if what == SYMBOLS:
-            unpack_block(found, out, k)
+        if output_kind == SYMBOLS:
+            unpack_block(symbols, out, k)
         else:
-            mass_matrix_derivatives(found, nv, rates)
+            mass_matrix_derivatives(symbols, nv, rates)
             unpack_block(rates, out, k)
     return OK

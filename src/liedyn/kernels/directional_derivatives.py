@@ -362,8 +362,8 @@ def hybrid_direction_workspace_size(n, nv, nl):
 # batches ----------------------------------------------------------------------------------------------------------------
 def hybrid_directions_workspace_size(n, nq, nv, nl):
     """Return the size (numbers) of the workspace of `hybrid_directions` for one state (see `Model.sizes`)."""
-    own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_workspace_size(n, nv) + newton_euler_workspace_size(n, nv)
-    return own + hybrid_direction_workspace_size(n, nv, nl)
+    state_size = nq + 4 * nv + 6 * nl + 6 * n + hybrid_workspace_size(n, nv) + newton_euler_workspace_size(n, nv)
+    return state_size + hybrid_direction_workspace_size(n, nv, nl)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"

@@ -171,7 +171,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
                                                         constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
     ws = hybrid_workspace(m, n, nv)
     passive = passive and index[4] != 0
-    given, asked = prescribed.any(), not prescribed.all()
+    any_prescribed, any_free = prescribed.any(), not prescribed.all()
     for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
         code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
@@ -179,9 +179,9 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
             code = solution_code(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, ws), A, Tau)
         if code != OK:
             return code
-        if asked:
+        if any_free:
             unpack_block(A, a, k)
-        if given:
+        if any_prescribed:
             unpack_block(Tau, tau, k)
     return OK
 

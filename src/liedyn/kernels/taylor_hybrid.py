@@ -142,7 +142,7 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_bod
     for k in range(K - 1):
         if spatial_body >= 0:
             spatial_wrench_to_body(tree, K, k, spatial_body, tau[k * nv:(k + 1) * nv], ws)
-        if wrenches.given:
+        if wrenches.is_present:
             advance_wrench_series(tree, K, k, ws.V, wrenches)
         if passive:
             passive_series(tree, K, k, q, ws.v, has_friction, ws.friction_series, factors.passive)
@@ -184,7 +184,7 @@ def backward_pass(tree, K, k, prescribed, passive, a, tau, wrenches, ws, factors
         store_twist(ws.eta, i, eta)
         store_twist(ws.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(ws.V, i * K + k)))
         b = accumulate_children(tree, i, bias_wrench_coefficient(K, i, k, ws.V, ws.P, i * K), ws.AB)
-        if wrenches.given:
+        if wrenches.is_present:
             b = sub(b, load_twist(wrenches.F, n * k + i))
         beta = eliminate_joint_bias(tree, i, b, prescribed, passive, a, tau, factors)
         store_twist(ws.beta, i, beta)
@@ -251,7 +251,7 @@ def solve_series(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, pass
     code = derivatives_to_series(tree, K, prescribed, q, v, a, tau)
     if code != OK:
         return code
-    if wrenches.given:
+    if wrenches.is_present:
         initialize_wrench_series(tree, K, q, wrenches)
     deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, wrenches, spatial_body, passive, has_friction, ws, factors)
     if not is_below(deficit, SMALLEST_NORMAL):
@@ -305,13 +305,13 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     Q, V, A, Tau, inputs, m = split_workspace(memory, (nq, nv, rows, rows, rows))
     ws, factors, m = hybrid_series_workspace(m, n, nv, K)
     wrenches = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
-    given, asked = prescribed.any(), not prescribed.all()
+    any_prescribed, any_free = prescribed.any(), not prescribed.all()
     for s in range(first, last, states_per_block(memory)):
         load_block(q, s, Q)
         load_block(v, s, V)
-        if given:
+        if any_prescribed:
             load_block(a, s, A)
-        if asked:
+        if any_free:
             load_block(tau, s, Tau)
         code = OK
         if f_ext.size:
@@ -322,14 +322,14 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
                                 index[5] != 0, ws, factors)
         if code != OK:
             return code
-        if given and asked:                   # inputs keep their bits
+        if any_prescribed and any_free:                   # inputs keep their bits
             load_block(a, s, inputs)
             restore_inputs(inputs, A, prescribed, True)
             load_block(tau, s, inputs)
             restore_inputs(inputs, Tau, prescribed, False)
-        if asked:
+        if any_free:
             unpack_block(A, a, s)
-        if given:
+        if any_prescribed:
             unpack_block(Tau, tau, s)
     return OK
 

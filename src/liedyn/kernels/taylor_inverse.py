@@ -90,7 +90,7 @@ def scale_rows(x, K, n, to_derivatives):
 class WrenchSeries(NamedTuple):
     """Taylor series of external wrenches."""
 
-    given: bool
+    is_present: bool
     frame: int
     links: np.ndarray      # (6 n_links (K - 1),) order by order
     F: np.ndarray          # (6n (K - 1),) on bodies, order by order
@@ -102,12 +102,12 @@ class WrenchSeries(NamedTuple):
 
 
 @inline_kernel
-def wrench_series_workspace(m, n, nl, K, frame, given):
+def wrench_series_workspace(m, n, nl, K, frame, has_wrenches):
     """Return the `WrenchSeries` whose arrays are views into m. given: whether there are external wrenches, in `frame`."""
-    rows = K - 1 if given else 0
-    moving = 1 if given and frame != LOCAL else 0
+    rows = K - 1 if has_wrenches else 0
+    moving = 1 if has_wrenches and frame != LOCAL else 0
     sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
-    return WrenchSeries(given, frame, *split_workspace(m, sizes)[:-1])
+    return WrenchSeries(has_wrenches, frame, *split_workspace(m, sizes)[:-1])
 
 
 def wrench_series_workspace_size(n, nl, K):
@@ -245,7 +245,7 @@ def higher_order_inverse(tree, K, q, v, wrenches, passive, has_friction, tau, ws
     """Write coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
     store_ground_series(tree, K, ws.V)
     twist_series(tree, K, q, v, ws)
-    if wrenches.given:
+    if wrenches.is_present:
         for k in range(K - 1):
             advance_wrench_series(tree, K, k, ws.V, wrenches)
     force_series(tree, K, wrenches, tau, ws)
@@ -279,14 +279,14 @@ def force_series(tree, K, wrenches, tau, ws):
         for k in range(K):
             store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
         for k in range(K - 1):                                              # F = P' - ad*_V P - F_ext + sum of Ad* F_child
-            own = add(scale(k + 1.0, load_twist(P, k + 1)), bias_wrench_coefficient(K, i, k, V, P, 0))
-            if wrenches.given:
-                own = sub(own, load_twist(wrenches.F, n * k + i))
+            body_wrench = add(scale(k + 1.0, load_twist(P, k + 1)), bias_wrench_coefficient(K, i, k, V, P, 0))
+            if wrenches.is_present:
+                body_wrench = sub(body_wrench, load_twist(wrenches.F, n * k + i))
             handed = G[6 * n * k:6 * n * (k + 1)]
-            own = accumulate_children(tree, i, own, handed)
-            store_twist(F, k, own)
-            store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])          # tau = S^T F
-            propagate_to_parent(tree, i, dAd_inv(T, add(own, transformed_wrench_term(tree, i, K, k, E, F, 0))), handed)
+            body_wrench = accumulate_children(tree, i, body_wrench, handed)
+            store_twist(F, k, body_wrench)
+            store_joint_force(tree, i, body_wrench, tau[k * nv:(k + 1) * nv])          # tau = S^T F
+            propagate_to_parent(tree, i, dAd_inv(T, add(body_wrench, transformed_wrench_term(tree, i, K, k, E, F, 0))), handed)
 
 
 @inline_kernel
@@ -331,7 +331,7 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
         if code != OK:
             return code
         to_series(x, K, nv, series)
-        if wrenches.given:
+        if wrenches.is_present:
             initialize_wrench_series(tree, K, Q, wrenches)
         higher_order_inverse(tree, K, Q, series, wrenches, passive, has_friction, Tau, ws)
         scale_rows(Tau, K - 1, nv, True)

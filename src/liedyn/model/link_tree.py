@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
-from liedyn.errors import ModelError, Place, nearest, shown
+from liedyn.errors import ModelError, Place, escape_nonprintable, nearest
 from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, ElementPlace, Joint, Link, Loop, Robot
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
@@ -17,7 +17,7 @@ Element = Link | Joint | Loop | Coupling | Actuator
 def element_location(element: Element, part: str | None = None) -> Place:
     """Return the location of a link, joint, … or of a part of it such as `axis`. Without a file, it contains the name."""
     place = element.place
-    key = place.key or f'{type(element).__name__.lower()} "{shown(str(element.name))}"'
+    key = place.key or f'{type(element).__name__.lower()} "{escape_nonprintable(str(element.name))}"'
     if part is None:
         return Place(place.file, place.line, key)
     if isinstance(place, ElementPlace):

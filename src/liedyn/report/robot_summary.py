@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from liedyn.arrays import Base
-from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, shown
+from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose, coordinate_name
 from liedyn.model.model import Model, ModelJoint
@@ -75,9 +75,9 @@ def equation(coupling: Coupling) -> str:
 
     It is solved for its first coordinate if the coefficient of this is 1.
     """
-    (first, *others), offset = coupling.terms, coupling.offset
+    (first, *other_terms), offset = coupling.terms, coupling.offset
     if first[2] == 1.0:
-        right_side = _sum([(name, label, -c) for name, label, c in others], offset)
+        right_side = _sum([(name, label, -c) for name, label, c in other_terms], offset)
         return f"{coordinate_name(*first[:2])} = {right_side or '0'}"
     return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
 
@@ -255,10 +255,10 @@ class RobotSummary:
     def text(self) -> str:
         """Return what `liedyn check` prints for the robot."""
         if self.error is not None:
-            return f"{shown(self.file)}: error\n  {shown(str(self.error))}"
+            return f"{escape_nonprintable(self.file)}: error\n  {escape_nonprintable(str(self.error))}"
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
+        return f"{escape_nonprintable(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain data for JSON."""

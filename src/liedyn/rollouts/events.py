@@ -180,7 +180,7 @@ def unfreeze_switches(signals: Signals) -> Signals:
     code = signals.code.copy()
     is_frozen = np.isin(code & 255, SWITCH_OPERATIONS)
     code[is_frozen] &= 255
-    return signals._replace(code=code, held=np.zeros(0))
+    return signals._replace(code=code, switches=np.zeros(0))
 
 
 def _select_runs(series: np.ndarray, run_indices: np.ndarray) -> np.ndarray:
@@ -213,14 +213,14 @@ class RolloutEventHandler:
         self.armed = np.ones((runs.count, len(events.state_events)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.state_events)))
         self.step, self.is_started = 0.0, False                     # length of a step [s]
-        self._found: list[tuple[Any, ...]] = []
+        self._recorded: list[tuple[Any, ...]] = []
 
     @property
-    def found(self) -> RolloutEvents:
+    def recorded_events(self) -> RolloutEvents:
         """The events that have happened, in the order of time."""
         nq, nv = self.runs.model.nq, self.runs.model.nv
         none = np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=str), *(np.zeros((0, n)) for n in (nq, nv, nq, nv))
-        columns = [np.concatenate(x) for x in zip(*self._found, strict=True)] if self._found else none
+        columns = [np.concatenate(x) for x in zip(*self._recorded, strict=True)] if self._recorded else none
         order = np.argsort(columns[1], kind="stable")
         return RolloutEvents(*(x[order] for x in columns))
 
@@ -314,7 +314,7 @@ class RolloutEventHandler:
                      state_after: tuple[np.ndarray, np.ndarray]) -> None:
         """Store an event of the runs `run_indices` with the states before and after it."""
         name = np.full(len(run_indices), self.events.definitions[event].name)
-        self._found.append((run_indices, t, name, *state_before, *state_after))
+        self._recorded.append((run_indices, t, name, *state_before, *state_after))
 
     def is_enabled(self, event: int, run_indices: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Return whether an event may happen now (n,), and record it in the ledger if so."""

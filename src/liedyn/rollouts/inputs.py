@@ -213,7 +213,7 @@ class RolloutInputs:
                 row = model.constraint_equation_names[int(np.argmax(residuals[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
-        self.warnings += singular_state_warnings(model, self.q, ranks, what="run")
+        self.warnings += singular_state_warnings(model, self.q, ranks, state_kind="run")
         begins: dict[bytes, tuple[Any, ...]] = {}
         for first, _, mask in self.segments:
             begins.setdefault(mask.tobytes(), (first, mask))
@@ -307,7 +307,7 @@ class RolloutInputs:
         return self.model.nv + (0 if self.contacts is None else self.contacts.contacts.material.size)
 
     def values(self) -> np.ndarray:
-        """Return a new array (N, k) with the values of each run for `BatchStep.numbers`."""
+        """Return a new array (N, k) with the values of each run for `BatchStep.scenario_values`."""
         parts = [self.tau[:, 0]]
         if self.contacts is not None:
             bound = self.contacts.contacts

@@ -495,7 +495,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     all_a, all_tau = (all_forces[..., :model.nv], all_forces[..., model.nv:2 * model.nv]) if forces else (None, None)
     event_warnings = (*bound_events.warnings, *handler.warnings()) if bound_events and handler else ()
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
-    result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.found if handler else None,
+    result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.recorded_events if handler else None,
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
                      _missing_adjoint(vectorized, method, runs, bound_events, every),
                      contact_settings and partial(contact_motions, problem, runs),

@@ -155,11 +155,11 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     return Warmup(tuple(steps), str(compile_cache.root()), *compile_cache.contents())
 
 
-def _groups(what: str | Iterable[str] | None, robot: str | os.PathLike[str] | None) -> list[str]:
-    if what is None:
+def _groups(choice: str | Iterable[str] | None, robot: str | os.PathLike[str] | None) -> list[str]:
+    if choice is None:
         loops = robot is not None and ld.load(robot).nc > 0
         return [*DEFAULT_GROUPS, *(["loops"] if loops else [])]
-    names = [what] if isinstance(what, str) else list(what)
+    names = [choice] if isinstance(choice, str) else list(choice)
     for name in names:
         if name != "all" and name not in GROUPS:
             raise NameLookupError(f"unknown group of functions {name!r}; expected one of {', '.join([*GROUPS, 'all'])}")

@@ -269,11 +269,11 @@ def _most_dependent(model: Model, A: Array) -> str:
 def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
     for fixed_mask in (fixed_or_given, fixed_v):
-        after = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
-        errors = np.abs(constraint_velocity(model, q, after, constraint_motion=constraint_motion))
-        speed = np.abs(after / coordinate_scales(model)).max(initial=0.0)
+        closed_v = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
+        errors = np.abs(constraint_velocity(model, q, closed_v, constraint_motion=constraint_motion))
+        speed = np.abs(closed_v / coordinate_scales(model)).max(initial=0.0)
         if (equation_weights(model) * errors).max() <= _VELOCITY_TOLERANCE * (1.0 + speed):
-            return after
+            return closed_v
     r = int(np.argmax(equation_weights(model) * errors))
     driven = [constraint.name for constraint in model.constraints if constraint.driven]
     names = [model.v_names[i] for i in np.flatnonzero(fixed_v)] or driven

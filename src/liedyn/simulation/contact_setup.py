@@ -275,7 +275,8 @@ def weight_gradient(model: Model) -> Array:
 
 def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
     """Return the contacts for a weight multiplied by `ratio`: stiffness derived from the weight is multiplied by it, too."""
-    return contacts._replace(material=contacts.material * material_scale(contacts, ratio), share=contacts.share * ratio)
+    return contacts._replace(material=contacts.material * material_scale(contacts, ratio),
+                             weight_share=contacts.weight_share * ratio)
 
 
 def material_scale(contacts: Contacts, ratio: ArrayLike) -> Array:

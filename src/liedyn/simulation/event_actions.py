@@ -258,11 +258,11 @@ def _end_run(_run: EventContext, state: EventState, _action: EndRun) -> EventSta
 def _enter_phase(run: Actions, state: EventState, action: EnterPhase) -> EventState:
     problems, name = run.problems, run.problems.hybrid_state.phase
     assert name is not None                                    # a run with phases is always in one of them
-    phase, before = problems.phases[action.phase], problems.phases[name]
+    phase, former_phase = problems.phases[action.phase], problems.phases[name]
     problems.phase_began = run.t
     problems.change(phase=action.phase)
-    if set(before.open) != set(phase.open):
-        state = _close_loops(run, replace(state, model=run.problem.model), before.open, phase)
+    if set(former_phase.open) != set(phase.open):
+        state = _close_loops(run, replace(state, model=run.problem.model), former_phase.open, phase)
     return start_prescribed_motions(state, run.problem, run.t, phase.impulsive, f"phase {phase.name}", phase.place)
 
 
@@ -320,14 +320,14 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     if any(body.link == action.link for body in problems.hybrid_state.attached):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: a body is attached to link {action.link} already",
                             place=action.place)
-    before = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
+    momentum = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
-    free = solve_linear(mass_matrix(model.spanning_tree(), state.q), before)
+    free = solve_linear(mass_matrix(model.spanning_tree(), state.q), momentum)
     jump = velocity_jump(model, state.q, free, *preserved_velocities(state, run.problem))
     after = replace(state, model=model, v=jump.v, impulse=state.impulse + jump.impulse)
     driven = float(jump.impulse @ jump.v)                    # work of the drives of prescribed joints
-    lost = before @ state.v / 2 - after.energies[0] + driven
+    lost = momentum @ state.v / 2 - after.energies[0] + driven
     return replace(after.with_work_since(state), lost=state.lost + lost)
 
 

@@ -242,7 +242,7 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
                                                    resting, initial=False, controlled=controlled,
                                                    first_order_hold=sampling.hold == "first")
     assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
-    sampled = SampledLaws(law, controlled, motion.joint_laws.held, limit, _resolutions(sampling, model),
+    sampled = SampledLaws(law, controlled, motion.joint_laws.torque_signal, limit, _resolutions(sampling, model),
                           not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
     return CompiledSchedule(motion, contact_names, tuple(WarningLog((*warnings, *more))))

@@ -143,9 +143,9 @@ def stop_event_names(stops: Sequence[JointStop]) -> list[str]:
 
 def matches_event(name: str, event: str) -> bool:
     """Return whether the name of an occurred event is `event`, or combines it with other coordinates at their stops."""
-    for before, after in ((_LIMIT_PREFIX, ""), ("", _RELEASE_SUFFIX)):
-        if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
-            coordinate, coordinates = (x[len(before):len(x) - len(after)] for x in (event, name))
+    for prefix, suffix in ((_LIMIT_PREFIX, ""), ("", _RELEASE_SUFFIX)):
+        if all(x.startswith(prefix) and x.endswith(suffix) for x in (name, event)):
+            coordinate, coordinates = (x[len(prefix):len(x) - len(suffix)] for x in (event, name))
             return coordinate == coordinates or coordinate in coordinates.split(" and ")
     return name == event
 
@@ -215,7 +215,7 @@ def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
         depth = evaluate_stops(p, record.q, record.v).depth
         row = depth.argmax(axis=0)
         for j, k in enumerate(p.stops.coordinate):
-            stiffness = p.stops.numbers.reshape(-1, 3)[j, 1]
+            stiffness = p.stops.coefficients.reshape(-1, 3)[j, 1]
             sink, name, depth_of_row = p.stop_loads[j] / stiffness, segment.model.v_names[k], float(depth[row[j], j])
             if depth_of_row > _MAX_DEPTH_RATIO * sink and depth_of_row > worst.get(name, (0.0,))[0]:
                 worst[name] = depth_of_row, float(record.t[row[j]]), segment.model.v_units[k], sink
@@ -233,10 +233,10 @@ def stop_forces(problem: InitialValueProblem, record: Record) -> Array:
     force = evaluate_stops(problem, record.q, record.v).force
     for j, k in enumerate(stops.coordinate):
         out[:, k] -= stops.side[j] * force[:, j]
-    if len(stops.held):
-        rhs, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.SWITCH_VALUE::code.SWITCH_SIZE]
+    if len(stops.resting):
+        rhs, reading = RightHandSide(problem, problem.signals), problem.signals.switches[code.SWITCH_VALUE::code.SWITCH_SIZE]
         last = np.nextafter(record.t[-1], -np.inf)             # the last row precedes the event at its time
         for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
             evaluate_state(problem, t, q, v, rhs)
-            out[i, stops.held] = reading[stops.resting_switch]
+            out[i, stops.resting] = reading[stops.resting_switch]
     return out

@@ -101,8 +101,8 @@ def format_names(names: Sequence[str], maximum: int) -> str:
 
 def count_others(texts: Sequence[str], maximum: int, separator: str = ", ") -> str:
     """Return at most `maximum` of the texts and the number of the others, for a message."""
-    others = [f"and {len(texts) - maximum} more"] if len(texts) > maximum else []
-    return separator.join([*texts[:maximum], *others])
+    remainder = [f"and {len(texts) - maximum} more"] if len(texts) > maximum else []
+    return separator.join([*texts[:maximum], *remainder])
 
 
 def unknown_name_error(name: str, names: Sequence[str], kind: str, place: Place, problem: str = "no such") -> ScenarioError:

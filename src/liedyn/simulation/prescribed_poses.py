@@ -307,8 +307,8 @@ class PrescribedPose(NamedTuple):
 
     def format(self, x: Array) -> str:
         """Return the coordinates as text for messages."""
-        numbers = ", ".join(f"{number:.9g}" for number in x)
-        return f"[{numbers}]" if self.is_pose else numbers
+        components = ", ".join(f"{number:.9g}" for number in x)
+        return f"[{components}]" if self.is_pose else components
 
 
 def _relative_difference(values: Array, target: Array, units: Sequence[str], scales: Scales) -> float:

@@ -335,9 +335,9 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         start = time.perf_counter()
         motion = prepared.hybrid_simulation
         rows = RunRecorder(prepared.model, problem, disk)
-        before = resume(motion, run_identity, rows) if resumed else 0.0
+        previous_seconds = resume(motion, run_identity, rows) if resumed else 0.0
         rows.run_state = lambda: {"run": run_identity, "motion": motion.state_dict(),
-                                  "seconds": before + time.perf_counter() - start}
+                                  "seconds": previous_seconds + time.perf_counter() - start}
     with progress.stage("simulating"):
         ended = None
         try:
@@ -346,7 +346,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         except (ComputationError, ScenarioError, Interrupted) as error:
             ended, statistics = error, motion.partial_statistics(rows.abort_segment())
         stop = time.perf_counter()
-    timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
+    timing = {"load": ready - began, "compile": start - ready, "simulate": previous_seconds + stop - start}
 
     def tried_integrators(segments: Sequence[RunSegment]) -> str:
         if not trials:
@@ -591,5 +591,5 @@ def _joint_rule(name: str, settings: dict[str, Any], model: Model) -> Mapping[st
 
 def _merge_key(settings: dict[str, Any], key: str, more: dict[str, Any]) -> Any:
     """Return the mapping under a key merged with `more`. Other values are returned for the reader of scenarios to reject."""
-    before = settings.get(key, {})
-    return dict(before) | more if isinstance(before, Mapping) else before
+    present = settings.get(key, {})
+    return dict(present) | more if isinstance(present, Mapping) else present

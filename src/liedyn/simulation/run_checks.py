@@ -144,7 +144,7 @@ class ConstraintCheck:
         """Add the rows of a record. forces: (N, nv) of `joint_forces`."""
         power, t = np.einsum("tk,tk->t", forces, record.v), record.t
         if self._last is not None:
-            t, power = (np.append(before, x) for before, x in zip(self._last, (t, power), strict=True))
+            t, power = (np.append(last_row, x) for last_row, x in zip(self._last, (t, power), strict=True))
         self._work += float(0.5 * (power[1:] + power[:-1]) @ np.diff(t))
         self._last = t[-1], power[-1]
         self._worst = np.maximum(self._worst, record.residual.max(axis=0))

@@ -231,11 +231,11 @@ def resume(motion: HybridSimulation, present: dict[str, Any], rows: RunRecorder)
     return float(state["seconds"])
 
 
-def _describe_difference(before: object, after: object, path: str = "") -> str:
+def _describe_difference(recorded: object, current: object, path: str = "") -> str:
     """Return a description of the first key that differs."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in dict.fromkeys((*before, *after)):
-            if before.get(key) != after.get(key):
-                return _describe_difference(before.get(key), after.get(key), f"{path}.{key}".lstrip("."))
-    former, present = ("no value" if x is None else json.dumps(x) for x in (before, after))
+    if isinstance(recorded, dict) and isinstance(current, dict):
+        for key in dict.fromkeys((*recorded, *current)):
+            if recorded.get(key) != current.get(key):
+                return _describe_difference(recorded.get(key), current.get(key), f"{path}.{key}".lstrip("."))
+    former, present = ("no value" if x is None else json.dumps(x) for x in (recorded, current))
     return f"{path} = {former[:100]}, not {present[:100]}"

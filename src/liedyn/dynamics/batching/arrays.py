@@ -30,11 +30,11 @@ def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
     if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
-    numbers: Array = np.asarray(array, dtype=np.float64, order="C")
-    if numbers.shape[numbers.ndim - len(last):] != last or numbers.ndim < len(last):
+    values: Array = np.asarray(array, dtype=np.float64, order="C")
+    if values.shape[values.ndim - len(last):] != last or values.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
-        raise ShapeError(f"{name} has the wrong shape; found {numbers.shape}, expected (…, {expected})")
-    return numbers if numbers.flags.behaved else numbers.copy()     # entry points accept writable, aligned arrays only
+        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected (…, {expected})")
+    return values if values.flags.behaved else values.copy()     # entry points accept writable, aligned arrays only
 
 
 def _check_not_masked(x: ArrayLike, name: str) -> None:

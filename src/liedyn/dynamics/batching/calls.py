@@ -66,7 +66,7 @@ class CallOptions(TypedDict, total=False):
     static_arguments: Arguments
     prescribed: Mask | None
     options: Arguments
-    after: Arguments
+    trailing_arguments: Arguments
     out: Any
 
 
@@ -80,7 +80,7 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint, memory: Callable[..
 
 def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - a group would be an object for each fast call
              memory: Callable[..., int], inputs: dict[str, Any], *shapes: Shape, static_arguments: Arguments = (),
-             prescribed: Mask | None = None, options: Arguments = (), after: Arguments = (),
+             prescribed: Mask | None = None, options: Arguments = (), trailing_arguments: Arguments = (),
              out: Any = None) -> Array | tuple[Array, ...]:
     """Call an entry point for a batch. Return an array (*lead, *shape) for each shape, in a tuple if there are several.
 
@@ -89,13 +89,14 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
     memory  returns the workspace size (numbers) from `Model.sizes`
     inputs  states, as for `broadcast_states`
 
-    The entry point receives, in this order: static_arguments (or the mask prescribed), states, options, results, after.
+    The entry point receives, in this order: static_arguments (or the mask prescribed), states, options, results,
+    trailing_arguments.
     """
     if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:         # without coordinates it has no inputs
-        found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
-                               *[x for x in inputs.values() if x is not None and x is not NONE])
-        if found is not None:
-            result: Array | tuple[Array, ...] = found if out is None else out
+        generated_result = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
+                                          *[x for x in inputs.values() if x is not None and x is not NONE])
+        if generated_result is not None:
+            result: Array | tuple[Array, ...] = generated_result if out is None else out
             return result
     else:
         key = None
@@ -107,7 +108,7 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
     else:
         rows, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
     static_arguments = static_arguments if prescribed is None else (prescribed,)
-    arguments = (*rows, *options, *results, *after)
+    arguments = (*rows, *options, *results, *trailing_arguments)
     code = run(entry, model, memory(*model.sizes), static_arguments, arguments, None if count == 1 else count, key)
     raise_for_code(model, code, prescribed, **arrays)
     return copy_to_out(tuple(places) if len(shapes) > 1 else places[0], out)
@@ -466,7 +467,7 @@ def _join_results(parts: list[tuple[int, int, Result]], call: Callable[[int, int
             return value
         return _fill_array(np.asarray(value), [(start, stop, _fields(result)[k]) for start, stop, result in parts], lead)
 
-    return with_arrays(pattern, [field(k, one) for k, one in enumerate(_fields(pattern))])
+    return with_arrays(pattern, [field(k, pattern_field) for k, pattern_field in enumerate(_fields(pattern))])
 
 
 def _fill_array(pattern: Array, parts: list[tuple[int, int, Array]], lead: Shape) -> Any:

@@ -409,7 +409,7 @@ def warn_singular_state(model: Model, q: Array, ranks: Integers, prescribed: Mas
 
 
 def singular_state_warnings(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None,
-                            what: str = "state") -> list[LiedynWarning]:
+                            state_kind: str = "state") -> list[LiedynWarning]:
     """Return a warning if more constraints depend on each other at a state than elsewhere.
 
     Results at such a state are those of a mechanism with more degrees of freedom. Driven loops are not supported.
@@ -421,7 +421,7 @@ def singular_state_warnings(model: Model, q: Array, ranks: Integers, prescribed:
     generic = generic_rank(model, q[k], ranks, prescribed)
     if ranks[k] >= generic:
         return []
-    location = f" of {what} {k}" if len(ranks) > 1 else ""
+    location = f" of {state_kind} {k}" if len(ranks) > 1 else ""
     return [LiedynWarning("singular-state",
                           f"the configuration{location} is singular: the rank of the constraints is {ranks[k]} there, and "
                           f"{generic} near it; the results are those of a mechanism with more degrees of freedom than it has "

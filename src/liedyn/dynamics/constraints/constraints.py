@@ -77,7 +77,7 @@ def constraint_workspace_for(model: Model, masks: Sequence[Mask], passive: bool,
     header[[stages.PACKED_MODEL, stages.PACKED_MODEL_SIZE]] = packed_model.ctypes.data, packed_model.size
     workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(buffer, n, nq, nv, m, driven, forced)
     workspace.frequency[0] = frequency
-    for view, mask in zip((workspace.mask, workspace.fixed, workspace.held), masks, strict=True):
+    for view, mask in zip((workspace.mask, workspace.fixed, workspace.fixed_velocity), masks, strict=True):
         view.view(np.bool_)[:nv] = mask
     workspace.weight[:], workspace.unit[:] = equation_weights(model), coordinate_scales(model)
     workspace.statistics[stages.ACCELERATION_SCALE] = model_scales(model).time**-2

@@ -142,7 +142,7 @@ def quaternion_norm(node: Node, values: Mapping[str, Any]) -> float:
     norm = math.hypot(*values.get("quaternion", (1.0,)))
     if abs(norm - 1) > _UNIT_ROUNDING:
         quaternion = node.value["quaternion"]
-        raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.shown(),
+        raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.excerpt(),
                                  expected="a unit quaternion x, y, z, w")
     return norm
 

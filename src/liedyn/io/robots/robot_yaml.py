@@ -145,7 +145,7 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     for text in overrides:
         override(root, text, ModelError)
     if "robot" in root.mapping() and "links" not in root.value:
-        raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
+        raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].excerpt(),
                                           expected="links and joints", hint="use that file")
     nodes = ROBOT.nodes(root)
     joints = nodes["joints"].mapping() if "joints" in nodes else {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from liedyn.errors import LiedynWarning, ModelError, Place, nearest, shown
+from liedyn.errors import LiedynWarning, ModelError, Place, escape_nonprintable, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
@@ -84,7 +84,7 @@ class _Checker:
         name = element.text("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(element.file, element.line))
-        place = Place(element.file, element.line, f'{element.tag} "{shown(name)}"')
+        place = Place(element.file, element.line, f'{element.tag} "{escape_nonprintable(name)}"')
         copy = ElementTree.Element(element.tag, {"name": name})
         parts = {part.tag: part for part in self.known_children(element, name)}
         if element.tag == "joint":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from liedyn.errors import shown
+from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.robot_schema import MIMIC, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
@@ -210,7 +210,7 @@ class Omission:
     dynamics: bool = True
 
     def __str__(self) -> str:
-        return f"{shown(self.element)}: {self.message}"
+        return f"{escape_nonprintable(self.element)}: {self.message}"
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from liedyn.errors import shown
+from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
@@ -70,7 +70,7 @@ def _visuals(shapes: Iterable[LinkShape]) -> Iterator[str]:
         yield from ("  " + part for part in _origin(shape.pose))
         yield f"  <geometry>{_GEOMETRY[shape.kind].format(*map(_number, shape.sizes))}</geometry>"
         if shape.colour:
-            rgb = _numbers(shape.colour)
+            rgb = _format_values(shape.colour)
             yield f'  <material name="colour {rgb}"><color rgba="{rgb} 1"/></material>'
         yield "</visual>"
 
@@ -80,7 +80,7 @@ def _joint(joint: Joint) -> Iterator[str]:
     yield f"<child link={quoteattr(joint.child)}/>"
     yield from _origin(joint.origin)
     if joint.axes:
-        yield f'<axis xyz="{_numbers(joint.axes[0])}"/>'
+        yield f'<axis xyz="{_format_values(joint.axes[0])}"/>'
     coordinate = joint.coordinate_parameters[0] if joint.labels else Coordinate()
     yield from _limit(joint.type, coordinate)
     if coordinate.damping or coordinate.friction:
@@ -101,12 +101,12 @@ def _limit(kind: str, coordinate: Coordinate) -> Iterator[str]:
 
 
 def _origin(pose: Pose) -> Iterator[str]:
-    turn = f' rpy="{_numbers(rpy_of(pose.rotation))}"' if pose.rotation != IDENTITY else ""
+    turn = f' rpy="{_format_values(rpy_of(pose.rotation))}"' if pose.rotation != IDENTITY else ""
     if turn or any(pose.translation):
-        yield f'<origin xyz="{_numbers(pose.translation)}"{turn}/>'
+        yield f'<origin xyz="{_format_values(pose.translation)}"{turn}/>'
 
 
-def _numbers(values: Iterable[float]) -> str:
+def _format_values(values: Iterable[float]) -> str:
     return " ".join(map(_number, values))
 
 
@@ -181,7 +181,8 @@ def _split_joints(out: Subset) -> None:
         links += [Link(name) for name in between[:-1]]
         if len(between) > 1 and len(out.losses) == lost:
             types = ", ".join(part.type for part in joints[-len(between):])
-            out.rewritten.append(f'the {joint.type} joint "{shown(joint.name)}" is {len(between)} joints ({types}) with massless '
+            name = escape_nonprintable(joint.name)
+            out.rewritten.append(f'the {joint.type} joint "{name}" is {len(between)} joints ({types}) with massless '
                                  "links between")
     labels = {joint.name: joint.labels for joint in out.robot.joints}
     couplings = tuple(_of_parts(coupling, labels) for coupling in out.robot.couplings)

@@ -108,12 +108,12 @@ class XmlElement:
 
     def refuse(self, attribute: str, message: str, expected: str = "0", hint: str | None = None) -> None:
         """Raise if an attribute has numbers other than zero."""
-        if any(self.numbers(attribute)):
+        if any(self.floats(attribute)):
             raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
 
     def constant(self, attribute: str) -> float:
         """Return the first coefficient of a force, or zero without one. Raise if a coefficient of a higher power is not zero."""
-        first, *higher = self.numbers(attribute) or (0.0,)
+        first, *higher = self.floats(attribute) or (0.0,)
         if any(higher):
             raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),
                                expected="one number")
@@ -128,7 +128,7 @@ class XmlElement:
         text = self.text(attribute)
         if text is None:
             return default
-        values = self.numbers(attribute)
+        values = self.floats(attribute)
         maximum = len(default)
         minimum = maximum if minimum is None else minimum
         if not minimum <= len(values) <= maximum:
@@ -136,7 +136,7 @@ class XmlElement:
             raise self.problem("wrong value", attribute, found=text, expected=f"{count} number{'s' * (count != '1')}")
         return cast(Numbers, (*values, *default[len(values):]))
 
-    def numbers(self, attribute: str) -> tuple[float, ...]:
+    def floats(self, attribute: str) -> tuple[float, ...]:
         """Return the numbers of an attribute. Raise if one of them is not finite."""
         words = self.text(attribute, "").split()
         for word in words:
@@ -158,10 +158,11 @@ class _RootTag(Exception):
 
 
 def read_xml(path: str | os.PathLike[str], max_levels: int,
-             keep: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True) -> XmlElement:
+             is_needed: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True,
+             ) -> XmlElement:
     """Return the root element of a file. Raise ModelError with the line, also for more than `max_levels` levels of nesting.
 
-    keep: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
+    is_needed: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
           element. Children of an element that it does not contain are ignored. May raise.
     """
     file = os.fspath(path)
@@ -176,7 +177,7 @@ def read_xml(path: str | os.PathLike[str], max_levels: int,
         if len(open) >= max_levels:
             raise ModelError("too deeply nested", place=place(), expected=f"at most {max_levels} levels")
         parents = [element for element in open if element is not None]
-        if len(parents) < len(open) or not keep(tag, parents, place):
+        if len(parents) < len(open) or not is_needed(tag, parents, place):
             open.append(None)                              # ignored
         else:
             line = parser.CurrentLineNumber

@@ -64,7 +64,7 @@ def _planes(node: Node) -> tuple[Plane, ...]:
         values = PLANE.values(child)
         if not any(values.get("normal", (1.0,))):
             normal = child.value["normal"]
-            raise normal.problem("the normal of a plane is zero", found=normal.shown(),
+            raise normal.problem("the normal of a plane is zero", found=normal.excerpt(),
                                  expected="the direction out of the ground, such as [0, 0, 1]")
         planes.append(Plane(name, **values, place=child.place))
     return tuple(planes)
@@ -188,7 +188,7 @@ LIMIT_STOPS = Schema("limit_stops", (
     _of_mode("restitution", Number(minimum=0, maximum=1), "with `mode: hard`: ratio of the speed after an impact to the speed "
              "before", 0.4),
     Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
-    kind="mode", what="{} stops", reader=_stops)
+    kind="mode", subject="{} stops", reader=_stops)
 LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 

@@ -111,7 +111,7 @@ def _control(node: Node) -> Control:
         if key == "poles":
             for child in chosen.items(law.poles, of=f"poles for {name}"):
                 if child.number() >= 0.0:
-                    raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
+                    raise child.problem("unstable pole", found=child.excerpt(), expected="a negative pole [1/s]")
     values = CONTROL.values(node)
     setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
     if rows and "joints" in nodes:
@@ -221,7 +221,7 @@ CONTROL = Schema("control", (
     Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
         "not listed is neutral", required="the state at which the gain holds: q and v by joint", kinds=_with("setpoint"),
         example={"q": {"elbow": 0.5}})),
-    kind="law", one_of=(POLES,), what="the law {}", reader=_control)
+    kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
 
 LIMIT = Number(above=0)
 SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "limit", _limit), "joint*")), "saturation",
@@ -240,7 +240,7 @@ def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
     values = SAMPLING.values(node)
     sampling = Sampling(**values.pop("quantization", {}), **values, place=node.place)
     if duration / sampling.interval > maximum:
-        raise chosen.problem(f"about {duration / sampling.interval:.3g} samples in {duration:g} s", found=chosen.shown(),
+        raise chosen.problem(f"about {duration / sampling.interval:.3g} samples in {duration:g} s", found=chosen.excerpt(),
                              expected=f"at most {maximum:g}", hint="--force-long or force_long=True allows more")
     return sampling
 
@@ -286,10 +286,10 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     points = tuple((speed, torque) for speed, torque in rows)
     for previous, point, row in zip((None, *points), points, node.value, strict=False):
         if previous is not None and point[0] <= previous[0]:
-            raise row.value[0].problem("speeds must increase", found=row.value[0].shown(),
+            raise row.value[0].problem("speeds must increase", found=row.value[0].excerpt(),
                                        expected=f"a speed above {previous[0]:g}")
         if not 0.0 <= point[1] <= _LARGEST:
-            raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].shown(),
+            raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].excerpt(),
                                        expected="its size, from 0 to 1e9 N m: the curve holds for both directions")
     if not any(torque for _, torque in points):
         raise node.problem("the motor has no torque at any speed", expected="a torque above 0")

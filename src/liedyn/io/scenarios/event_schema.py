@@ -68,7 +68,7 @@ def _event(name: str, node: Node, duration: float) -> Event:
     values = EVENT.values(node)
     if timed == "every" and duration / values["every"] > MOST_TIMES:
         raise nodes["every"].problem(f"the event happens about {duration / values['every']:.3g} times in {duration:g} s",
-                                     found=nodes["every"].shown(), expected=f"at most {MOST_TIMES:g} times")
+                                     found=nodes["every"].excerpt(), expected=f"at most {MOST_TIMES:g} times")
     when, touch = values.pop("when", (None, None))
     if touch and "value" in nodes:
         raise nodes["value"].problem("value does not apply to touch and lift", expected="no value")
@@ -82,7 +82,7 @@ def _times(node: Node) -> tuple[float, ...]:
     for child in node.items(minimum=1, of="times") if node.kind == "list" else [node]:
         t = child.number(minimum=0)
         if t in seen:
-            raise child.problem("a time is given twice", found=child.shown())
+            raise child.problem("a time is given twice", found=child.excerpt())
         seen.append(t)
     return tuple(sorted(seen))
 

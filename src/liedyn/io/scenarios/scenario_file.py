@@ -86,7 +86,7 @@ def _force(node: Node) -> ExternalForce:
     start, end = values.pop("from", -math.inf), values.pop("until", math.inf)
     if end <= start:
         until = node.value["until"]
-        raise until.problem("the force ends before it begins", found=until.shown(), expected=f"a time after from: {start:g}")
+        raise until.problem("the force ends before it begins", found=until.excerpt(), expected=f"a time after from: {start:g}")
     return ExternalForce(**{"frame": "local_world_aligned"} | values, start=start, end=end, place=node.place)
 
 
@@ -98,7 +98,7 @@ INTEGRATOR = Schema("integrator", (
                "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most", example=0.9),
     _of_method("rtol", Number(above=0, minimum=2.3e-14, maximum=0.1), "relative tolerance", example=1e-8, live=True),  # 100 x eps
     _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
-    _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method", what="the method {}")
+    _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method", subject="the method {}")
 
 INITIAL = Schema("initial", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several "
@@ -119,7 +119,7 @@ CONSTRAINTS = Schema("constraints", (
           default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
     Field("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)),
-    kind="stabilization", what="the stabilization {}", reader=_stabilization)
+    kind="stabilization", subject="the stabilization {}", reader=_stabilization)
 
 FORCE = Schema("external_force", (
     Field("link", Text(), "the link that the wrench acts on", required=True, example="lower", live=True),
@@ -271,7 +271,7 @@ def _check_length(nodes: dict[str, Node], duration: float, output_step: float, i
         limit, blamed = MOST_AT_ALL if long else maximum, node or nodes["duration"]
         if count > limit:
             description = f"about {min(count, sys.float_info.max):.3g} {unit} in {duration:g} s"
-            raise blamed.problem(description, found=blamed.shown(), expected=f"at most {limit:g}",
+            raise blamed.problem(description, found=blamed.excerpt(), expected=f"at most {limit:g}",
                                  hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
 
 

@@ -111,7 +111,7 @@ def _spline(node: Node) -> Spline:
 def _check_times(node: Node) -> None:
     for previous, following in zip(node.value, node.value[1:], strict=False):
         if following.value[0].value <= previous.value[0].value:
-            raise following.value[0].problem("times must increase", found=following.value[0].shown(),
+            raise following.value[0].problem("times must increase", found=following.value[0].excerpt(),
                                              expected=f"a time after {previous.value[0].written}")
 
 
@@ -177,7 +177,7 @@ def _waypoints(node: Node) -> Waypoints:
         values = WAYPOINT.values(child)
         if points and values["t"] <= points[-1].t:
             time = child.value["t"]
-            raise time.problem("times must increase", found=time.shown(), expected=f"a time after {points[-1].t:g}")
+            raise time.problem("times must increase", found=time.excerpt(), expected=f"a time after {points[-1].t:g}")
         quaternion_norm(child, values)
         points.append(Waypoint(**values, place=child.place))
     return Waypoints(tuple(points), place=node.place)

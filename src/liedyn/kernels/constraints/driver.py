@@ -210,15 +210,16 @@ def project_position(d, x, tolerance):
     Gauss-Newton on the manifold: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated. Fixed coordinates keep their values.
     statistics[REMAINING] gets the largest remaining residual, in the unit of the tolerance [rad | lengths of the loop].
     """
-    before = np.inf
+    previous_error = np.inf
     for step in range(_MAX_ITERATIONS + 1):
         if call_stage(x, RESIDUALS) != OK:
             return OUT_OF_RANGE
-        now = max_weighted_abs(d.weight, d.residual)
-        d.statistics[REMAINING] = now
-        if now <= tolerance or (step > 1 and not now < _STALL_FACTOR * before and now < _ROUNDING_FACTOR * tolerance):
+        error = max_weighted_abs(d.weight, d.residual)
+        d.statistics[REMAINING] = error
+        if error <= tolerance or (
+                step > 1 and not error < _STALL_FACTOR * previous_error and error < _ROUNDING_FACTOR * tolerance):
             return OK
-        if not now < 1e300 or step == _MAX_ITERATIONS or (step > 4 and not now < before):
+        if not error < 1e300 or step == _MAX_ITERATIONS or (step > 4 and not error < previous_error):
             return NOT_CLOSED
         call_stage(x, HOLONOMIC)
         if d.deficit[0] > 0.0:
@@ -226,7 +227,7 @@ def project_position(d, x, tolerance):
         solve_correction(d, d.residual)
         call_stage(x, POSITION_CORRECTION)
         copy_array(d.moved, d.q)
-        before = now
+        previous_error = error
     return NOT_CLOSED
 
 
@@ -275,10 +276,10 @@ def project_state(d, x, count_drift):
 @inline_kernel
 def record_largest_residual(weight, x, statistics):
     """Store the equation of the largest weighted residual, and that residual."""
-    row, most = 0, 0.0
+    row, maximum = 0, 0.0
     for r in range(x.size):
-        if not weight[r] * abs(x[r]) <= most:
-            row, most = r, weight[r] * abs(x[r])
+        if not weight[r] * abs(x[r]) <= maximum:
+            row, maximum = r, weight[r] * abs(x[r])
     statistics[WORST_EQUATION], statistics[WORST_RESIDUAL] = row, abs(x[row])
 
 
@@ -287,10 +288,10 @@ def record_largest_residual(weight, x, statistics):
 def check_accepted_state(d):
     """Look for a singular configuration, and return CONTRADICTION or CLOSED."""
     detect_singularity(d.solver, d.statistics[TIME], d.statistics)
-    given, prescribed = d.constraint_motion.size > 0, d.mask.view(np.bool_)
+    has_prescribed_motion, prescribed = d.constraint_motion.size > 0, d.mask.view(np.bool_)
     for k in range(prescribed.size):
-        given = given or prescribed[k]
-    return CONTRADICTION if given and is_contradicted(d) else CLOSED
+        has_prescribed_motion = has_prescribed_motion or prescribed[k]
+    return CONTRADICTION if has_prescribed_motion and is_contradicted(d) else CLOSED
 
 
 @inline_kernel
@@ -299,11 +300,11 @@ def is_contradicted(d):
 
     The statistics get the worst equation and its residual.
     """
-    solver, most = d.solver, d.statistics[ACCELERATION_SCALE]
+    solver, scale = d.solver, d.statistics[ACCELERATION_SCALE]
     for k in range(d.out_a.size):
-        most = max(most, abs(d.out_a[k]) / d.unit[k])
+        scale = max(scale, abs(d.out_a[k]) / d.unit[k])
     for r in range(solver.independent.size):
-        if solver.independent[r] < 0.5 and d.weight[r] * abs(solver.z[r]) > CONTRADICTION_TOLERANCE * most:
+        if solver.independent[r] < 0.5 and d.weight[r] * abs(solver.z[r]) > CONTRADICTION_TOLERANCE * scale:
             d.statistics[WORST_EQUATION], d.statistics[WORST_RESIDUAL] = r, abs(solver.z[r])
             return True
     return False
@@ -365,6 +366,6 @@ def passes_zero(x1, t1, x2, t2, x3, t3):
     """Return whether three values at three times are nearly on a line after a change of one or two signs, but not before."""
     if not (t1 < t2 and x2 < x1 and x2 <= x3):
         return False
-    before, after = (x2 - x1) / (t2 - t1), (x3 - x2) / (t3 - t2)
-    later, earlier = (-x3 - x2) / (t3 - t2) - before, (-x2 - x1) / (t2 - t1) + after
-    return min(abs(later), abs(earlier)) < _MAX_STRAIGHTNESS * (after - before)
+    first_slope, last_slope = (x2 - x1) / (t2 - t1), (x3 - x2) / (t3 - t2)
+    later, earlier = (-x3 - x2) / (t3 - t2) - first_slope, (-x2 - x1) / (t2 - t1) + last_slope
+    return min(abs(later), abs(earlier)) < _MAX_STRAIGHTNESS * (last_slope - first_slope)

@@ -102,18 +102,18 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
-    T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, CONSTRAINT_MOTION_SIZE * driven, m, 12 * nc))
+    T, Q, D, block, Out, x = split_workspace(memory, (12 * n, nq, CONSTRAINT_MOTION_SIZE * driven, m, 12 * nc))
     ws = frame_workspace(x, nc)
     for s in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, s, Q)
-        load_block(multipliers, s, given)
+        load_block(multipliers, s, block)
         if driven:
             load_block(constraint_motion, s, D)
         if code != OK:
             return code
         joint_poses(tree, Q, T)
         closure_frames(tree, loops, T, D, ws)
-        store_wrenches(loops, given, ws, Out)
+        store_wrenches(loops, block, ws, Out)
         unpack_block(Out, out, s)
     return OK
 

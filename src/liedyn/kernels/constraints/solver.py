@@ -86,13 +86,13 @@ def factor_constraints(ws):
 @inline_kernel
 def best_equation(s, order, ws):
     """Return the position in the order of the equation for step s: the next if its pivot is large enough, else the largest."""
-    found, most = s, ws.z[order[s]] * ws.size[order[s]]
-    if not most > PIVOT_TOLERANCE:
+    best, pivot = s, ws.z[order[s]] * ws.size[order[s]]
+    if not pivot > PIVOT_TOLERANCE:
         for t in range(s + 1, order.size):
             x = ws.z[order[t]] * ws.size[order[t]]
-            if x > most:
-                found, most = t, x
-    return found
+            if x > pivot:
+                best, pivot = t, x
+    return best
 
 
 @inline_kernel
@@ -102,8 +102,8 @@ def eliminate_equation(s, t, order, ws):
     order[t], order[s] = order[s], p
     for t in range(s):
         L[p * m + t] *= ws.inverse_pivot[order[t]]
-    kept = ws.z[p] * ws.size[p] > RANK_TOLERANCE
-    ws.inverse_pivot[p], ws.independent[p] = (1.0 / ws.z[p], 1.0) if kept else (0.0, 0.0)
+    is_independent = ws.z[p] * ws.size[p] > RANK_TOLERANCE
+    ws.inverse_pivot[p], ws.independent[p] = (1.0 / ws.z[p], 1.0) if is_independent else (0.0, 0.0)
     for u in range(s + 1, m):
         r = order[u]
         x = ws.null[r * m + p]
@@ -135,11 +135,11 @@ def solve_constraints(rhs, ws, out):
 @inline_kernel
 def remove_null_space(order, ws, x):
     """Remove the component of x in the null space; ws.null gets orthogonal null vectors."""
-    m, L, null, found = ws.inverse_pivot.size, ws.L, ws.null, 0
+    m, L, null, nullity = ws.inverse_pivot.size, ws.L, ws.null, 0
     for s in range(m):
         if ws.independent[order[s]] > 0.5:
             continue
-        o = found * m
+        o = nullity * m
         null[o:o + m] = 0.0
         null[o + order[s]] = 1.0
         for u in range(s - 1, -1, -1):
@@ -147,10 +147,10 @@ def remove_null_space(order, ws, x):
             for t in range(u + 1, s + 1):
                 y -= L[order[t] * m + u] * null[o + order[t]]
             null[o + order[u]] = y * ws.independent[order[u]]
-        for j in range(found):
+        for j in range(nullity):
             subtract_projection(null, o, null, j * m, m)
         subtract_projection(x, 0, null, o, m)
-        found += 1
+        nullity += 1
 
 
 @inline_kernel
@@ -181,7 +181,7 @@ def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
     ws                      (k (k + 2),) workspace
     """
     k, m, zero = pivots.size, diagonal_scale.shape[0], number_like(matrix, 0.0)
-    inverse_pivot, z, least = k * k, k * k + k, number_like(matrix, 1.0)
+    inverse_pivot, z, minimum_pivot = k * k, k * k + k, number_like(matrix, 1.0)
     for i in range(k):                                        # row i of ws: L D, then L
         p = pivots[i]
         d, x = load(matrix, p * m + p), load(rhs, p)
@@ -199,7 +199,7 @@ def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
         # without this, infinite numbers would hide the reason why a run ends
         store(ws, inverse_pivot + i, where_less(FIXED_PIVOT_TOLERANCE, pivot, 1.0 / d, zero))
         store(ws, z + i, x)
-        least = where_less(pivot, least, pivot, least)
+        minimum_pivot = where_less(pivot, minimum_pivot, pivot, minimum_pivot)
     for r in range(m):
         store(out, r, zero)
     for i in range(k - 1, -1, -1):
@@ -207,4 +207,4 @@ def solve_with_fixed_pivots(pivots, matrix, diagonal_scale, rhs, out, ws):
         for u in range(i + 1, k):
             x = x - load(ws, u * k + i) * load(out, pivots[u])
         store(out, pivots[i], x)
-    return least
+    return minimum_pivot

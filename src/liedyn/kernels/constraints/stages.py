@@ -94,7 +94,7 @@ class ConstraintWorkspace(NamedTuple):
     change: np.ndarray        # (nv,) M^-1 A^T lambda
     mask: np.ndarray          # (nv,) its first nv bytes are bools: coordinates whose acceleration is prescribed
     fixed: np.ndarray         # (nv,) the same: coordinates that a projection of the position does not change
-    held: np.ndarray          # (nv,) the same: coordinates whose velocity a projection does not change
+    fixed_velocity: np.ndarray          # (nv,) the same: coordinates whose velocity a projection does not change
     weight: np.ndarray        # (m,) makes residuals dimensionless: 1 for angles, the inverse length of the loop for distances
     unit: np.ndarray          # (nv,) one unit of movement: 1 rad, or a length of the loops [m]
     solver: SolverWorkspace   # contains A M^-1 A^T
@@ -301,7 +301,7 @@ def unpack_arguments(address):
     index, constants, rest = tree_parts(array_at(h[PACKED_MODEL], h[PACKED_MODEL_SIZE]))
     loop_index, loop_constants = unpack_constraints(rest)
     d, nv = constraint_workspace_of(array_at(address, h[SIZE])), h[NV]
-    masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.held.view(np.bool_)[:nv]
+    masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.fixed_velocity.view(np.bool_)[:nv]
     return (d, masks, tree_views(index, constants), constraint_views(loop_index, loop_constants),
             stage_workspace(d.rest, h[N], nv, h[NC], h[M]),
             h[PASSIVE] != 0)

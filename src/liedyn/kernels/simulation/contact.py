@@ -61,10 +61,10 @@ class Contacts(NamedTuple):
     other_path: np.ndarray     # int64
     normal: np.ndarray     # (3m,) of the plane, in the world or in the frame of b; centre of the sphere of b
     height: np.ndarray     # (m,) of the origin of the world or of b above the plane; radius of the sphere of b
-    twice: np.ndarray      # (m,) int64: 2n, from 2 to 4
+    doubled_exponent: np.ndarray  # (m,) int64: 2n, from 2 to 4
     smooth: np.ndarray     # (m,) bool: the smooth form
     material: np.ndarray   # (MATERIAL_SIZE m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
-    share: np.ndarray      # (m,) share of the weight [N] for estimates of the time constant
+    weight_share: np.ndarray  # (m,) share of the weight [N] for estimates of the time constant
     scales_with_weight: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
     switch: np.ndarray     # (g,) int64: switches of the state that read the depth of a group of contacts, for events
     group: np.ndarray      # (g + 1,) int64: member[group[i]:group[i + 1]] are the contacts of group i
@@ -73,8 +73,8 @@ class Contacts(NamedTuple):
 
 
 @kernel
-def contact_wrenches(contacts, tree, held, ws):
-    """Add the contact forces to ws.wrench, and store the maximum depth of each group in `held`.
+def contact_wrenches(contacts, tree, switches, ws):
+    """Add the contact forces to ws.wrench, and store the maximum depth of each group in `switches`.
 
     If contacts is None, nothing is compiled.
     """
@@ -97,7 +97,7 @@ def contact_wrenches(contacts, tree, held, ws):
         d = number_like(ws.q, NO_CONTACT)
         for k in range(contacts.group[g], contacts.group[g + 1]):
             d = maximum(d, contacts.depth[contacts.member[k]])
-        register_zero_crossing(held, SWITCH_SIZE * contacts.switch[g], d)
+        register_zero_crossing(switches, SWITCH_SIZE * contacts.switch[g], d)
 
 
 @inline_kernel
@@ -179,9 +179,10 @@ def normal_force(contacts, j, d, rate):
     m = MATERIAL_SIZE * j
     k, c, w = load(contacts.material, m + STIFFNESS), load(contacts.material, m + DAMPING), load(contacts.material, m + WIDTH)
     if contacts.smooth[j]:
-        N = k * half_power(smooth_positive_part(d, w), contacts.twice[j]) * smooth_positive_part(1.0 + c * rate, DAMPING_WIDTH)
+        elastic_force = k * half_power(smooth_positive_part(d, w), contacts.doubled_exponent[j])
+        N = elastic_force * smooth_positive_part(1.0 + c * rate, DAMPING_WIDTH)
     else:
-        N = k * half_power(where_less(0.0, d, d, 0.0), contacts.twice[j]) * (1.0 + c * rate)
+        N = k * half_power(where_less(0.0, d, d, 0.0), contacts.doubled_exponent[j]) * (1.0 + c * rate)
         N = where_less(0.0, N, N, 0.0)
     return N
 
@@ -193,12 +194,12 @@ def smooth_positive_part(x, w):
 
 
 @inline_kernel
-def half_power(d, twice):
-    """Return d^(twice / 2) for d >= 0."""
+def half_power(d, doubled_exponent):
+    """Return d^(doubled_exponent / 2) for d >= 0."""
     x = d
-    if twice == 3:
+    if doubled_exponent == 3:
         x = d * sqrt(d)
-    if twice == 4:
+    if doubled_exponent == 4:
         x = d * d
     return x
 
@@ -376,9 +377,9 @@ def wrench_derivative(contacts, j, X, U, eta, dU):
     slip, dslip = add3(u, scale3(rate, n)), add3(du, add3(scale3(drate, n), scale3(rate, dn)))
     s = 1.0 / sqrt(dot3(slip, slip) + e * e)
     ds = -s * s * s * dot3(slip, dslip)
-    way = sub3(n, scale3(mu * s, slip))
-    f = scale3(N, way)
-    df = add3(scale3(dN, way), scale3(N, sub3(dn, scale3(mu, add3(scale3(ds, slip), scale3(s, dslip))))))
+    direction = sub3(n, scale3(mu * s, slip))
+    f = scale3(N, direction)
+    df = add3(scale3(dN, direction), scale3(N, sub3(dn, scale3(mu, add3(scale3(ds, slip), scale3(s, dslip))))))
     return (cross(p, f), f), (add3(cross(dp, f), cross(p, df)), df)
 
 
@@ -387,12 +388,12 @@ def normal_derivative(contacts, j, d, rate, dd, drate):
     """Return the change of a positive normal force due to changes dd of the depth and drate of its rate."""
     m = MATERIAL_SIZE * j
     k, c, w, n = (contacts.material[m + STIFFNESS], contacts.material[m + DAMPING], contacts.material[m + WIDTH],
-                  0.5 * contacts.twice[j])
+                  0.5 * contacts.doubled_exponent[j])
     g, dg, s, ds = 1.0 + c * rate, c * drate, d, dd
     if contacts.smooth[j]:
         dg, ds = dg * regularized_derivative(g, DAMPING_WIDTH), ds * regularized_derivative(s, w)
         g, s = smooth_positive_part(g, DAMPING_WIDTH), smooth_positive_part(s, w)
-    x = half_power(s, contacts.twice[j])
+    x = half_power(s, contacts.doubled_exponent[j])
     return k * (x * dg + n * x / s * ds * g)
 
 

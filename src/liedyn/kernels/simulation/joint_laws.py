@@ -47,16 +47,16 @@ class JointLaws(NamedTuple):
     setpoint_v: np.ndarray      # (nv,)
     setpoint_tau: np.ndarray    # (rows,)
     driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
-    given: np.ndarray        # (nv,) bool: driven or prescribed
+    prescribed: np.ndarray   # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
-    held: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
+    torque_signal: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
     limit: np.ndarray        # (nv,) of the force, infinite: none
-    switch: np.ndarray       # (nv,) int64 the first of two entries in Signals.held, where there is a limit
+    switch: np.ndarray       # (nv,) int64 the first of two entries in Signals.switches, where there is a limit
     top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
     bottom: np.ndarray       # (nv,) int64 the same below zero
     integral: np.ndarray     # (nv,) int64 index in MotionWorkspace.z of an integral whose force has a limit, -1: none
-    antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.held, where there is one
+    antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.switches, where there is one
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) workspace, as all below
     a: np.ndarray            # (nv,)
@@ -80,9 +80,9 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     """
     if laws is None:
         return
-    for k in range(laws.held.size):
-        if laws.held[k] >= 0:
-            ws.tau[k] += evaluate_signal(signals, laws.held[k], t, ws.q, ws.v, ws.stack)[0]
+    for k in range(laws.torque_signal.size):
+        if laws.torque_signal[k] >= 0:
+            ws.tau[k] += evaluate_signal(signals, laws.torque_signal[k], t, ws.q, ws.v, ws.stack)[0]
     if laws.active_laws[GRAVITY]:
         add_gravity_compensation(laws, tree, ws)
     if laws.active_laws[FEEDBACK]:
@@ -130,17 +130,17 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.given, tree, passive[0], ws.q, ws.v)
+    law_dynamics(laws, laws.prescribed, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]
 
 
 @kernel
-def law_dynamics(laws, given, tree, passive, q, v):
+def law_dynamics(laws, prescribed, tree, passive, q, v):
     """Complete laws.a and laws.tau by hybrid dynamics without external wrenches."""
-    ws = hybrid_workspace(laws.memory, tree.parent.size, given.size)
-    complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, ws)
+    ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
+    complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
 
 
 @inline_kernel
@@ -152,28 +152,28 @@ def saturate(laws, driven, signals, t, ws):
             if laws.top[k] >= 0:
                 top = evaluate_signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
                 bottom = evaluate_signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
-            force, above = limit_force(MIN, signals.held, i, ws.tau[k], top)
-            ws.tau[k], below = limit_force(MAX, signals.held, i + SWITCH_SIZE, force, bottom)
+            force, above = limit_force(MIN, signals.switches, i, ws.tau[k], top)
+            ws.tau[k], below = limit_force(MAX, signals.switches, i + SWITCH_SIZE, force, bottom)
             if laws.integral[k] >= 0:
                 j, n = laws.integral[k], ws.z.size // 2
-                rate = antiwindup_rate(signals.held, SWITCH_SIZE * laws.antiwindup_switch[k], above, 1.0, ws.z[n + j])
-                ws.z[n + j] = antiwindup_rate(signals.held, SWITCH_SIZE * (laws.antiwindup_switch[k] + 1), below, -1.0, rate)
+                rate = antiwindup_rate(signals.switches, SWITCH_SIZE * laws.antiwindup_switch[k], above, 1.0, ws.z[n + j])
+                ws.z[n + j] = antiwindup_rate(signals.switches, SWITCH_SIZE * (laws.antiwindup_switch[k] + 1), below, -1.0, rate)
 
 
 @inline_kernel
-def limit_force(operation, held, i, x, bound):
+def limit_force(operation, switches, i, x, bound):
     """Return min or max of x and a bound, on the held side of the switch, and 1 if it is the bound, else 0."""
     limited = where_less(bound, x, 1.0, 0.0) if operation == MIN else where_less(x, bound, 1.0, 0.0)
     free = where_less(0.5, limited, bound, x)                                    # NaN remains NaN
-    force, limited, _ = frozen_choice(operation, held, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
+    force, limited, _ = frozen_choice(operation, switches, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
     return force, limited
 
 
 @inline_kernel
-def antiwindup_rate(held, i, limited, sign, rate):
+def antiwindup_rate(switches, i, limited, sign, rate):
     """Return the rate of an integral; 0 if the force is `limited` and the rate has the given sign, away from the limit."""
     further = where_less(0.5, limited, sign * rate, -1.0)
-    winds, _, _ = frozen_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
+    winds, _, _ = frozen_unary(STEP, switches, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
     return where_less(0.5, winds, 0.0, rate)
 
 
@@ -196,9 +196,9 @@ class Stops(NamedTuple):
 
     coordinate: np.ndarray   # (m,) int64 of v
     side: np.ndarray         # (m,) int64: 1 upper, -1 lower
-    numbers: np.ndarray      # (STOP_SIZE m,) limit, k, c
-    switch: np.ndarray       # (m,) int64: the first of two in Signals.held
-    held: np.ndarray         # (h,) int64
+    coefficients: np.ndarray      # (STOP_SIZE m,) limit, k, c
+    switch: np.ndarray       # (m,) int64: the first of two in Signals.switches
+    resting: np.ndarray      # (h,) int64
     resting_switch: np.ndarray  # (h,) int64
     applied: np.ndarray      # (nv,) workspace: the joint force without that of a hard stop
 
@@ -209,12 +209,12 @@ def add_stop_forces(stops, q_of_v, signals, ws):
     for j in range(stops.coordinate.size):
         k, i = stops.coordinate[j], SWITCH_SIZE * stops.switch[j]
         d, factor = stop_depth_and_factor(stops, j, q_of_v, ws.q, ws.v)
-        d = positive_part(signals.held, i, d)
+        d = positive_part(signals.switches, i, d)
         d = where_less(0.0, d, d, 0.0)
         factor = where_less(0.0, d, factor, 1.0)
-        ws.tau[k] -= stops.side[j] * stop_force(stops, j, d, positive_part(signals.held, i + SWITCH_SIZE, factor))
-    for j in range(stops.held.size):
-        k = stops.held[j]
+        ws.tau[k] -= stops.side[j] * stop_force(stops, j, d, positive_part(signals.switches, i + SWITCH_SIZE, factor))
+    for j in range(stops.resting.size):
+        k = stops.resting[j]
         stops.applied[k] = ws.tau[k]
         ws.a[k] = 0.0
 
@@ -223,13 +223,13 @@ def add_stop_forces(stops, q_of_v, signals, ws):
 def stop_depth_and_factor(stops, j, q_of_v, q, v):
     """d and 1 + c d'."""
     k, s, m = stops.coordinate[j], stops.side[j], STOP_SIZE * j
-    return s * (q[q_of_v[k]] - load(stops.numbers, m + LIMIT)), 1.0 + load(stops.numbers, m + DAMPING) * (s * v[k])
+    return s * (q[q_of_v[k]] - load(stops.coefficients, m + LIMIT)), 1.0 + load(stops.coefficients, m + DAMPING) * (s * v[k])
 
 
 @inline_kernel
 def stop_force(stops, j, d, factor):
     """Of d and of 1 + c d', neither of which is negative."""
-    return load(stops.numbers, STOP_SIZE * j + STIFFNESS) * d * factor
+    return load(stops.coefficients, STOP_SIZE * j + STIFFNESS) * d * factor
 
 
 @kernel
@@ -245,12 +245,12 @@ def stop_states(stops, q_of_v, q, v, out):
 @inline_kernel
 def measure_stop_forces(stops, signals, ws):
     """Store the forces of hard stops in their switches, after hybrid dynamics."""
-    for j in range(stops.held.size):
-        k = stops.held[j]
-        register_zero_crossing(signals.held, SWITCH_SIZE * stops.resting_switch[j], ws.tau[k] - stops.applied[k])
+    for j in range(stops.resting.size):
+        k = stops.resting[j]
+        register_zero_crossing(signals.switches, SWITCH_SIZE * stops.resting_switch[j], ws.tau[k] - stops.applied[k])
 
 
 @inline_kernel
-def positive_part(held, i, x):
+def positive_part(switches, i, x):
     """Return max(x, 0), on the held side of the switch."""
-    return frozen_choice(MAX, held, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]
+    return frozen_choice(MAX, switches, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]

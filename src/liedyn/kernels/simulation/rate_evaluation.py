@@ -56,9 +56,9 @@ class GeneratedCall(NamedTuple):
     count: np.ndarray          # type: ignore[assignment]  # (c,) int64; hides tuple.count, which nothing calls
     breaks: np.ndarray
     coefficients: np.ndarray
-    held: np.ndarray           # (4 s,) see `signals.Signals`
-    numbers: np.ndarray
-    verdict: np.ndarray        # (2,) return code, and the signal that is not finite or -1
+    switches: np.ndarray       # (4 s,) see `signals.Signals`
+    scenario_values: np.ndarray
+    status: np.ndarray         # (2,) return code, and the signal that is not finite or -1
     readings: np.ndarray       # (s,) arguments of the switches, if the rows of rates have no columns for them
     buffer: np.ndarray           # (6,) of a curve
 
@@ -73,13 +73,13 @@ def rates_generated(generated, t, q0, y, K, row, ws):
     if generated.constraint_ws.size:
         call_operation(generated.constraint_ws, SOLVE_MULTIPLIERS)
         call_with_arrays(generated.second_address, call_arguments(generated, q0, y, dy, readings, ws))
-    code = return_code(generated, out_of_range, int64(generated.verdict[0]), y, ws)
+    code = return_code(generated, out_of_range, int64(generated.status[0]), y, ws)
     if generated.constraint_ws.size and (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
         constraint_workspace_of(generated.constraint_ws).statistics[TIME] = t
         code = call_operation(generated.constraint_ws, CHECK_STATE)
     if code == RUNNING:
         for k in range(generated.readings.size):
-            generated.held[SWITCH_SIZE * k + SWITCH_VALUE] = readings[k]
+            generated.switches[SWITCH_SIZE * k + SWITCH_VALUE] = readings[k]
     return code
 
 
@@ -88,7 +88,7 @@ def projection_generated(generated, t, count_drift, q0, y, q, ws):
     """Do the same as `rate_evaluation.projection_generic`, by generated code."""
     set_inputs(generated, t)
     out_of_range = call_with_arrays(generated.projection_address, call_arguments(generated, q0, y, y, generated.readings, ws))
-    code = return_code(generated, out_of_range, RUNNING if generated.verdict[1] < 0.0 else BAD_SIGNAL, y, ws)
+    code = return_code(generated, out_of_range, RUNNING if generated.status[1] < 0.0 else BAD_SIGNAL, y, ws)
     if code != RUNNING:
         return code
     code, d, nv = call_operation(generated.constraint_ws, PROJECT
@@ -104,7 +104,7 @@ def projection_generated(generated, t, count_drift, q0, y, q, ws):
 def return_code(generated, out_of_range, code, y, ws):
     """Return BAD_SIGNAL and store the signal, INVALID_ARGUMENTS if generated code is not valid at a finite state, else `code`."""
     if code == BAD_SIGNAL:
-        ws.flag[0] = generated.verdict[1]
+        ws.flag[0] = generated.status[1]
         return BAD_SIGNAL
     return INVALID_ARGUMENTS if out_of_range and finite_rates(y) == RUNNING else code
 
@@ -112,8 +112,8 @@ def return_code(generated, out_of_range, code, y, ws):
 @inline_kernel
 def call_arguments(generated, q0, y, dy, readings, ws):
     """Return the arguments of generated functions."""
-    return (generated.t, q0, y, generated.curves, generated.held, generated.numbers, ws.q, ws.v, ws.a, ws.tau, ws.wrench, dy,
-            generated.verdict, readings, generated.constraint_ws)
+    return (generated.t, q0, y, generated.curves, generated.switches, generated.scenario_values,
+            ws.q, ws.v, ws.a, ws.tau, ws.wrench, dy, generated.status, readings, generated.constraint_ws)
 
 
 @inline_kernel
@@ -166,7 +166,7 @@ def checked_rates(index, constants, system, schedule, signals, constraints, t, q
     """Do the same as `rates_generic`."""
     tree = tree_views(index, constants)
     code = int64(open_or_constrained(tree, system, schedule, signals, constraints, t, q0, y, K[row][:y.size], ws))
-    store_switch_values(signals.held, K, row, y.size)
+    store_switch_values(signals.switches, K, row, y.size)
     if constraints is not None:                                      # noqa: SIM102 - Numba prunes only tests for None alone
         if (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
             code = check_accepted_state(constraints, t)

@@ -260,7 +260,7 @@ def apply_forces(tree, system, schedule, signals, t, ws):
             F = add_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = system.slot[j]
         store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
-    contact_wrenches(system.contacts, tree, signals.held, ws)
+    contact_wrenches(system.contacts, tree, signals.switches, ws)
     for s in range(system.slot_link.size):
         link = system.slot_link[s]
         i = tree.link_body[link]

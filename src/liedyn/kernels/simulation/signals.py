@@ -116,7 +116,7 @@ EVENT = len(OPERATIONS)           # a switch of an event, in addition to operati
 SWITCH_OPERATIONS = ABS, SIGN, FLOOR, STEP, MIN, MAX            # with jumps or kinks, at which the state may switch
 STATE_OPERATIONS = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
-# Entries of Signals.held for each switch of the state: the side on which it is held (1 or -1; the value of a floor; NaN: none),
+# Entries of Signals.switches for each switch of the state: the side on which it is held (1, -1; the value of a floor; NaN: none),
 # its argument at the last evaluation, whether it may change sides without an event, whether it is a FLOOR or an EVENT.
 SWITCH_SIGN, SWITCH_VALUE, CHATTERING, KIND = range(4)
 SWITCH_SIZE = 4
@@ -137,7 +137,7 @@ class Signals(NamedTuple):
     coefficients: ndarray    # (6 pieces,)
     code: ndarray            # int64
     literals: ndarray        # float64
-    held: ndarray = zeros(0)     # (4 s,) of the switches of the state, workspace of a run; sides NaN: nothing is held
+    switches: ndarray = zeros(0)     # (4 s,) of the switches of the state, workspace of a run; sides NaN: nothing is held
     measured: ndarray = zeros(0) # (nv + 9 p,) workspace: joint forces, then COMPONENTS of each point; or empty
     points: Points = NO_POINTS   # the p points of links
     clocks: ndarray = zeros(0)   # times at which clocks started; -inf: not yet
@@ -199,7 +199,7 @@ def evaluate_signal(signals, k, t, q, v, stack):
         return signals.literals[signals.first[k]], 0.0, 0.0
     if signals.kind[k] == POLYNOMIAL:
         return evaluate_polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
-    return evaluate_program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
+    return evaluate_program(signals.code, signals.literals, signals.switches, signals.measured, signals.clocks, signals.first[k],
                             signals.count[k], t, q, v, stack)
 
 
@@ -218,14 +218,14 @@ def flag_nonfinite(flag, k, x):
 
 
 @inline_kernel
-def evaluate_vector3(signals, numbers, first, t, ws):
-    """Return values, rates and second rates of the signals numbers[first] and the next two. ws.flag: one that is not finite."""
-    x0, v0, a0 = evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)
-    x1, v1, a1 = evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)
-    x2, v2, a2 = evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)
-    flag_nonfinite(ws.flag, numbers[first], x0 + v0 + a0)
-    flag_nonfinite(ws.flag, numbers[first + 1], x1 + v1 + a1)
-    flag_nonfinite(ws.flag, numbers[first + 2], x2 + v2 + a2)
+def evaluate_vector3(signals, signal_indices, first, t, ws):
+    """Return values, rates and second rates of three signals from signal_indices[first] on. ws.flag: one that is not finite."""
+    x0, v0, a0 = evaluate_signal(signals, signal_indices[first], t, ws.q, ws.v, ws.stack)
+    x1, v1, a1 = evaluate_signal(signals, signal_indices[first + 1], t, ws.q, ws.v, ws.stack)
+    x2, v2, a2 = evaluate_signal(signals, signal_indices[first + 2], t, ws.q, ws.v, ws.stack)
+    flag_nonfinite(ws.flag, signal_indices[first], x0 + v0 + a0)
+    flag_nonfinite(ws.flag, signal_indices[first + 1], x1 + v1 + a1)
+    flag_nonfinite(ws.flag, signal_indices[first + 2], x2 + v2 + a2)
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
@@ -256,8 +256,8 @@ def evaluate_polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def evaluate_program(code, literals, held, measured, clocks, first, count, t, q, v, stack):  # noqa: C901 - a case per operation
-    """Run the instructions on a stack of jets, and return the last jet on it. Writes `stack` and `held`."""
+def evaluate_program(code, literals, switches, measured, clocks, first, count, t, q, v, stack):  # noqa: C901 - many operations
+    """Run the instructions on a stack of jets, and return the last jet on it. Writes `stack` and `switches`."""
     top = -3
     for i in range(first, first + count):
         operation, operand = code[i] & 255, code[i] >> 8
@@ -285,14 +285,14 @@ def evaluate_program(code, literals, held, measured, clocks, first, count, t, q,
         elif operation < FIRST_BINARY:
             x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
             if operand > 0:
-                x, dx, ddx = frozen_unary(operation, held, SWITCH_SIZE * (operand - 1), stack[top], stack[top + 1],
+                x, dx, ddx = frozen_unary(operation, switches, SWITCH_SIZE * (operand - 1), stack[top], stack[top + 1],
                                           stack[top + 2], (x, dx, ddx))
         else:
             top -= 3
-            one, other = (stack[top], stack[top + 1], stack[top + 2]), (stack[top + 3], stack[top + 4], stack[top + 5])
-            x, dx, ddx = binary(operation, one[0], one[1], one[2], other[0], other[1], other[2])
+            left_jet, right_jet = (stack[top], stack[top + 1], stack[top + 2]), (stack[top + 3], stack[top + 4], stack[top + 5])
+            x, dx, ddx = binary(operation, left_jet[0], left_jet[1], left_jet[2], right_jet[0], right_jet[1], right_jet[2])
             if operand > 0:
-                x, dx, ddx = frozen_choice(operation, held, SWITCH_SIZE * (operand - 1), one, other, (x, dx, ddx))
+                x, dx, ddx = frozen_choice(operation, switches, SWITCH_SIZE * (operand - 1), left_jet, right_jet, (x, dx, ddx))
         stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
     return stack[0], stack[1], stack[2]
 
@@ -304,24 +304,24 @@ def frozen_clock(x):
 
 
 @inline_kernel
-def register_zero_crossing(held, i, x):
+def register_zero_crossing(switches, i, x):
     """Store the argument x of a switch. Return the side on which it is held; NOT_FROZEN if none."""
-    held[i + SWITCH_VALUE] = x
-    side = load(held, i)
+    switches[i + SWITCH_VALUE] = x
+    side = load(switches, i)
     return where_less(absolute(side), NOT_FROZEN, where_less(absolute(x), inf, side, NOT_FROZEN), NOT_FROZEN)
 
 
 @inline_kernel
-def store_switch_values(held, K, row, n):
+def store_switch_values(switches, K, row, n):
     """Store the arguments of the switches in K[row, n:], as many as it has columns."""
     for k in range(n, K.shape[1]):
-        K[row, k] = held[SWITCH_SIZE * (k - n) + SWITCH_VALUE]
+        K[row, k] = switches[SWITCH_SIZE * (k - n) + SWITCH_VALUE]
 
 
 @inline_kernel
-def frozen_unary(operation, held, i, x, dx, ddx, free):
+def frozen_unary(operation, switches, i, x, dx, ddx, free):
     """Return the jet of sign, floor, step or abs on its side; `free` where it is on none."""
-    side = register_zero_crossing(held, i, x)
+    side = register_zero_crossing(switches, i, x)
     if operation == ABS:
         return choose(side, NOT_FROZEN, (side * x, side * dx, side * ddx), free)
     if operation == STEP:
@@ -330,9 +330,9 @@ def frozen_unary(operation, held, i, x, dx, ddx, free):
 
 
 @inline_kernel
-def frozen_choice(operation, held, i, x, y, free):
+def frozen_choice(operation, switches, i, x, y, free):
     """Return the jet of min or max: that of x or y according to the side of x - y; `free` where it is on none."""
-    side = register_zero_crossing(held, i, x[0] - y[0])
+    side = register_zero_crossing(switches, i, x[0] - y[0])
     lower, higher = (x, y) if operation == MIN else (y, x)
     return choose(side, NOT_FROZEN, choose(0.0, side, higher, lower), free)
 
@@ -454,8 +454,8 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
         moving = absolute(dx) + absolute(dy) + absolute(ddx) + absolute(ddy)
         return math.atan2(x, y), where_zero(moving, 0.0, df), where_zero(moving, 0.0, ddf)
     s = jet_sign(x - y, dx - dy, ddx - ddy)
-    one, other = ((x, dx, ddx), (y, dy, ddy)) if operation == MIN else ((y, dy, ddy), (x, dx, ddx))
-    return choose(0.0, s, other, choose(s, 0.5, one, (s, s, s)))
+    chosen_jet, other_jet = ((x, dx, ddx), (y, dy, ddy)) if operation == MIN else ((y, dy, ddy), (x, dx, ddx))
+    return choose(0.0, s, other_jet, choose(s, 0.5, chosen_jet, (s, s, s)))
 
 
 @inline_kernel
@@ -512,9 +512,9 @@ def pose_rotation(poses, k, signals, t, ws):
 
 
 @inline_kernel
-def evaluate_values4(signals, numbers, first, t, ws):
+def evaluate_values4(signals, signal_indices, first, t, ws):
     """Return the values of four signals."""
-    return (evaluate_signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)[0],
-            evaluate_signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)[0],
-            evaluate_signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)[0],
-            evaluate_signal(signals, numbers[first + 3], t, ws.q, ws.v, ws.stack)[0])
+    return (evaluate_signal(signals, signal_indices[first], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, signal_indices[first + 1], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, signal_indices[first + 2], t, ws.q, ws.v, ws.stack)[0],
+            evaluate_signal(signals, signal_indices[first + 3], t, ws.q, ws.v, ws.stack)[0])

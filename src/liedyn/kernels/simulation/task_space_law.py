@@ -50,7 +50,7 @@ class Task(NamedTuple):
     rows: np.ndarray         # (m,) int64 of the Jacobian: 0 … 2 angular, 3 … 5 linear
     poses: Poses             # one: the desired pose of the link's frame, with the origin at the point
     posture: np.ndarray      # (nv,)
-    kept: np.ndarray         # (nv,) bool: has a posture
+    has_posture: np.ndarray         # (nv,) bool: has a posture
     fixed: np.ndarray        # (nv,) bool: prescribed
     J: np.ndarray            # (6 nv,) workspace, as all below
     dJ: np.ndarray           # (6 nv,)
@@ -77,12 +77,12 @@ def apply_task_law(task, laws, tree, q_of_v, signals, t, ws):
     if task is None:
         return
     m, nv = task.rows.size, laws.a.size
-    asked = desired_acceleration(task, laws.gains, tree, signals, t, ws)
+    desired = desired_acceleration(task, laws.gains, tree, signals, t, ws)
     mobility(task, tree, ws.q)
     set_posture_acceleration(task, laws, tree, q_of_v, ws)
     for i in range(m):
         row = task.rows[i]
-        x = asked[row // 3][row % 3]
+        x = desired[row // 3][row % 3]
         for k in range(nv):
             x -= task.dJ[row * nv + k] * ws.v[k] + task.J[row * nv + k] * laws.a[k]
         task.r[i] = x
@@ -101,14 +101,14 @@ def set_posture_acceleration(task, laws, tree, q_of_v, ws):
         if not task.fixed[k]:
             laws.a[k] = -laws.gains[1] * ws.v[k]
     for k in range(nv):
-        if task.kept[k] and not task.fixed[k]:
+        if task.has_posture[k] and not task.fixed[k]:
             for i in range(nv):
                 x[i] = 1.0 if i == k else 0.0
             solve_factored(tree, task.fixed, task.L, task.Psi, x)
-            share = laws.gains[0] * (task.posture[k] - ws.q[q_of_v[k]]) / x[k]
+            factor = laws.gains[0] * (task.posture[k] - ws.q[q_of_v[k]]) / x[k]
             for i in range(nv):
                 if not task.fixed[i]:
-                    laws.a[i] += share * x[i]
+                    laws.a[i] += factor * x[i]
 
 
 @inline_kernel

@@ -212,15 +212,15 @@ def plot_batch(source: str | os.PathLike[str], folder: Path,
     outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
     outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
     subtitle, sheets = f"{source.name}: {count} runs", {}
-    shown, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
+    plotted, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
     if varied and outputs:
-        sheets["scatter"] = lambda: draw_scatter(scattered, shown, subtitle)
+        sheets["scatter"] = lambda: draw_scatter(scattered, plotted, subtitle)
         if about.get("combine") == "sample" and count >= _ENOUGH:
-            sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
+            sheets["indices"] = lambda: draw_indices(varied, plotted, subtitle)
     if outputs:
-        sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
+        sheets["histograms"] = lambda: draw_histograms(plotted, subtitle)
     if varied and outputs:
-        swings, more = _swings(about, runs, varied, list(shown))
+        swings, more = _swings(about, runs, varied, list(plotted))
         warnings += more
         if swings:
             sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)

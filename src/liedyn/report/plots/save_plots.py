@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from liedyn.errors import shown
+from liedyn.errors import escape_nonprintable
 from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
@@ -174,7 +174,7 @@ def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
     """Save a figure in the format of its ending."""
     for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
         if not text.get_text().isprintable():
-            text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
+            text.set_text("\n".join(map(escape_nonprintable, text.get_text().split("\n"))))
     if ending == "png":
         figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
         return

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
-from liedyn.errors import shown
+from liedyn.errors import escape_nonprintable
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
 from liedyn.report.replay.sources import ReplayRun, arrows_of
@@ -137,7 +137,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     data = {"title": title, "runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
             "traces": list(look.traces), "follow": look.follow, "beside": look.side_by_side, "speed": look.speed}
     folder = files("liedyn.report.replay")
-    parts = {"title": html.escape(shown(f"{title} · {runs[0].model.name}")),
+    parts = {"title": html.escape(escape_nonprintable(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
              "scripts": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)}

@@ -202,21 +202,21 @@ _INSTALL = "pip install 'liedyn[meshes]'"
 class Visuals:
     """Meshes of a page.
 
-    numbers  of the files in `meshes`
+    file_numbers  of the files in `meshes`
     meshes   plain values for the page
     boxes    (2, 3) lowest and highest corner of each mesh [m]
     links    the found meshes by robot file and link
     """
 
-    numbers: Mapping[Path, int] = field(default_factory=dict)
+    file_numbers: Mapping[Path, int] = field(default_factory=dict)
     meshes: Sequence[list[dict[str, Any]]] = ()
     boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 
     def of(self, model: Model) -> dict[str, list[PlacedShape]]:
         """Return the meshes of a model in the page, by link."""
-        placed = {link: [PlacedShape(self.numbers[mesh.file], mesh, self.boxes[self.numbers[mesh.file]]) for mesh in group
-                         if mesh.file and mesh.file in self.numbers]
+        placed = {link: [PlacedShape(self.file_numbers[mesh.file], mesh, self.boxes[self.file_numbers[mesh.file]])
+                         for mesh in group if mesh.file and mesh.file in self.file_numbers]
                   for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
         return {link: group for link, group in placed.items() if group}
 

@@ -109,11 +109,11 @@ def shown_batch(folder: str, choices: Sequence[str], progress: Callable[[float],
     """
     from liedyn.batch.run_batch import rerun, select_runs
 
-    numbers = select_runs(folder, choices)
-    if len(numbers) > MOST_RUNS:
-        raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
+    run_numbers = select_runs(folder, choices)
+    if len(run_numbers) > MOST_RUNS:
+        raise UsageError(f"--runs names {len(run_numbers)} runs; a page shows {MOST_RUNS} at most")
     return [replace(shown_result(run.result, f"run {run.number}"), varied=run.varied)
-            for run in rerun(folder, numbers, progress)]
+            for run in rerun(folder, run_numbers, progress)]
 
 
 def _run_json(path: Path) -> dict[str, Any]:

@@ -184,10 +184,10 @@ def _jump_warnings(curve: Curve, duration: float, name: str, place: Place) -> li
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:
             continue
-        before = np.polynomial.Polynomial(curve.coefficients[k - 1])
+        previous_piece = np.polynomial.Polynomial(curve.coefficients[k - 1])
         h = t - curve.breaks[k - 1]
         for order in range(1, 4):
-            x, y = before.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
+            x, y = previous_piece.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
             if abs(x - y) > min_jumps[order]:
                 quantity = ("velocity", "acceleration", "jerk")[order - 1]
                 return [LiedynWarning("motion-not-smooth", f"the {quantity} of the motion of {name} jumps at t = {t:g} s. An "

@@ -210,8 +210,9 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:
         torque = ramp() if first_order_hold else 1.0
-        laws = laws._replace(held=np.array([compiler.add_program(torque, SignalPurpose(f"held torque of {name}"), exclusive=True)
-                                            if has else -1 for name, has in zip(model.v_names, controlled, strict=True)]))
+        laws = laws._replace(torque_signal=np.array([
+            compiler.add_program(torque, SignalPurpose(f"held torque of {name}"), exclusive=True) if has else -1
+            for name, has in zip(model.v_names, controlled, strict=True)]))
     laws = _with_motor_limits(laws, motors, compiler)
     if control is not None:
         laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, prescribed), laws)

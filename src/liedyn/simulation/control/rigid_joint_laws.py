@@ -55,7 +55,7 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     q, v = setpoint = setpoint_of(context)
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=context.passive)
     size = np.abs(force) / model_scales(model).force_scales(model.v_units)
-    missing = np.where(laws.given, 0.0, size)                  # forces that neither the law nor prescribed motions give
+    missing = np.where(laws.prescribed, 0.0, size)                  # forces that neither the law nor prescribed motions give
     missing[rows] = 0.0
     worst = int(np.argmax(missing))
     if missing[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
@@ -148,8 +148,8 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
         k = model.v_index(name).start
         purpose = replace(compiler.joint_purpose("position", k), name=f"motion of {name}")
         assert isinstance(rule.value, Signal)
-        driven[k], signal[k] = not laws.given[k], compiler.add(rule.value, purpose)
-    return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=error_gains(control))
+        driven[k], signal[k] = not laws.prescribed[k], compiler.add(rule.value, purpose)
+    return laws._replace(driven=driven, signal=signal, prescribed=laws.prescribed | driven, gains=error_gains(control))
 
 
 def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, inputs: MotionWorkspace,
@@ -162,10 +162,10 @@ def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: f
     """
     model, nv = problem.model, problem.model.nv
     a, du, driven = inputs.a.copy(), other_forces.copy(), np.flatnonzero(laws.driven)
-    du[laws.given] = 0.0
+    du[laws.prescribed] = 0.0
     for k in driven:
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
         du[k, k], du[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, inputs.tau, laws.given, passive=problem.passive).split()
+    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, inputs.tau, laws.prescribed, passive=problem.passive).split()
     return np.asarray(np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ du)

@@ -106,10 +106,10 @@ class SampledController:
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
         bottom, top = force_limits(sampled.law, sampled.limit, t, q, v)
-        k, rate, before, self.integral = law.integral, law.integral_rate, self.integral, np.zeros(len(v))
+        k, rate, previous_integral, self.integral = law.integral, law.integral_rate, self.integral, np.zeros(len(v))
         if len(k):
             winding = ((torque > top)[k] & (rate > 0.0)) | ((torque < bottom)[k] & (rate < 0.0))
-            self.integral[k] = before[k] + np.where(winding, 0.0, rate * self.sampling.interval)
+            self.integral[k] = previous_integral[k] + np.where(winding, 0.0, rate * self.sampling.interval)
         return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
 
     def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:

@@ -76,7 +76,7 @@ _MOBILITY_TOLERANCE = 1e-12         # of the scaled mean mobility over a run: be
 
 def bind_task_space(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with the task-space law, which drives all coordinates that are not prescribed now."""
-    return laws._replace(driven=~context.prescribed, given=laws.all.copy(), gains=error_gains(context.control),
+    return laws._replace(driven=~context.prescribed, prescribed=laws.all.copy(), gains=error_gains(context.control),
                          task=_bind_task(context))
 
 

@@ -111,9 +111,9 @@ def interpolant(t: Array, x: Array, interpolation: str) -> Curve:
 
 def extend_constant(curve: Curve, t: Array, x: Array) -> Curve:
     """Return the curve through these samples, constant before the first and after the last."""
-    before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
-    before[0, 0], after[0, 0] = x[0], x[-1]
-    return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([before, curve.coefficients, after]),
+    first_piece, last_piece = np.zeros((1, ORDER)), np.zeros((1, ORDER))
+    first_piece[0, 0], last_piece[0, 0] = x[0], x[-1]
+    return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([first_piece, curve.coefficients, last_piece]),
                  np.unique(np.r_[t[0], curve.knots, t[-1]]))
 
 
