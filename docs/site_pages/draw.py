@@ -1,4 +1,4 @@
-"""Draw the pictures of the tutorials, which are kept beside the pages: python docs/site_pages/draw.py [NAME …]"""
+"""Draw the figures of the tutorials, next to their pages: python docs/site_pages/draw.py [NAME …]"""
 from __future__ import annotations
 
 import re

@@ -1,1 +1,1 @@
-"""Kernels as straight lines for one robot: recorded, written as LLVM, compiled, kept."""
+"""Code for one robot: kernels are traced with its constants, written as LLVM text, compiled and cached."""

@@ -153,7 +153,7 @@ def _utf8(stream: TextIO) -> Iterator[TextIO]:
         yield stream
         stream.flush()
     finally:
-        with suppress(OSError):                             # the reader went away, or the disk is full: it was told
+        with suppress(OSError):                             # the reader went away, or the disk is full, which was reported
             stream.reconfigure(encoding=encoding)
 
 
@@ -166,7 +166,7 @@ def translate_os_errors(path: str | Path) -> Iterator[None]:
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError):
             raise
-        # of a file in a folder: the folder is told, not the hidden name under which it is made
+        # of a file in a folder: the message names the folder, not the hidden name under which it is made
         raise UsageError(f"{path} cannot be written: {cause.strerror or cause}") from cause
 
 

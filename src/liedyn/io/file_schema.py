@@ -92,7 +92,7 @@ class File:
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
         if self.holds and os.path.isdir(file):
             file = os.path.join(file, self.holds)
-        if self.content and (not os.path.exists(file) or os.path.isdir(file)):        # of a pipe or a device, its reader tells
+        if self.content and (not os.path.exists(file) or os.path.isdir(file)):        # the reader checks pipes and devices
             raise node.problem(f"no such {self.content}", found=file)
         return file
 

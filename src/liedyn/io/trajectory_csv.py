@@ -45,7 +45,7 @@ class Trajectory(Immutable):
     units    {name: unit}, empty where the file gives none
     source   the file, `-` for standard input, None where there is no file
     lines    (N,) the line number of each row in the file; of the rows themselves where there is none
-    model    text of the robot YAML that `save` writes next to the file; empty where the comments tell the robot
+    model    text of the robot YAML that `save` writes next to the file; empty where the comments name the robot
 
     Examples
     --------
@@ -139,7 +139,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
     path : path
         A CSV, see docs/files.md; "-" is standard input.
     events : bool
-        Whether two rows may have one time, before and after an event, in a file whose comments tell of events.
+        Whether two rows may have one time, before and after an event, in a file whose comments say that there are events.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def read_whole(path: str | os.PathLike[str], error: type[InputError], largest: i
         if status.st_size > largest:
             raise too_large(error, path, largest)
         with open(path, "rb") as stream:
-            data = stream.read(largest + 1)                # it may have grown, or be of a kind that tells no size
+            data = stream.read(largest + 1)                # it may have grown, or be of a kind without a size
     except InputError:
         raise
     except FileNotFoundError:
