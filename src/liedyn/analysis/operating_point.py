@@ -388,7 +388,7 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
             f"the run ends at t = {final.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
-        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
+        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it can move to one "
                          "side only (limits: stop gives compliant stops; or lock the joint by an event)")
     problem = hybrid_simulation.problems.current
     warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _state_warning(mode, at))

@@ -592,7 +592,7 @@ def _check_numbers(method: object, dt: object, steps: object, every: object) -> 
     if method not in METHODS:
         raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
     if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
-        raise UsageError(f"dt is not a step; found {dt!r}, expected a number of seconds above 0")
+        raise UsageError(f"dt is not a step size; found {dt!r}, expected a number of seconds above 0")
     for name, x in (("steps", steps), ("every", every)):
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
             raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")
