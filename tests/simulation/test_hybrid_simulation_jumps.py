@@ -275,9 +275,12 @@ def test_mechanisms_pass_values_in_the_direction_that_is_waited_for(name, method
     joint = model.joint_names[0]
     for kind, x in (("q", alone.q[:, 0]), ("v", alone.v[:, 0])):
         for direction, way in (("rising", 1.0), ("falling", -1.0)):
-            for value in np.linspace(x.min(), x.max(), 10)[1:-1]:
-                event = {"when": f"{kind}({joint})", "value": float(value), "direction": direction, "do": "record"}
-                found = [event.t for event in ld.run_scenario(given | {"events": {"J": event}}).events]
+            values = np.linspace(x.min(), x.max(), 10)[1:-1]
+            events = {f"J{k}": {"when": f"{kind}({joint})", "value": float(value), "direction": direction, "do": "record"}
+                      for k, value in enumerate(values)}
+            run = ld.run_scenario(given | {"events": events})
+            for k, value in enumerate(values):
+                found = [event.t for event in run.events if event.name == f"J{k}"]
                 side = np.sign(x - value)
                 right = alone.t[1:][(side[1:] == way) & (side[:-1] == -way)]
                 assert len(found) == len(right), (kind, value, direction)
@@ -345,15 +348,19 @@ def test_a_step_of_an_expression_passes_where_the_expression_does(robot, method)
         q = dict(zip(model.joint_names, ld.assemble(model, [1.2, -1.4, -1.8], fixed=["crank"]).q.tolist(), strict=True))
     given = {"robot": str(path), "duration": 1.2, "integrator": with_method(method), "initial": {"q": q}}
 
-    def happened(when, value, direction):
-        event = {"when": when, "value": value, "direction": direction, "do": "record"}
-        return [event.t for event in ld.run_scenario(given | {"events": {"J": event}}).events]
-    for k, argument in enumerate(arguments):
-        value = [0.31, -0.47, 1.13][k % 3]
-        for direction in ("both", "rising", "falling"):
-            right = happened(argument, value, direction)
-            assert happened(f"step({argument}-({value}))", 0.5, direction) == pytest.approx(right, abs=1e-5)
-            assert happened(f".7*sign({argument}-({value}))", 0.3, direction) == pytest.approx(right, abs=1e-5)
+    def happened(events):
+        """Return the times of each event in one run."""
+        run = ld.run_scenario(given | {"events": {name: {"when": when, "value": value, "direction": direction, "do": "record"}
+                                                  for name, (when, value, direction) in events.items()}})
+        return {name: [event.t for event in run.events if event.name == name] for name in events}
+    arguments_and_values = dict(zip(arguments, ([0.31, -0.47, 1.13] * 2)[:len(arguments)], strict=True))
+    for direction in ("both", "rising", "falling"):
+        right, steps, signs = (happened({f"J{k}": (form.format(argument, value), level or value, direction)
+                                         for k, (argument, value) in enumerate(arguments_and_values.items())})
+                               for form, level in (("{}", None), ("step({}-({}))", 0.5), (".7*sign({}-({}))", 0.3)))
+        for name, times in right.items():
+            assert steps[name] == pytest.approx(times, abs=1e-5)
+            assert signs[name] == pytest.approx(times, abs=1e-5)
 
 
 @pytest.mark.parametrize("method", (*METHODS, "LSODA"))

@@ -47,6 +47,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import TORQUE
@@ -332,12 +333,15 @@ class _Rates:
         self.outputs = [self._output_index(*name.partition(".")[::2]) for name in system.outputs]
         self.index = np.array([self.model.v_names.index(name.partition(".")[2]) for name in system.states
                                if name.startswith("q.")])
+        self._rhs = RightHandSide(problem, problem.signals)
+        self._scales = model_scales(self.model)
+        self._v_scales = self._scales.unit_scales(self.model.v_units)
         self._deviate: Deviate = self._unconstrained if problem.constraints is None else self._constrained()
 
     def at(self, dq: Array, dv: Array, u: Array, integral: Array) -> Array:
         """Return the rates of the states, then the outputs, at deviations dq, dv (f,) of the coordinates `index`."""
         q, v = self._deviate(dq, dv)
-        motion = instant(self.problem, self.point.t, q, v, u, integral)
+        motion = instant(self.problem, self.point.t, q, v, u, integral, self._rhs)
         return np.concatenate([self._rate_of_deviation(q, v)[self.index], motion.a[self.index],
                                motion.integral_rate[self.problem.schedule.integral], self._output_values(q, v, motion)])
 
@@ -382,8 +386,7 @@ class _Rates:
         Uses differences along both motions.
         """
         model, point = self.model, self.point
-        units = model_scales(model)
-        fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
+        fast = np.abs(v / self._v_scales).max(initial=1.0 / self._scales.time)
 
         def deviations(steps: Array) -> Array:
             times = steps[:, None]

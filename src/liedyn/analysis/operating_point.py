@@ -21,7 +21,7 @@ from liedyn.dynamics.kinematics import integrate, jacobian
 from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
-from liedyn.integrators.segment import evaluate_state
+from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
@@ -160,16 +160,17 @@ def state_at(setup: LinearizationSetup, at: float,
 
 
 def instant(problem: InitialValueProblem, t: float, q: Array, v: Array, u: Array | None = None,
-            integral: Array | None = None) -> OperatingPoint:
+            integral: Array | None = None, rhs: RightHandSide | None = None) -> OperatingPoint:
     """Return accelerations and forces of the scenario at the state q, v.
 
     u         (nv + actuators,) additions to the accelerations of prescribed coordinates, to the forces of the other coordinates,
               and to the thrusts; None: zero
     integral  (nv,) integrals of pid laws; None: zero
+    rhs       right-hand side, for several states of one problem, as in `evaluate_state`
 
     Raises ComputationError.
     """
-    m, nv, work = problem.model, problem.model.nv, evaluate_state(problem, t, q, v, integral=integral)
+    m, nv, work = problem.model, problem.model.nv, evaluate_state(problem, t, q, v, rhs, integral)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))

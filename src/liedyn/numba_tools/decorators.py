@@ -193,10 +193,27 @@ def address_for(function, values: tuple, *examples) -> int:
 
     Its other arguments are of the types of `examples`. Callers pass the address of `packed_values`.
     """
-    signature = types.CPointer(typeof(values)), *map(typeof, examples)
-    if signature not in function.overloads:
-        function.compile(signature)
-    return _c_address(function.overloads[signature])
+    key = function, _kind(values), _kind(examples)
+    if key not in _addresses:
+        signature = types.CPointer(typeof(values)), *map(typeof, examples)
+        if signature not in function.overloads:
+            function.compile(signature)
+        _addresses[key] = _c_address(function.overloads[signature])
+    return _addresses[key]
+
+
+_addresses: dict[tuple, int] = {}          # of `address_for`: finding the type of a state's arrays takes longer than its rates
+
+
+def _kind(value):
+    """Return what determines the type of a value in compiled code."""
+    match value:
+        case tuple():
+            return type(value), *map(_kind, value)
+        case np.ndarray():
+            return value.dtype, value.ndim, value.flags.num
+        case _:
+            return type(value)
 
 
 def packed_values(values: tuple) -> np.ndarray:
@@ -204,19 +221,22 @@ def packed_values(values: tuple) -> np.ndarray:
 
     It contains addresses: the arrays must exist as long as it is used.
     """
-    return np.array(list(_words(values)), dtype=np.int64)
+    words: list[int] = []
+    _append_words(values, words)
+    return np.array(words, dtype=np.int64)
 
 
-def _words(value):
+def _append_words(value, words):
     match value:
         case tuple():
             for part in value:
-                yield from _words(part)
+                _append_words(part, words)
         case np.ndarray():
-            yield from (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+            address, _ = value.__array_interface__["data"]
+            words += 0, 0, value.size, value.itemsize, address, *value.shape, *value.strides
         case None:
-            yield 0
+            words.append(0)
         case int() | np.integer() if not isinstance(value, bool):
-            yield value
+            words.append(value)
         case _:
             raise TypeError(f"compiled code stores a {type(value).__name__} in another way")
