@@ -592,14 +592,15 @@ def test_arrays_a_file_and_a_trajectory_are_the_same_to_it(gripper, tmp_path):
     assert not any("derived" in note for note in map(str, given.warnings)) and given.rows == len(t)
 
 
-def test_arrays_of_every_kind_of_joint_with_wrenches():
-    model = model_of("every kind, floating")
+@pytest.mark.parametrize(("name", "by_name"), [("every kind, floating", False), ("ball", True)])
+def test_arrays_of_every_kind_of_joint_with_wrenches(name, by_name):
+    model = model_of(name)
     f_ext = np.random.default_rng(2).standard_normal((ROWS, len(model.link_names), 6))
     file = recorded(model, f_ext=f_ext)
     t, q, tau = arrays_of(file, model)
-    for wrenches in (f_ext, {name: f_ext[:, k] for k, name in enumerate(model.link_names)}):
-        fit = ld.identify(model, t, q, tau, v=bind_columns(model, file, "v"), a=bind_columns(model, file, "a"), f_ext=wrenches)
-        assert (fit.residual < 1e-9 * fit.force.max()).all()
+    wrenches = {name: f_ext[:, k] for k, name in enumerate(model.link_names)} if by_name else f_ext
+    fit = ld.identify(model, t, q, tau, v=bind_columns(model, file, "v"), a=bind_columns(model, file, "a"), f_ext=wrenches)
+    assert (fit.residual < 1e-9 * fit.force.max()).all()
 
 
 def test_the_result_shows_names_values_deviations_and_what_is_reliable(gripper):

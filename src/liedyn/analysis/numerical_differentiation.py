@@ -16,6 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -198,7 +199,13 @@ def misses(t: Array, x: Array, highest: int, samples: int, units: Sequence[str] 
 
 def noise(t: Array, x: Array) -> Array:
     """Return the standard deviation (n,) of the noise in samples x (N, n), from divided differences with weights of unit norm."""
-    out: Array = np.full(x.shape[1], np.inf)
+    return _noise(t.tobytes(), x.tobytes(), x.shape[1])
+
+
+@lru_cache(maxsize=16)                     # a search for the spacing of knots asks 30 times for that of the same samples
+def _noise(t_bytes: bytes, x_bytes: bytes, n: int) -> Array:
+    t, x = np.frombuffer(t_bytes), np.frombuffer(x_bytes).reshape(-1, n)
+    out: Array = np.full(n, np.inf)
     for order in _DIFFERENCES:
         windows = len(t) - order
         if windows < 8 and order > _DIFFERENCES[0]:
@@ -210,6 +217,7 @@ def noise(t: Array, x: Array) -> Array:
         weights = 1.0 / np.prod(gaps, axis=2)
         weights /= np.linalg.norm(weights, axis=1, keepdims=True)
         out = np.minimum(out, quiet_size(np.einsum("kj,kjn->kn", weights, x[near])))
+    out.setflags(write=False)
     return out
 
 

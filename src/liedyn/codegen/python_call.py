@@ -189,7 +189,8 @@ def is_supported() -> bool:
 def _allocation_works() -> bool:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
                             ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(_new_array())
-    x = new(np.ndarray, 2, np.array([2, 3]).ctypes.data, _DOUBLE, None, None, 0, 0, None)
+    shape = (ctypes.c_ssize_t * 2)(2, 3)                       # not a temporary array, which may be freed before the call
+    x = new(np.ndarray, 2, ctypes.addressof(shape), _DOUBLE, None, None, 0, 0, None)
     return type(x) is np.ndarray and x.dtype is np.dtype(np.float64) and x.shape == (2, 3) and x.flags.carray and x.flags.owndata
 
 
