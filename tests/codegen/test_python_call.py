@@ -16,7 +16,7 @@ def collector():
 
 
 def test_a_garbage_collection_during_the_check_of_numpy_changes_nothing(collector):
-    """At each allocation in turn. A temporary array as shape was freed before the call: 2 of 600 failed, with 2 PiB to allocate."""
+    """At each allocation in turn. The shape was in a temporary array that was freed before the call: 2 of 600 calls failed."""
     np.zeros(1).ctypes                                         # noqa: B018 - NumPy imports the module at its first use
     for allocation in range(150):
         collector.collect()
