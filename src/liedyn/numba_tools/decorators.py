@@ -202,7 +202,7 @@ def address_for(function, values: tuple, *examples) -> int:
     return _addresses[key]
 
 
-_addresses: dict[tuple, int] = {}          # of `address_for`: finding the type of a state's arrays takes longer than its rates
+_addresses: dict[tuple, int] = {}          # of `address_for`: to determine Numba's types takes longer than a right-hand side
 
 
 def _kind(value):
