@@ -229,6 +229,17 @@ def test_gains_that_are_too_large_for_the_rate_are_told(of):
                         integrator={"method": "rk4", "step": 5e-3}))
 
 
+def test_a_motion_that_becomes_meaningless_is_not_complete(of, tmp_path):
+    """It ended at 2.6e26 rad, with an energy balance of 4e-15."""
+    (tmp_path / "w.yaml").write_text("name: w\nlinks: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                     "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
+    with pytest.raises(ComputationError, match=r"beyond 1e12 .* at t = 13\.62 s; .*too large for the rate of sampling") as error:
+        run_scenario({"robot": str(tmp_path / "w.yaml"), "duration": 30, "sampling": {"rate": 3}, "initial": {"q": {"j": 0.1}},
+                      "joints": {"j": {"torque": {"pd": {"kp": 20, "kd": 8, "target": 0}}}}})
+    assert np.abs(error.value.result.q).max() < 1e12 and error.value.result.status == "diverged"
+    assert "tried" not in str(error.value)
+
+
 def test_a_controller_goes_on_from_its_plain_values(of):
     """In the middle of a sample and of a delay, bit for bit."""
     s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03, "hold": "first"}))

@@ -258,6 +258,9 @@ def _cause_description(motion: FastestMotion) -> str:
 
 # Messages about runs that ended early -----------------------------------------------------------------------------------
 
+TOO_LARGE = 40             # code of a motion whose final state is beyond STATE_LIMIT
+
+
 def failure(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None = None,
             options: Options | None = None) -> ComputationError:
     """Return the error of a run that ended early. `simulation.trials` tests which changes may help."""
@@ -289,18 +292,20 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
                 f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
                 f"joint in a singular position); {suggest_inertia(problem.model, loose)}"), False
-    if code not in (NOT_FINITE, STEP_TOO_SMALL):
+    if code not in (NOT_FINITE, STEP_TOO_SMALL, TOO_LARGE):
         return f"the run ended early at t = {t:.6g} s (code {code})", False
     cause, depends_on_method = probable_cause(problem, options)
     causes = [cause] if cause else []
-    if problem.sampled is not None and code == NOT_FINITE:
+    if problem.sampled is not None and code != STEP_TOO_SMALL:
         causes.append("the gains may be too large for the rate of sampling")
+        depends_on_method = depends_on_method and code != TOO_LARGE            # steps that end are accurate enough
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
-    failure = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
+    failure = {NOT_FINITE: "the motion is no longer finite soon after", STEP_TOO_SMALL: "the step size became too small at",
+               TOO_LARGE: "a position or velocity is beyond 1e12 [rad | m | s] at"}[code]
     worst = _worst_coordinates(problem.model.v_names, ws) + _deepest_contact(problem, ws)
     why = f": {'; or '.join(causes)}" if causes else ""
-    see = "; see docs/running.md#runs-that-end-early" if code == NOT_FINITE else ""
+    see = "; see docs/running.md#runs-that-end-early" if code != STEP_TOO_SMALL else ""
     return f"{failure} t = {t:.6g} s{worst}{why}{see}", depends_on_method
 
 

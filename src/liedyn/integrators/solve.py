@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from liedyn.arrays import Array, ArrayLike
+from liedyn.integrators.diagnosis import TOO_LARGE, failure
 from liedyn.integrators.problem import (
+    STATE_LIMIT,
     InitialValueProblem,
     Options,
     RunObserver,
@@ -103,9 +107,18 @@ class _SegmentLoop:
             code = self._record_event()
         if code != FINISHED:
             raise stepper.failure(code)
+        self._check_size()
         statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                                 time.perf_counter() - self.began, loop_statistics(stepper.constraints), stepper.warnings)
         return Segment(stepper.record, statistics, stepper.end())
+
+    def _check_size(self) -> None:
+        """Raise ComputationError if the final state is too large to be meaningful."""
+        stepper, ws, record = self.stepper, self.stepper.workspace, self.stepper.record
+        if not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
+            large = (np.abs(np.hstack([record.q, record.v])) >= STATE_LIMIT).any(axis=1)
+            t = record.t[large.argmax()] if large.any() else self.state.clock[T_NOW]
+            raise failure(stepper.problem, TOO_LARGE, float(t), ws, stepper.constraints, stepper.options)
 
     def _take_steps(self, progress: Callable[[float], None]) -> int:
         """Take steps until the last output, an event, or a failure. Return a code."""
