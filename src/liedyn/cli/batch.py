@@ -90,14 +90,22 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
 
 
 def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any) -> SweepOutcome:
-    start: tuple[float, int] | None = None                  # time and number of finished runs at the first call
+    from liedyn.numba_tools.compile_cache import FIRST_RUN_TIME
+
+    at_start: int | None = None                             # number of finished runs before this call
+    first: tuple[float, int] | None = None                  # time and number of finished runs when the first run ended
 
     def report_progress(done: int, count: int) -> None:
-        nonlocal start
-        start = start or (time.monotonic(), done)
-        elapsed, new = time.monotonic() - start[0], done - start[1]
-        rate = new / elapsed if elapsed > 0.0 and new else None
-        forecast = "" if rate is None else f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
+        nonlocal at_start, first
+        at_start = done if at_start is None else at_start
+        now, forecast = time.monotonic(), ""
+        if done == at_start < count:
+            forecast = f"; code is loaded, or compiled first: {FIRST_RUN_TIME}"
+        elif first is None:                                 # the first run took longer, since it loaded code
+            first = now, done
+        elif now > first[0]:
+            rate = (done - first[1]) / (now - first[0])
+            forecast = f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
         console.progress.update(done / count if count else 1.0, f"{done} of {count} runs{forecast}")
 
     with console.progress.stage("simulating"):
