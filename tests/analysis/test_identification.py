@@ -453,6 +453,20 @@ def test_no_estimate_is_reliable_of_joints_with_a_misfit(arm, case):
         assert any("they depend on joints whose torque the model does not explain" in note for note in map(str, fit.warnings))
 
 
+def test_what_only_a_joint_with_a_misfit_sees_is_excited(arm):
+    """In an exact recording. The other joints' equations have a weight of 1e12 next to those of one with damping that the model
+    lacks: its friction and offset were not excited, and with the same weights for this decision, 3e8 N m of deviation."""
+    model, t, q, v, tau = arm
+    a = ld.forward_dynamics(model, q, v, tau)
+    fit = ld.identify(model, t, q, tau + [0.0, 0.0, 0.3] * v, v=v, a=a, joints=("friction",))
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    assert {name for name, verdict in verdicts.items() if verdict != "reliable"} == {"friction.j3", "offset.j3"}
+    for name in ("friction.j3", "offset.j3"):
+        k = fit.names.index(name)
+        assert verdicts[name] == "not reliable" and abs(fit.values[k]) < 5.0 * fit.deviations[k] < 10.0
+    assert np.isfinite(fit.condition)
+
+
 def test_what_other_joints_tell_stays_reliable_beside_a_misfit(arm):
     """A torque of j1 that begins at 6 s spoils what j1 tells."""
     fit = fitted(arm, arm[4] + np.outer(arm[1] > 6, [1.5, 0.0, 0.0]), 0)

@@ -427,10 +427,11 @@ def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: Stat
     variance = variance_by_force(W, solution, solution.noise) * inflation   # as if the whole residual were noise of the forces
     deviation = np.sqrt(np.maximum(variance.sum(axis=0), (variance_by_force(W, solution, force_noise) * inflation).sum(axis=0)
                                    + effect.variance))
-    unknown = np.sqrt((variance * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
+    # of a torque as large as what is visible (Cauchy-Schwarz), which is at most the residual
+    unknown = np.sqrt((variance * np.minimum(misfit**2, len(W))).sum(axis=0))
     systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
-        raised = solve(compressed(rows.filtered(rows.equations(raised=2))), solution.noise, solution.sizes).x
+        raised = solve(compressed(rows.filtered(rows.equations(raised=2))), solution.noise, solution.sizes, solution.seen).x
         systematic = np.hypot(systematic, np.maximum(np.abs(raised - solution.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
     has_residual = W.shape[0] * W.shape[1] > len(solution.x)                # otherwise the noise is not known

@@ -33,6 +33,7 @@ class LeastSquaresSolution:
     x           (b,) solution; zero in directions that are not excited
     root        (b, k): root root^T is the inverse of the normal equations
     noise       (nv,) of each joint's equations; their weights are its inverse
+    seen        (b,) bool: parameters with an effect
     blind       (b,) bool: parameters that are not excited, or only in combination with others
     mixed       (b,) bool: parameters that are excited only in combination with others; x is zero for other blind ones
     condition   of the weighted equations, their columns normalized
@@ -42,6 +43,7 @@ class LeastSquaresSolution:
     x: Array
     root: Array
     noise: Array
+    seen: Mask
     blind: Array
     mixed: Array
     condition: float
@@ -74,11 +76,14 @@ def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
     count = W.shape[0] * W.shape[1]
     freedom = np.sqrt(count / max(count - W.shape[2] + 1, 1))
     R = compressed(W)
+    # by the first weights: next to the equations of joints that fit exactly, those of another joint have almost no weight
+    reach = np.linalg.norm(R[:, :, :-1] / min_noise[:, None, None], axis=(0, 1)) * sizes
+    seen = reach > _UNSEEN * reach.max(initial=0.0)
     for _ in range(_ROUNDS):
-        solution = solve(R, noise, sizes)
+        solution = solve(R, noise, sizes, seen)
         residuals = np.linalg.norm(R @ np.r_[solution.x, -1.0], axis=1) / np.sqrt(len(W))
         noise = np.maximum(freedom * residuals, min_noise)
-    return solve(R, noise, sizes)
+    return solve(R, noise, sizes, seen)
 
 
 def compressed(W: Array) -> Array:
@@ -92,12 +97,12 @@ def compressed(W: Array) -> Array:
     return R
 
 
-def solve(R: Array, noise: Array, sizes: Array) -> LeastSquaresSolution:
-    """Solve compressed equations R (nv, k, b + 1), weighted by the noise (nv,) of each joint."""
+def solve(R: Array, noise: Array, sizes: Array, seen: Mask) -> LeastSquaresSolution:
+    """Solve compressed equations R (nv, k, b + 1), weighted by the noise (nv,) of each joint, for the parameters `seen` (b,)."""
     weighted = (R / noise[:, None, None])[R.any(axis=2)]
     A, y = weighted[:, :-1], weighted[:, -1]
     scale = np.linalg.norm(A, axis=0)
-    seen = scale * sizes > _UNSEEN * (scale * sizes).max(initial=0.0)
+    seen = seen & (scale > 0.0)
     safe = np.where(seen, scale, 1.0)
     U, s, Vt = np.linalg.svd(np.where(seen, A / safe, 0.0), full_matrices=False)
     good = s > _UNSEEN * s.max(initial=0.0)
@@ -109,7 +114,7 @@ def solve(R: Array, noise: Array, sizes: Array) -> LeastSquaresSolution:
     mixed = blind & (part > _ABSENT)
     root[blind & ~mixed] = 0.0
     condition = float(s[0] / s[-1]) if good.all() and seen.all() else np.inf
-    return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
+    return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, seen, blind, mixed, condition, sizes)
 
 
 def _possible_change(N: Array, scale: Array, seen: Array) -> Array:
@@ -151,7 +156,7 @@ def effect_of_noise(solution: LeastSquaresSolution, noisier: Iterable[tuple[Arra
     own_variance = (solution.root ** 2).sum(axis=1)
     pairs = []
     for pair in noisier:
-        x = np.array([solve(compressed(noisy), solution.noise, solution.sizes).x for noisy in pair])
+        x = np.array([solve(compressed(noisy), solution.noise, solution.sizes, solution.seen).x for noisy in pair])
         change = (pair[0] - pair[1]) / 2.0
         D = (change[:, :, :-1] / solution.noise[:, None]).reshape(-1, len(solution.x)) @ solution.root
         force = ((change @ np.r_[solution.x, -1.0]) ** 2).mean(axis=0)
