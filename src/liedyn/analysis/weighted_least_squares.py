@@ -117,7 +117,7 @@ def solve(R: Array, noise: Array, sizes: Array, seen: Mask) -> LeastSquaresSolut
     return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, seen, blind, mixed, condition, sizes)
 
 
-def _possible_change(N: Array, scale: Array, seen: Array) -> Array:
+def _possible_change(N: Array, scale: Array, seen: Mask) -> Array:
     """Return how far (b,) parameters may be wrong in directions that have no effect, where others are wrong by one
     characteristic unit.
 
