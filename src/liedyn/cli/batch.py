@@ -98,13 +98,13 @@ def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any
     def report_progress(done: int, count: int) -> None:
         nonlocal at_start, first
         at_start = done if at_start is None else at_start
-        now, forecast = time.monotonic(), ""
+        t, forecast = time.monotonic(), ""
         if done == at_start < count:
             forecast = f"; code is loaded, or compiled first: {FIRST_RUN_TIME}"
         elif first is None:                                 # the first run took longer, since it loaded code
-            first = now, done
-        elif now > first[0]:
-            rate = (done - first[1]) / (now - first[0])
+            first = t, done
+        elif t > first[0]:
+            rate = (done - first[1]) / (t - first[0])
             forecast = f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
         console.progress.update(done / count if count else 1.0, f"{done} of {count} runs{forecast}")
 
