@@ -86,6 +86,50 @@ def test_names_in_docstrings_and_comments_exist():
     assert not {path.relative_to(ROOT).as_posix(): names for path, names in unknown.items() if names}
 
 
+def attributes_by_class() -> dict[str, set[str]]:
+    """Names that each class of the package defines, stores or inherits from another class of the package."""
+    defined, bases = {}, {}
+    for path in (path for path in SOURCES if "src" in path.parts):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                names = defined.setdefault(node.name, set())
+                names |= {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef)}
+                names |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+                names |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)}
+                bases.setdefault(node.name, set()).update(base.id for base in node.bases if isinstance(base, ast.Name))
+    inherited = set(defined)
+    while inherited:
+        sizes = {name: len(defined[name]) for name in defined}
+        for name in inherited:
+            defined[name] |= set().union(*(defined.get(base, set()) for base in bases[name]))
+        inherited = {name for name in defined if len(defined[name]) > sizes[name]}
+    return defined
+
+
+def missing_attributes(text: str, defined: dict[str, set[str]]) -> list[str]:
+    """Pairs `Class.attribute` in back quotes whose class is of this package and lacks the attribute."""
+    pairs = re.findall(r"`(?:\w+\.)*([A-Z]\w+)\.(\w+)[`(]", text)
+    return [f"{name}.{attribute}" for name, attribute in pairs if name in defined and attribute not in defined[name]]
+
+
+def test_attributes_of_classes_in_texts_exist():
+    defined = attributes_by_class()
+    assert missing_attributes("`Model.nv`, `InitialValueProblem.begun`", defined) == ["InitialValueProblem.begun"]
+    texts = [*PAGES, ROOT / "CONTRIBUTING.md", *(path for path in SOURCES if "src" in path.parts)]
+    missing = {path: missing_attributes(path.read_text(encoding="utf-8"), defined) for path in texts}
+    assert not {path.relative_to(ROOT).as_posix(): names for path, names in missing.items() if names}
+
+
+def test_names_in_documents_are_in_the_module_that_follows():
+    """`name` (`module.py`) in a document: the module has the name."""
+    in_module = re.compile(r"`(\w+(?:\.\w+)*)(?:\(\))?`\s+\(`((?:\w+/)*\w+\.py)`\)")
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
+        for name, module in in_module.findall(page.read_text(encoding="utf-8")):
+            found = [path for path in SOURCES if path.as_posix().endswith(f"/{module}")]
+            names = set().union({"liedyn.__getattr__"}, *map(identifiers, found))
+            assert {name, name.rpartition(".")[2]} & names, (page, name)
+
+
 # Words that do not say what a variable holds: no variable, parameter, field, function or class in src may have such a name.
 UNCLEAR_NAMES = frozenset({
     "after", "asked", "before", "found", "given", "heard", "held", "here", "keep", "kept", "least", "left", "made",

@@ -4,17 +4,24 @@ from __future__ import annotations
 import re
 
 from site_pages.commands import commands_page
+from site_pages.contributing import contributing_page
 from site_pages.keys import keys_page
 from site_pages.python_api import subject_page
 from site_pages.tasks import tasks_page
 
 _MARK = re.compile(r"^<!-- from the code: (.+) -->$(?:\n\*.+\*$)?", re.MULTILINE)
-_MAKERS = {"commands": commands_page, "keys": keys_page, "python": subject_page, "tasks": tasks_page}
+_MAKERS = {"commands": commands_page, "contributing": contributing_page, "keys": keys_page, "python": subject_page,
+           "tasks": tasks_page}
+# Links to files outside docs/, which the site does not have, and the pages that it has instead.
+_REPLACED_LINKS = {"../README.md#python": "tutorials/first-motion.md", "../CONTRIBUTING.md": "contributing.md"}
 
 
 def filled(text: str) -> str:
-    """A page with what its marks stand for."""
-    return _MARK.sub(lambda mark: made(mark[1]), text).replace("](../README.md#python)", "](tutorials/first-motion.md)")
+    """A page with what its marks stand for, whose links lead to pages of the site."""
+    text = _MARK.sub(lambda mark: made(mark[1]), text)
+    for link, page in _REPLACED_LINKS.items():
+        text = text.replace(f"]({link})", f"]({page})")
+    return text
 
 
 def made(what: str) -> str:

@@ -35,7 +35,7 @@ WARNING_CODES: dict[str, str] = {
     "deep-contact": "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`.",
     "initial-state-open": "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`.",
     "initial-state-projected": "The initial state was moved onto the constraints. Check the new state.",
-    "stiff-integrator": "Forces are too fast for the default integrator; an implicit one is used. See `integrator.method`.",
+    "stiff-integrator": "Forces are too stiff for the default integrator; an implicit one is used. See `integrator.method`.",
     "laws-sampled": "Control laws are sampled at the rate of the rows of `tau`. Check that this is intended.",
     # events
     "unreachable-phase": "No event goes to a phase. Add an event, or remove the phase.",
@@ -44,7 +44,7 @@ WARNING_CODES: dict[str, str] = {
     "event-without-side": "An event starts at its value at rest without a direction: its impact does not act. Give a direction.",
     "event-within-step": "A rollout may miss an event that occurs and ends within a step. Use a shorter `dt`, or `ld.simulate`.",
     "stop-passed": "A joint passes a stop that moves, in spite of an impact. Use a contact, or the relative velocity.",
-    "impacts-ended": "Repeated impacts have come to an end, and the coordinate rests at the stop. Nothing to do.",
+    "impacts-ended": "Repeated impacts ended, and the coordinate stays at the stop. Nothing to do.",
     # self-check of a run
     "stiff-step": "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator.",
     "energy-balance": "The error of the energy balance is large. Use a shorter step or another integrator.",
@@ -94,7 +94,7 @@ WARNING_CODES: dict[str, str] = {
     "zmp-undefined": "The zero-moment point is not defined in rows without a vertical force. Their cells are empty.",
     "no-manipulability": "The manipulability of robots with constraints is not computed. Nothing to do.",
     "many-columns": "The result has many columns. Choose among them with `--wrt` and `--joint`.",
-    "compared": "The largest difference of derivatives from finite differences (`--verify`). Nothing to do.",
+    "compared": "The maximum difference of derivatives from finite differences (`--verify`). Nothing to do.",
     # identification
     "not-physical": "Estimated parameters have values that no robot has. Check signs of torques, axes and gravity.",
     "unlike-robot-file": "Estimates differ from the robot file by their sign or by one factor. Check signs and units of torques.",

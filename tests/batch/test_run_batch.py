@@ -284,7 +284,7 @@ def test_the_command(tmp_path, monkeypatch):
     text = ok("batch", path, "--dry-run").stdout
     assert "12 runs of double_pendulum" in text and "\n  first run  250 steps, 11 rows\n" in text and "time" not in text
     adaptive = ok("batch", path, "--dry-run", "-S", "integrator={method: dopri5}").stdout
-    assert "\n  first run  as many steps as the tolerances ask for, 11 rows\n" in adaptive
+    assert "\n  first run  steps chosen by error control, 11 rows\n" in adaptive
     found = ok("batch", path, "--csv")
     assert "12 complete" in found.stderr and "runs/sweep/runs.parquet" in found.stderr
     rows = table(tmp_path / "runs" / "sweep")

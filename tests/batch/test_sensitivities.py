@@ -170,7 +170,7 @@ def test_the_picture(tmp_path, monkeypatch):
     monkeypatch.undo()
     written(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}", SCENARIO.replace("duration: 0.5", "duration: 0.6"))
     there, warnings = plot_batch(tmp_path / "out", tmp_path / "others", ["png"])
-    assert "no tornado: the sweep, its scenario, its robot or liedyn has changed" in str(warnings[0])
+    assert "no tornado: the sweep, its scenario or a robot file has changed since the batch ran; run it again" in str(warnings[0])
     assert "tornado.png" not in {path.name for path in there.paths}
     (tmp_path / "sweep.yaml").unlink()
     assert "no tornado: " in str(plot_batch(tmp_path / "out", tmp_path / "gone", ["png"])[1][0])

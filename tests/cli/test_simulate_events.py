@@ -87,7 +87,7 @@ def test_rows_before_an_event_that_is_not_possible_are_kept(tmp_path, overrides,
                                         f"0.1\n"
                                         "initial: {q: {shoulder: 0.3}}\n")
     result = run("simulate", tmp_path / "fall.yaml", *overrides, "-o", tmp_path / "out", "--no-plots")
-    assert result.exit_code == 3 and names in result.stderr and "11 rows, up to t = 1 s, are in " in result.stderr, result.stderr
+    assert result.exit_code == 3 and names in result.stderr and "11 rows, up to t = 1 s, in " in result.stderr, result.stderr
     assert read_trajectory(tmp_path / "out" / "trajectory.csv").t[-1] == 1.0
     told = json.loads((tmp_path / "out" / "run.json").read_text())
     assert told["status"] == "diverged" and names in told["reason"]

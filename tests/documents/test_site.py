@@ -58,6 +58,16 @@ def test_every_public_name_is_in_the_site_and_has_a_docstring(made_by):
         assert (getattr(liedyn, name).__doc__ or "").strip(), name
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if DOCS in page.parents], ids=name_of)
+def test_links_of_the_site_lead_to_pages_of_the_site(page, monkeypatch):
+    """Sphinx accepts no link to a Markdown file outside docs/: `filled` replaces those that code hosts need."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    marks = importlib.import_module("site_pages.marks")
+    for link in re.findall(r"\]\(([^)\s#]+\.md)(?:#[^)\s]*)?\)", marks.filled(page.read_text(encoding="utf-8"))):
+        target = (page.parent / link).resolve()
+        assert "://" in link or (target.exists() and DOCS in target.parents), link
+
+
 def test_every_page_has_one_place_in_the_site():
     placed = []
     for page in PAGES[1:]:

@@ -45,6 +45,14 @@ def test_schemas_are_schemas_and_their_titles_are_unique(kind):
     assert len(titles) == len(set(titles))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_meanings_of_keys_can_be_read_alone(kind):
+    """Templates, schemas and editors show a meaning without the table and the text around it."""
+    meanings = [(key.name, key.meaning) for keys in declared(KINDS[kind]).values() for key in keys.keys]
+    elsewhere = re.compile(r"\bsee (below|above)\b|\b(laws|keys|rows) (above|below)\b|\bthese (laws|keys)\b|^the same (of|and)\b")
+    assert not [entry for entry in meanings if elsewhere.search(entry[1])]
+
+
 @pytest.mark.parametrize("path, kind", FILES, ids=lambda x: getattr(x, "name", x))
 def test_schemas_accept_every_file_of_the_collections(path, kind):
     found = [error.message for error in Draft202012Validator(SCHEMAS[kind]).iter_errors(read_yaml(path).plain())]

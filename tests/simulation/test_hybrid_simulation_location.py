@@ -38,7 +38,7 @@ def bounce(height, restitution, **target):
 @pytest.mark.parametrize("height, restitution", [(0.0, 0.5), (0.3, 0.5), (-0.3, 0.1), (1.0, 1e-6), (1000.0, 0.5), (0.3, 0.0)])
 def test_a_ball_rests_on_a_floor_at_any_height(robot, method, height, restitution):
     """It fell through floors that are not at zero: the side of an event was guessed from differences below rounding."""
-    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
         found = run(robot, bounce(height, restitution), duration=2.0, q=height + 0.7, method=method)
     coarse = method in ("BDF", "LSODA") and height == 1000.0       # these do not resolve flights below 1e-11 of it
     fall = np.sqrt(2 * 0.7 / G)
@@ -53,7 +53,7 @@ def test_a_ball_rests_on_a_floor_at_any_height(robot, method, height, restitutio
 
 @pytest.mark.parametrize("height", [0.0, 0.3, 1000.0])
 def test_a_link_that_nothing_would_hold_ends_the_run(robot, height):
-    with pytest.raises(ld.ComputationError, match="nothing would hold it"):
+    with pytest.raises(ld.ComputationError, match="no stop can hold a link"):
         run(robot, bounce(height, 0.5, link="ball"), duration=3.0, q=height + 0.7)
 
 
@@ -63,7 +63,7 @@ def test_no_ball_of_a_rollout_passes_its_floor(robot, height, target):
     with pytest.warns(ld.LiedynWarning):
         found = ld.rollout(ld.load(robot), [[height + 0.7], [height + 0.2]], [0.0], dt=1e-3, steps=2000, every=10,
                            events=bounce(height, 0.5, **target))
-    assert not found.complete.any() and all("come to an end" in reason for reason in found.reasons.values())
+    assert not found.complete.any() and all("impacts accumulate" in reason for reason in found.reasons.values())
     q = found.q[np.isfinite(found.q)]
     assert q.min() >= height - 1e-9 * max(1.0, height)
     times = found.events.t[found.events.run == 0][:8]
@@ -77,7 +77,7 @@ def test_no_ball_of_a_rollout_passes_its_floor(robot, height, target):
     (0.0, 0.0, 1e-7, 0.6)])
 def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
     """Thrown from the floor, or dropped from near it: some fell through when the bounces had ended."""
-    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
         found = run(robot, bounce(height, restitution), q=height + q, v=v, method=method, duration=0.5)
     assert found.q.min() >= height - 1e-12 and np.abs(found.q[-1] - height) < 1e-12 and found.v[-1] == 0.0
 
@@ -85,7 +85,7 @@ def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
 def test_a_run_that_goes_on_from_rest_stays_there(robot, tmp_path, monkeypatch):
     """It began 4e-17 m below the floor, by rounding of the run before, and fell."""
     monkeypatch.chdir(tmp_path)
-    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
         run(robot, bounce(0.0, 0.6), q=1.0, duration=2.5).save("first", force=True)
     with pytest.warns(ld.LiedynWarning):
         found = run(robot, bounce(0.0, 0.6), duration=2.0, initial={"from": "first"})
@@ -116,7 +116,7 @@ def test_a_ball_that_begins_on_its_floor_stays_there(robot):
 
 def test_a_coordinate_at_rest_leaves_when_its_force_lets_it(robot):
     """A thrust grows beyond the weight at 0.7 s; the stop only pushes."""
-    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
         found = run(robot, bounce(0.3, 0.2), q=0.4, duration=1.0, joints={"z": {"torque": f"{G} * (0.3 + t)"}})
     assert not (found.q[(found.t > 0.5) & (found.t < 0.7)] - 0.3).any()
     s = found.t[found.t > 0.7] - 0.7
@@ -244,7 +244,7 @@ def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale
     """The ball sank with ever higher bounces, each as deep as twice the one before; in microseconds, bounces ended too early."""
     impact = {"joint": "z", "restitution": 0.4}
     events = {"bounce": {"when": when, "value": height, "direction": "falling", "do": {"impact": impact}}}
-    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
         found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
                     integrator={"method": "rk4", "step": 1e-3 * scale})
     assert np.abs(found.q[-1] - height) < 1e-13 * max(1.0, height) and found.v[-1] == 0.0

@@ -214,7 +214,7 @@ def test_rows_are_those_of_the_joints_that_are_named(of, tmp_path):
     s = scenario_of(of(control=control))
     model = ld.load(s.robot)
     warning, = map(str, compile_schedule(s, model).warnings)
-    assert "setpoint is no equilibrium of the law's forces alone: elbow would need" in warning
+    assert "the setpoint is not an equilibrium: elbow requires" in warning
     light = ld.build(in_units(model.description, mass=1e-9))             # forces of 1e-8 N m: not compared with 1 N m
     assert len(compile_schedule(s, light).warnings) == 1
     result = run_scenario(of(control=control))

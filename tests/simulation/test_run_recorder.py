@@ -172,7 +172,7 @@ def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     equal(resumed, alone)
 
 
-@pytest.mark.filterwarnings("ignore:.*come to an end")
+@pytest.mark.filterwarnings("ignore:.*impacts at .* ended")
 @pytest.mark.parametrize("method, looks", [("rk4", 9), ("dopri5", 4), ("dop853", 4), ("rodas5p", 40), ("RK45", 40),
                                            ("BDF", 60)])
 @pytest.mark.parametrize("given", [

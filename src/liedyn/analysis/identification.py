@@ -177,7 +177,8 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     Parameters
     ----------
     model : Model
-        Its geometry is taken as true, and so is what is not estimated: joint parameters without a column, external wrenches.
+        The geometry and all parameters that are not estimated are assumed exact: joint parameters without a column, external
+        wrenches.
     t : (N,) array, path or Trajectory
         Times [s], increasing; or a file that holds t, q, tau and perhaps v, a and external wrenches. Its comments `gravity` and
         `armatures` replace those of the model; a warning reports a difference.
@@ -186,19 +187,19 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     tau : (N, nv) array
         Joint forces [N m | N].
     v, a : (N, nv) arrays, optional
-        Velocities [rad/s | m/s] and accelerations, where they were measured. What is missing is derived.
+        Measured velocities [rad/s | m/s] and accelerations. Those that are missing are derived.
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
         External wrench [m; f] on each link, in the link frame, about its origin.
     passive : bool, optional
-        Whether springs, damping and friction acted. Default: as the file says, else True. If they did not, none of them can be
-        estimated.
+        Whether springs, damping and friction acted. Default: the value of the file, else True. If they did not act, none of them
+        can be estimated.
     joints : sequence of "armature", "damping", "friction", "stiffness", optional
         Joint parameters to estimate; default: those that the model has.
     offset : bool
         Whether a constant torque of each joint is estimated, too (parameters offset.<coordinate>).
     smooth : "auto", float or None
-        How v and a are derived where they are missing: by least-squares splines with knots so many seconds apart, or "auto":
-        where the estimated error of a is least. None: by splines through every row, which magnify noise.
+        How v and a are derived where they are missing: by least-squares splines with this knot spacing [s], or "auto": the
+        spacing for which the estimated error of a is minimal. None: by splines through every row, which magnify noise.
     tolerance : float, optional
         As in `base_parameters`.
 
@@ -216,16 +217,16 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
 
     Notes
     -----
-    Forces and regressor pass the low-pass filter of the splines, one equation a knot (parallel filtering and decimation, Gautier
-    1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved again,
-    for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the change of
-    the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
+    Forces and regressor pass the low-pass filter of the splines, one equation per knot (parallel filtering and decimation,
+    Gautier 1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved
+    again, for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the
+    change of the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
 
     The residual of each joint is tested for autocorrelation, which widens the deviations (effective number of samples), and for
     torques that the model lacks: offset, friction, damping, spring, scale of the torque, time shift (score tests). If one is
     significant, or the residual is coloured and larger than the noise, estimates that depend on this joint are not reliable. A
     wrong scale common to all torques, or of a joint whose parameters no other joint's torque depends on, cannot be found: values
-    and deviations suppose right scales.
+    and deviations assume correct torque scales.
 
     Examples
     --------

@@ -128,7 +128,8 @@ def _simulate(scenario: str, overrides: list[str], console: Console, strict: boo
             raise
         advice = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
         t = error.result.t
-        error.args = (f"{error}; {len(t)} rows, up to t = {t[-1]:.6g} s, are in {folder}{advice}",)
+        rows = "1 row" if len(t) == 1 else f"{len(t)} rows"
+        error.args = (f"{error}; {rows}, up to t = {t[-1]:.6g} s, in {folder}{advice}",)
         return error.result, error, disk
     except LiedynError:
         disk.close(finished=False)

@@ -177,7 +177,8 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
                    "default: the one with the smallest estimated error), or with splines through every row (none).")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
-              help="Joint parameters to include; may be repeated. Default: those that the robot file has.")
+              help="Joint parameters to include; may be repeated. Others keep the values of the robot file. Default: those "
+                   "that the robot file has.")
 @click.option("--offset/--no-offset", default=True, show_default=True,
               help="Also estimate a constant torque of each joint (with --from).")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",

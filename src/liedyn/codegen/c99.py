@@ -71,7 +71,7 @@ class CFunction:
             for k, (coordinate, unit) in enumerate(self._coordinates(name)):
                 yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
         yield "   Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, or an articulated"
-        yield "   inertia vanishes: the result is then worthless. */"
+        yield "   inertia vanishes: the result is then invalid. */"
 
     def _coordinates(self, name: str) -> list[tuple[str, str]]:
         m = self.model

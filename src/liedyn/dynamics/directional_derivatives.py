@@ -202,7 +202,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
 
     Notes
     -----
-    Source: K1 Tables 5-7, with the state held. Eight parameters of one state or eight states at a time.
+    Source: K1 Tables 5-7, at constant state. Eight parameters of one state or eight states at a time.
 
     Examples
     --------

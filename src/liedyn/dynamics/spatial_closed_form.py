@@ -325,8 +325,8 @@ def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
 def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     """Body twist of a floating base and its derivatives, from those of its spatial twist: the inverse of `spatial_twists`.
 
-    base as there; twists (..., k, 6): spatial twist and its derivatives. Returns (..., k, 6). Raises ShapeError,
-    ConfigurationError.
+    base (..., 4, 4) or (..., 7): pose, as in `spatial_twists`; twists (..., k, 6): spatial twist and its derivatives.
+    Returns (..., k, 6). Raises ShapeError, ConfigurationError.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) ->
     base : (..., 4, 4) or (..., 7) array
         As in `spatial_twists`.
     twists : (..., k - 1 or more, 6) array
-        Body twist and its derivatives; those from the (k - 1)st on do not count.
+        Body twist and its derivatives; those from the (k - 1)st on are ignored.
     wrenches : (..., k, 6) array
         Body wrench [m; f] and its first k - 1 time derivatives, component by component [N m | N, then per s each].
 
@@ -372,8 +372,8 @@ def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) ->
 def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Array:
     """Body wrench on a floating base and its derivatives, from those of the spatial wrench: the inverse of `spatial_wrenches`.
 
-    base and twists (the body twist's) as there; wrenches (..., k, 6): spatial wrench and its derivatives. Returns (..., k, 6).
-    Raises ShapeError, ConfigurationError.
+    base (..., 4, 4) or (..., 7): pose, as in `spatial_twists`; twists (..., k - 1 or more, 6): body twist and its derivatives;
+    wrenches (..., k, 6): spatial wrench and its derivatives. Returns (..., k, 6). Raises ShapeError, ConfigurationError.
 
     Examples
     --------

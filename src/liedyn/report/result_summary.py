@@ -26,6 +26,7 @@ from liedyn.simulation.name_binding import format_names
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 _TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list
+_MAX_RATIO = 1e3                         # of a deviation to its value; above it, the value is zero but for noise or rounding
 _WIDEST = 100_000                        # characters of a cell: no line breaks, for programs that read the table
 
 
@@ -103,12 +104,18 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
-    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "", f"{100 * ratio:.2g} %"
-             if math.isfinite(ratio) else "", f"{scale:.2g}" if math.isfinite(scale) else "", reliability
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "", _percent(ratio),
+             f"{scale:.2g}" if math.isfinite(scale) else "", reliability
              if reliability == RELIABLE else f"{reliability.upper()} (misfit at {misfit})" if misfit else reliability.upper()]
             for x, y, s, ratio, scale, reliability,
             misfit in zip(base.values, fit.values, fit.deviations, fit.relative, fit.scale_errors, fit.verdicts, fit.misfits,
                           strict=True)]
+
+
+def _percent(ratio: float) -> str:
+    if not math.isfinite(ratio):
+        return ""
+    return f"{100 * ratio:.2g} %" if ratio <= _MAX_RATIO else "-"
 
 
 def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
@@ -170,7 +177,7 @@ def plan_text(plan: dict[str, Any]) -> str:
 
 def steps_text(steps: int | None) -> str:
     """Return the number of steps as text. steps: None for an adaptive method."""
-    return "as many steps as the tolerances ask for" if steps is None else f"{steps} steps"
+    return "steps chosen by error control" if steps is None else f"{steps} steps"
 
 
 def _size(count: float) -> str:

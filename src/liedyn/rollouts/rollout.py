@@ -273,7 +273,8 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
            DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",
-           ZENO: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
+           ZENO: "events happen again and again: impacts accumulate, and rollouts cannot hold a joint at a stop "
+                 "(use ld.run_scenario)",
            INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or what is prescribed"}
 _MAX_REASONS = 3             # number of reasons in the representation
 
@@ -590,12 +591,12 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,  
 def _check_numbers(method: object, dt: object, steps: object, every: object) -> None:
     """Raise UsageError for an invalid method, step or number of steps."""
     if method not in METHODS:
-        raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
+        raise UsageError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
-        raise UsageError(f"dt is not a step size; found {dt!r}, expected a number of seconds above 0")
+        raise UsageError(f"dt must be a number of seconds > 0, got {dt!r}")
     for name, x in (("steps", steps), ("every", every)):
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
-            raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")
+            raise UsageError(f"{name} must be an integer >= 1, got {x!r}")
 
 
 # A rollout as a function of arrays, with its adjoint, for other libraries -----------------------------------------------

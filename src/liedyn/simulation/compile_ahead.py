@@ -121,10 +121,10 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     Parameters
     ----------
     what : str or several, optional
-        Of "dynamics", "simulate", "derivatives", "higher-order", "parameters", "loops"; or "all". Default: dynamics and
-        simulate, and loops for a robot that has some.
+        One or more of "dynamics", "simulate", "derivatives", "higher-order", "parameters", "loops"; or "all". Default:
+        dynamics and simulate, and loops for a robot that has some.
     robot : path, optional
-        Robot file that the default looks at.
+        Robot file that determines the default groups.
     progress : optional
         An object with `stage(text)`, a context, and `update(fraction)`.
 

@@ -433,8 +433,8 @@ class Actions:
         if not coordinates:
             is_struck = bool(row @ before.v < 0.0)
             if self._accumulates(before, after, row) if is_struck else self._is_pressed(before):
-                raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop "
-                                       "the run, go to another phase, or use a restitution of a joint's coordinate)")
+                raise ComputationError(f"impacts of link {action.link} end here, and no stop can hold a link (stop the run, "
+                                       "go to another phase, or use a restitution of a joint's coordinate)")
             return after
         k, = coordinates
         if self._is_returning(before, after):
@@ -532,12 +532,12 @@ class Actions:
         v = state.v.copy()
         v[k] = 0.0
         if place < 0:
-            raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: a coordinate of a "
-                                   "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
+            raise ComputationError(f"impacts at {name} end here, and a coordinate of a ball or free joint cannot rest at a stop "
+                                   "(stop the run or go to another phase)")
         a = evaluate_state(self._problem_with_supports(state), self.t, state.q, v).a[k]
         if self.problem.prescribed[k] and a:
-            raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: the acceleration of "
-                                   f"{name} is prescribed (stop the run or go to another phase)")
+            raise ComputationError(f"impacts at {name} end here, and it cannot rest because its acceleration is prescribed (stop "
+                                   "the run or go to another phase)")
         side = came or float(np.sign(a)) or 1.0
         self.closed_stops.append(JointStop(name, k, place, int(side), float(state.q[place]), True))
         return replace(state, v=v)
@@ -547,5 +547,5 @@ class Actions:
         for stop in closed_stops:
             self.problems.warnings.add(
                 "impacts-ended",
-                f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; {stop.name} rests there as long as its "
-                "force presses it on", cause=event.name)
+                f"event {event.name}: impacts at {stop.name} ended at t = {t:.9g} s; it stays at the stop until the contact "
+                "force vanishes", cause=event.name)

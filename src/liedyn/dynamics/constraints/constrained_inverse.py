@@ -41,10 +41,10 @@ from liedyn.model.spatial import matvec
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-# what counts as met: a part of the largest acceleration (at least of one per characteristic time squared), of the largest joint
-# force, in lengths of the loops
+# tolerance of the equations, relative to the maximum acceleration (at least one per characteristic time squared) and to the
+# maximum joint force, in lengths of the loops
 _BALANCE_TOLERANCE = 1e-7
-_ZERO = 1e-14              # of the largest weight: columns of U are orthonormal or zero
+_ZERO = 1e-14              # relative to the maximum weight: columns of U are orthonormal or zero
 # rad, or lengths, per characteristic time squared: forces of smaller accelerations need no balance
 _REST_TOLERANCE = 1e-11
 

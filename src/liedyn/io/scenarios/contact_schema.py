@@ -42,7 +42,7 @@ from liedyn.model.description import MAX_INPUT
 def read_contacts(node: Node, method: str) -> Contact:
     """Return the contacts of a scenario. Raise if the integration method does not support them."""
     nodes = node.mapping(CONTACTS)
-    if method in MECHANICAL_METHODS:                     # their Newton iterations do not know the derivatives of contact forces
+    if method in MECHANICAL_METHODS:              # their Newton iterations do not include the derivatives of contact forces
         raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
     values = CONTACTS.values(node)
     if not values["links"]:
@@ -183,7 +183,8 @@ LIMIT_STOPS = Schema("limit_stops", (
     _of_mode("stiffness", Number(above=0, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", 2000,
              "by `sink`"),
     _of_mode("sink", Number(minimum=LEAST_SINK, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: "
-             "depth at which a stop carries the load of its joint [rad or m]; see below", 0.01, "0.01 rad, 0.001 m"),
+             "depth at which a stop carries the load of its joint [rad or m]; see [stops](#stops-at-joint-limits)", 0.01,
+             "0.01 rad, 0.001 m"),
     _of_mode("damping", Number(minimum=0, maximum=LARGEST_STOP_VALUE), "with `mode: compliant`: c [s/rad or s/m]", 2),
     _of_mode("restitution", Number(minimum=0, maximum=1), "with `mode: hard`: ratio of the speed after an impact to the speed "
              "before", 0.4),

@@ -196,15 +196,17 @@ SETPOINT = Schema("setpoint", (
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
 CONTROL = Schema("control", (
-    Field("law", Choice(Names(LAWS)), "one of the laws above", required="one of " + ", ".join(LAWS), example="computed_torque"),
+    Field("law", Choice(Names(LAWS)), "one of " + ", ".join(f"`{name}`" for name in LAWS),
+        required="one of " + ", ".join(LAWS), example="computed_torque"),
     Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
         "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
         required="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=_with("motion"),
         example={"motor1": "0.5*sin(t)"}),
-    Field("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
+    Field("bandwidth", Number(above=0), "of `computed_torque`, `feedback_linearization` and `task_space`: all "
+        "poles of the error at -bandwidth [rad/s]",
         kinds=_with("bandwidth"), example=20),
     Field("poles", List(Number(), 2, 4), "instead of `bandwidth`: a list of negative poles [1/s], four for "
-        "`feedback_linearization` and two for the others", kinds=_with("poles"), example=[-20, -25]),
+        "`feedback_linearization` and two for `computed_torque` and `task_space`", kinds=_with("poles"), example=[-20, -25]),
     Field("link", Text(), "with `law: task_space`: the link that follows the target", required="the link that follows the target",
         kinds=_with("link"), example="hand"),
     Field("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
@@ -216,7 +218,8 @@ CONTROL = Schema("control", (
         "them free [rad or m]", "they come to rest", kinds=_with("posture"), example={"elbow": -1.2}),
     Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
         "all that are not prescribed, except a free joint", kinds=_with("joints"), example=["elbow"]),
-    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=MATRIX,
+    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see [control "
+        "laws](#control-laws)", required=MATRIX,
         kinds=_with("gain"), example="K.csv"),
     Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
         "not listed is neutral", required="the state at which the gain holds: q and v by joint", kinds=_with("setpoint"),
@@ -257,8 +260,9 @@ _BY_JOINT = OneOf((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _
 
 QUANTIZATION = Schema("quantization", (
     Field("q", _BY_JOINT, "resolution of measured positions [rad or m]: a number, or by joint or pattern", 0, example=1e-4),
-    Field("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
-    Field("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
+    Field("v", _BY_JOINT, "resolution of measured velocities [rad/s or m/s]: a number, or by joint or pattern", 0, example=1e-3),
+    Field("tau", _BY_JOINT, "resolution of the torques of the controller [N m or N]: a number, or by joint or pattern", 0,
+        example=0.01)))
 SAMPLING = Schema("sampling", (
     Field("rate", Number(above=0, maximum=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
     Field("period", Number(minimum=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
@@ -299,7 +303,7 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
 MOTOR: Schema = Schema("motor", (
     Field("gear", Number(above=0, maximum=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
           default_of(Motor, "gear"), example=100, live=True),
-    Field("curve", List(Vector(2), 1, reader=_curve), "the largest torque at a speed, both of the motor, points "
+    Field("curve", List(Vector(2), 1, reader=_curve), "the maximum torque at a speed, both of the motor, points "
         "`[speed, torque]` [rad/s, N m] joined by lines; see [motors](#motors)", "no limit",
         example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
     Field("inertia", Number(minimum=0, maximum=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",

@@ -175,19 +175,19 @@ class Rule(InputElement):
 
 @dataclass(frozen=True, slots=True)
 class Control(InputElement):
-    """A law that gives forces of joints, see `control` (elastic joints) and `laws` (rigid joints) in `simulation.control`.
+    """A law that gives forces of joints, see `elastic_joint_control` and `rigid_joint_laws` in `simulation.control`.
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints
                task_space               of second order, of the pose of a link
                gravity_compensation     the gravity force
-               state_feedback           what holds the state `setpoint` less gain times the deviation from it
-    motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
-               of its motor's joint
+               state_feedback           the force that holds the state `setpoint`, less gain times the deviation from it
+    motion     of feedback_linearization and computed_torque: desired motion of each joint; for elastic ones of each link relative
+               to its parent, by the name of its motor's joint
     poles      of the error of each joint, as many as the law has [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
-    joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
-    gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
+    joints     of gravity_compensation and state_feedback: names or patterns; none: all that are not prescribed, but a free one
+    gain       of state_feedback: rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
     link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
     posture    of task_space: positions by joint

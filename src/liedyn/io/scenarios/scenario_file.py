@@ -114,7 +114,7 @@ CONSTRAINTS = Schema("constraints", (
           "`projection`: after each step, position and velocity are projected onto "
         "the constraints in the metric of the mass matrix; `baumgarte`: the residual r obeys r'' + 2 f r' + f² r = 0; `none`",
         default_of(Stabilization, "method"), example="projection"),
-    Field("tolerance", Number(above=0, minimum=1e-15, maximum=1e-3), "of `projection`: the largest residual [rad, or m per "
+    Field("tolerance", Number(above=0, minimum=1e-15, maximum=1e-3), "of `projection`: the maximum residual [rad, or m per "
           "characteristic length of the loop]",
           default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
     Field("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),

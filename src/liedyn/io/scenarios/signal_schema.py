@@ -265,7 +265,7 @@ PD: Schema = Schema("pd", (_KP, *_OF_PD), reader=lambda node: _pd(node, PD))
 PID: Schema = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
                      reader=lambda node: _pd(node, PID))
 TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
-                          Field("pid", PID, "the same and `ki` times the integral of `target - q`"),
+                          Field("pid", PID, "as `pd`, plus `ki` times the integral of `target - q`"),
                           *CURVES.keys),
                one_of=(("pd", "pid", *CURVES.one_of[0]),))
 _TORQUE = OneOf((Number(), Text(), TORQUES, List(SIGNAL, 1, words="signals")), "torque_signals", _torque)

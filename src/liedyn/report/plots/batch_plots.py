@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from liedyn import __version__
 from liedyn.batch.result_store import TRAJECTORIES, ResultStore
 from liedyn.errors import LiedynError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.atomic_output import translate_os_errors
@@ -263,7 +264,7 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
             raise UsageError("the batch was not run from a sweep file")
         batch = PreparedSweep(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
         if batch.identity != about["identity"]:
-            raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
+            raise UsageError(f"{_changed_part(about)} since the batch ran; run it again with --force")
         number = int(runs["number"][0])
         centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.parameters))
         for k, parameter in enumerate(batch.sweep.parameters):
@@ -276,6 +277,13 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
     changes = result.derivatives[:, is_varied] * spreads[is_varied]
     return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])
             for k, name in enumerate(names) if name in outputs], ()
+
+
+def _changed_part(about: dict[str, Any]) -> str:
+    """Return what has changed, as a clause."""
+    if about.get("liedyn") != __version__:
+        return f"liedyn has changed from version {about.get('liedyn')} to {__version__}"
+    return "the sweep, its scenario or a robot file has changed"
 
 
 def _envelopes(source: Path) -> list[Envelope]:

@@ -201,7 +201,7 @@ def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
 
 
 def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
-    """Return for each line of a skeleton the fraction (edges,) of points beyond it, which makes limbs thick."""
+    """Return for each line of a skeleton the fraction (edges,) of points beyond it; it determines the line width."""
     above, weights = {b: a for a, b in edges}, np.ones(count)
     for point in range(count):
         ancestor = above.get(point)

@@ -115,25 +115,25 @@ def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]
 
 
 def with_air(x: ArrayLike, min_range: float = 0.0) -> tuple[float, float]:
-    """From the least to the greatest value, with a twentieth of that, and `min_range`, to spare at both ends."""
+    """Return the range of the values, extended at both ends by a twentieth of it and by at least `min_range`."""
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     air = max(0.05 * ((high - low) or abs(low)), min_range) or 1.0
     return low - air, high + air
 
 
 def time_span(t: np.ndarray) -> tuple[float, float]:
-    """From the first to the last time, never empty."""
+    """Return the first and the last time; if they are equal, 0.5 s before and after them."""
     return (float(t[0]), float(t[-1])) if t[-1] > t[0] else (float(t[0]) - 0.5, float(t[0]) + 0.5)
 
 
 def curve(axes: Axes, t: np.ndarray, x: np.ndarray, **options: Any) -> None:
-    """The curve x over t; a point where it has one row."""
+    """Draw the curve x over t; a point if there is one row."""
     point: dict[str, Any] = {"marker": "o", "markersize": 4} if len(t) == 1 else {}
     axes.plot(*thinned(t, x), **options, **point)
 
 
 def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The curve with at most MOST_POINTS points: least and greatest value of each of many short spans."""
+    """Return the curve with at most MOST_POINTS points: the minimum and the maximum of each of many short spans."""
     if len(t) <= MOST_POINTS:
         return t, x
     starts = np.linspace(0, len(t), MOST_POINTS // 2, endpoint=False).astype(int)
@@ -143,14 +143,14 @@ def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ticks(lower: float, upper: float, max_count: int) -> list[float]:
-    """Round values within [lower, upper], at most `max_count` intervals."""
+    """Return round values within [lower, upper], with at most `max_count` intervals."""
     slack = 1e-9 * (upper - lower)
     return [float(x) for x in MaxNLocator(max_count, steps=[1, 2, 5, 10]).tick_values(lower, upper)
             if lower - slack <= x <= upper + slack]
 
 
 def tick_labels(values: Sequence[float]) -> list[str]:
-    """The values with just the digits that tell them apart."""
+    """Return the values as text, with the digits that distinguish them."""
     if len(values) < 2:
         return [f"{x:.3g}" for x in values]
     step = min(abs(b - a) for a, b in pairwise(values))

@@ -61,7 +61,7 @@ class Page:
             answer = self._next(until)
             if answer.get("id") == self.number:
                 if "error" in answer:
-                    raise ComputationError(f"Chromium refuses {method}: {answer['error'].get('message')}")
+                    raise ComputationError(f"Chromium returned an error for {method}: {answer['error'].get('message')}")
                 return dict(answer["result"])
             if "method" in answer:
                 self.events.append((answer["method"], answer.get("params", {})))
@@ -73,7 +73,7 @@ class Page:
             ready, _, _ = select.select([self.read], [], [], max(0.0, until - time.monotonic()))
             self.rest = os.read(self.read, 1 << 20) if ready else b""
             if not self.rest:
-                raise ComputationError("Chromium ended early" if ready else f"Chromium gave no answer for {_PATIENCE:g} s")
+                raise ComputationError("Chromium ended early" if ready else f"Chromium timed out after {_PATIENCE:g} s")
         head, _, self.rest = self.rest.partition(b"\0")
         return dict(json.loads(b"".join(parts) + head))
 

@@ -59,10 +59,11 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     missing[rows] = 0.0
     worst = int(np.argmax(missing))
     if missing[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
+        unit = "N m" if model.v_units[worst] == "rad" else "N"
         context.compiler.warnings.add(
             "setpoint-not-at-rest",
-            f"setpoint is no equilibrium of the law's forces alone: {model.v_names[worst]} would need {force[worst]:.4g}, which "
-            "the law does not give", place=control.place)
+            f"the setpoint is not an equilibrium: {model.v_names[worst]} requires {force[worst]:.4g} {unit}, which the "
+            "law does not supply", place=control.place)
     return with_feedback(context, laws, rows, gain, setpoint, force[rows])
 
 
