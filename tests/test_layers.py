@@ -1,5 +1,6 @@
 """A layer imports only from layers above it in this list; heavy packages stay where they are needed."""
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -178,3 +179,36 @@ def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
     code += "\nprint(liedyn.integrate(model, [], []).shape)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout == "True\n(0,)\n", done.stderr
+
+
+# Modules that only commands call, and tables and programs that are no messages of functions.
+OF_COMMANDS = ("cli", "batch", "warning_codes", "analysis.trajectory_", "io.checkpoint_files", "report.replay",
+               "report.result_summary", "report.run_folder", "simulation.run_recorder", "io.schema_export")
+READ_AS_TEXT = re.compile(r"f?'--(q|v|constraint-motion)\b")          # by `assembled_state`, for the command alone
+
+
+def texts_of(path: Path):
+    """Texts of a file with their lines, without docstrings. An f-string with all that is nested in it is one text."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
+    for node in ast.walk(tree):
+        if id(node) in documentation | parts:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, repr(node.value)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_messages_of_functions_name_more_than_options_of_commands(path):
+    """Whoever calls from Python has no `-S`, `-o` or `--fix`: a message that names an option also names the argument."""
+    if module_of(path).startswith(OF_COMMANDS):
+        return
+    for line, text in texts_of(path):
+        if READ_AS_TEXT.match(text):
+            continue
+        where = f"{path.relative_to(PACKAGE)}:{line}: {text}"
+        assert not re.search(r"(?<![\w-])-[So] ", text), where
+        assert not re.search(r"(?<![\w-])--[a-z]", text) or re.search(r"\b[a-z_]+=", text), where

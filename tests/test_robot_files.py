@@ -366,7 +366,7 @@ def test_shapes_of_a_urdf_are_noted(tmp_path):
 def test_files_are_replaced_by_force_only(tmp_path):
     path = tmp_path / "robot.yaml"
     ld.save(one_joint(), path)
-    with pytest.raises(UsageError, match="exists already; --force overwrites it"):
+    with pytest.raises(UsageError, match="exists already; --force or force=True overwrites it"):
         ld.save(one_joint("prismatic"), path)
     ld.save(one_joint("prismatic"), path, force=True)
     assert load_description(path).joints[0].type == "prismatic"

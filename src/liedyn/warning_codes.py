@@ -24,7 +24,7 @@ WARNING_CODES: dict[str, str] = {
     "written-differently": "A robot was saved in an equivalent form, because the format lacks the original one. Nothing to do.",
     "not-written": "The format cannot express a part of the robot that was saved. Use robot YAML to keep everything.",
     # scenarios
-    "override-replaces": "An override (`-S`) removes another key of the scenario. Check that this is intended.",
+    "override-replaces": "An override removes another key of the scenario. Check that this is intended.",
     "no-effect": "A key of the scenario has no effect. Remove it, or correct what it refers to.",
     "quaternion-scaled": "A quaternion was scaled to unit norm. Write it with more digits.",
     "angles-unwrapped": "Angles that jump by 2 pi were made continuous. Check that the joint turns as intended.",

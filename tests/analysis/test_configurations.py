@@ -1,4 +1,5 @@
 """Configurations at rest: found where there are some, refused with a reason where there is none."""
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -157,7 +158,7 @@ def test_a_wrench_of_the_world_turns_a_pendulum_aside(write):
 
 @pytest.mark.parametrize("scenario, words", [
     ("", "base.vz keeps an acceleration of -9.81 m/s^2 (nothing holds base: prescribe its motion, give it a force "
-         "or a wrench, or --fix base)"),
+         'or a wrench, or --fix base or hold=["base"])'),
     ("external_forces: [{link: body, wrench: [0, 0, 1, 0, 0, 19.62]}]\n", "base.wz keeps an acceleration of 25 rad/s^2"),
 ])
 def test_a_body_that_nothing_carries(write, scenario, words):
@@ -167,12 +168,13 @@ def test_a_body_that_nothing_carries(write, scenario, words):
 
 def test_thrusters_are_named_where_there_are_some():
     """Also those that are not yet held: advice that is followed is not given again."""
-    path, all_of_them = ROOT / "configs/hexarotor_hover.yaml", " ".join(f"--fix rotor{k}" for k in range(1, 7))
+    path, rotors = ROOT / "configs/hexarotor_hover.yaml", [f"rotor{k}" for k in range(1, 7)]
+    all_of_them = re.escape(f"{' '.join(f'--fix {name}' for name in rotors)} or hold={json.dumps(rotors)}")
     with pytest.raises(ComputationError, match=f"nothing holds base: find thrusts with {all_of_them}, or prescribe"):
         find_equilibrium(path, overrides=["actuators={}"])
     with pytest.raises(ComputationError, match=f"held thrusts cannot hold base: find all thrusts with {all_of_them}, or prescr"):
         find_equilibrium(path, overrides=["actuators={}"], hold=["rotor1"])
-    assert find_equilibrium(path, overrides=["actuators={}"], hold=[f"rotor{k}" for k in range(1, 7)]).offset
+    assert find_equilibrium(path, overrides=["actuators={}"], hold=rotors).offset
 
 
 def test_a_body_that_is_carried_rests(write):
@@ -188,13 +190,13 @@ def test_limits_are_kept(write):
     path = write("initial: {q: {shoulder: 0.5}}\n", robot)
     with pytest.raises(ComputationError, match="no equilibrium was found near the configuration at t = 0 s: .* keeps an "
                                                "acceleration of .* "
-                                               r"shoulder at a limit \(--fix holds a joint in place\)"):
+                                               r"shoulder at a limit \(--fix or hold=\[…\] holds joints in place\)"):
         find_equilibrium(path)
     assert find_equilibrium(path, hold=["shoulder"]).q[:2] == pytest.approx([0.5, -0.5])
 
 
 def test_a_torque_beyond_what_gravity_can_balance(write):
-    with pytest.raises(ComputationError, match=r"no equilibrium was found .*(--fix \w+ holds it in place|at a limit)"):
+    with pytest.raises(ComputationError, match=r"no equilibrium was found .*(or hold=\[.\w+.\] holds it|at a limit)"):
         find_equilibrium(write("joints: {elbow: {torque: 50}}\n"))
 
 

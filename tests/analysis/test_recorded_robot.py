@@ -58,7 +58,7 @@ def test_a_changed_robot_is_noted(recorded):
 
 
 @pytest.mark.parametrize("comments, error, words", [
-    ((), UsageError, "motion.csv does not name a robot; use --robot"),
+    ((), UsageError, "motion.csv does not name a robot; give a robot file (--robot or robot=)"),
     (("robot: none.yaml",), TrajectoryError, "# robot: the robot file does not exist; found 'none.yaml'"),
     (("robot: ../robots/bar.yaml", "base: flying"), TrajectoryError, "# base: unknown kind of base; found 'flying'"),
     (("robot: ../robots/bar.yaml", "gravity: down"), TrajectoryError, "# gravity: invalid gravity; found 'down'"),

@@ -95,7 +95,7 @@ def test_a_spacing_of_all_and_no_smoothing(pendulum):
         rows, warnings = knot_spacings(T, [chain], smooth)
         assert rows["q"].tolist() == [count, count] and warnings == []
     whole = Chain(pendulum, ["q", "v"], [q, q], pendulum.v_units)
-    nothing = LiedynWarning("smoothing-unused", "--smooth has no effect: no quantity is derived")
+    nothing = LiedynWarning("smoothing-unused", "smooth has no effect: no quantity is derived")
     assert knot_spacings(T, [whole], "auto") == ({}, [nothing])
     with pytest.raises(TrajectoryError, match="are not enough"):
         knot_spacings(T[:5], [chain_of(pendulum, q[:5])], "auto")

@@ -227,10 +227,10 @@ def test_smoothing_that_is_too_much_or_nothing_is_told(hexarotor, tmp_path):
     warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=2.0).warnings))
     assert "a knot spacing of 2 s removes more than the noise of q" in warnings[1]
     warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.025).warnings]
-    assert "--smooth 0.025 is no longer than the step of the trajectory, 0.02 s: nothing is smoothed" in warnings
+    assert "smooth = 0.025 s is no longer than the step of the trajectory, 0.02 s: nothing is smoothed" in warnings
     file = read(tmp_path / "all.csv", hexarotor, t, **given(hexarotor, q, v, 3))
     warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.1).warnings]
-    assert warnings == ["--smooth has no effect: no quantity is derived"]
+    assert warnings == ["smooth has no effect: no quantity is derived"]
 
 
 def test_a_joint_that_stands_still_raises_no_alarm(hexarotor, tmp_path):

@@ -127,7 +127,7 @@ def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
     (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
     (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
     (["inverse", "motion.csv", "-o", "none/x.csv"], "the folder none does not exist"),
-    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force overwrites it"),
+    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force or force=True overwrites it"),
     (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
     (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),
     (["simulate", "arm.yaml", "-o", ".", "--force"], "contains other files and no run.json"),
@@ -152,7 +152,7 @@ def test_results_are_not_overwritten(folder):
                        (["plot", "motion.csv"], "motion_plots")):
         result = run(*args)
         assert result.exit_code == 2
-        assert name in result.stderr and "--force overwrites" in result.stderr
+        assert name in result.stderr and "--force" in result.stderr and "overwrites" in result.stderr
 
 
 @pytest.mark.parametrize("content, words", [

@@ -81,7 +81,7 @@ def test_files(bars):
     assert pose.t.tolist() == [0.0] and pose.header["robot"] == "bars.yaml" and pose.columns["v.crank"].tolist() == [1.0]
     ok(bars, *GUESS, "-o", "pose.yaml", "-q")
     again = run(bars, *GUESS, "-o", "pose.yaml")
-    assert again.exit_code == 2 and "pose.yaml exists already; --force overwrites it" in again.stderr
+    assert again.exit_code == 2 and "pose.yaml exists already; --force or force=True overwrites it" in again.stderr
     ok(bars, *GUESS, "-o", "pose.yaml", "--force")
 
 

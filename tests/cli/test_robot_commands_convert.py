@@ -78,5 +78,5 @@ def test_wrong_usage(tmp_path):
         assert done.exit_code == 2 and message in done.stderr, done.stderr
     ok("convert", robot, "-o", path)
     done = run("convert", robot, "-o", path)
-    assert done.exit_code == 2 and said(done) == [f"liedyn: error: {path} exists already; --force overwrites it"]
+    assert done.exit_code == 2 and said(done) == [f"liedyn: error: {path} exists already; --force or force=True overwrites it"]
     ok("convert", robot, "-o", path, "--force")

@@ -167,7 +167,7 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "--tolerance", "1"], 2, "1.0 is not in the range 0<=x<1"),
     (["bars.yaml", "--tolerance", "-1"], 2, "-1.0 is not in the range"),
     (["bars.yaml", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
-    (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml exists already; --force overwrites it"),
+    (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml exists already; --force or force=True overwrites it"),
     (["bars.yaml", "-o", "no/out.csv"], 2, "the folder no does not exist"),
     (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),

@@ -99,7 +99,7 @@ def test_a_folder_that_fails_does_not_appear(tmp_path):
 def test_an_existing_folder_is_replaced_only_by_force(tmp_path):
     fill(tmp_path / "arm", "old")
     (tmp_path / "arm" / "old.png").write_text("")
-    with pytest.raises(UsageError, match=r"arm exists already; --force overwrites it"):
+    with pytest.raises(UsageError, match=r"arm exists already; --force or force=True overwrites it"):
         fill(tmp_path / "arm")
     fill(tmp_path / "arm", force=True)
     assert os.listdir(tmp_path) == ["arm"] and os.listdir(tmp_path / "arm") == ["run.json"]
@@ -251,7 +251,7 @@ def test_of_three_processes_without_force_one_wins(tmp_path, kind):
         told = [process.communicate()[1] for process in started]
         lost = [text for text in told if text]
         assert sorted(process.returncode for process in started) == [0, 1, 1]
-        assert lost == [f"{tmp_path / 'arm'} exists already; --force overwrites it\n"] * 2
+        assert lost == [f"{tmp_path / 'arm'} exists already; --force or force=True overwrites it\n"] * 2
     assert os.listdir(tmp_path) == ["arm"]
 
 

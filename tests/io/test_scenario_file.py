@@ -163,20 +163,20 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
 
 
 @pytest.mark.parametrize("override, message", [
-    ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
-    ("duration=", "-S duration=: no value; expected -S key.path=value"),
+    ("duration=-1", "override duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
+    ("duration=", "override duration=: no value; expected key.path=value"),
     ("joints.a.torqe=null", "joints.a.torqe: unknown key"),
-    ("smapling=null", "-S smapling=null: smapling: unknown key"), ("external_forces.9=null", "no such entry"),
+    ("smapling=null", "override smapling=null: smapling: unknown key"), ("external_forces.9=null", "no such entry"),
     ("events.go={at: .nan, do: stop}", "events.go.at: not a finite number; found .nan"),
     ("contacts.links.foot.sphere.radius=0", "contacts.links.foot.sphere.radius: out of range; found 0"),
     ("limits.restitution=0.5", "limits.restitution: restitution does not apply to compliant stops"),
-    ("duration", "-S duration: not an override; expected -S key.path=value"),
-    ("=3", "-S =3: not an override"),
+    ("duration", "override duration: not an override; expected key.path=value"),
+    ("=3", "override =3: not an override"),
     ("", "not an override"),
     ("a..b=3", "not an override"),
-    ("duratoin=3", "-S duratoin=3: duratoin: unknown key; expected one of robot, base"),
+    ("duratoin=3", "override duratoin=3: duratoin: unknown key; expected one of robot, base"),
     ("integrator.stepp=3", "integrator.stepp: unknown key"),
-    ("duration.x=3", "-S duration.x=3: duration: has no keys; found 4.0"),
+    ("duration.x=3", "override duration.x=3: duration: has no keys; found 4.0"),
     ("external_forces.7.until=3", "external_forces: no such entry; found '7'; expected a number from 0 to 1"),
     ("external_forces.x=3", "external_forces: no such entry; found 'x'"),
     ("gravity=[0, 0]", "gravity: wrong value; found [0, 0]; expected a list of 3 numbers"),
@@ -184,14 +184,14 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
     ("joints.a=&x 3", "joints.a"),
     ("joints.a={torque: 3, prescribe: {}}",
      "joints.a: a joint takes exactly one of torque, prescribe; found 'torque, prescribe'"),
-    ("robot=nowhere.urdf", "-S robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
+    ("robot=nowhere.urdf", "override robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
     ("seed=1.5", "seed: wrong value; found 1.5; expected a whole number"),
     ("passive=1", "passive: wrong value; found 1; expected true or false"),
 ])
 def test_wrong_overrides_are_named(folder, override, message):
     with pytest.raises(ScenarioError) as caught:
         read_scenario(folder / "s.yaml", [override])
-    assert str(caught.value).startswith(f"-S {override}")
+    assert str(caught.value).startswith(f"override {override}")
     assert message in str(caught.value)
 
 

@@ -205,7 +205,7 @@ def test_standard_output(capsys):
 def test_an_existing_file_is_replaced_only_by_force(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"x\.csv exists already; --force overwrites it") as caught:
+    with pytest.raises(UsageError, match=r"x\.csv exists already; --force or force=True overwrites it") as caught:
         write_trajectory(path, {}, [0.0], [])
     assert caught.value.exit_status == 2
     assert path.read_text() == "mine"

@@ -52,7 +52,7 @@ def test_frames_are_drawn_one_by_one(folder, monkeypatch):
     assert {tuple(np.frombuffer(picture[8:16], ">u4")) for picture in pictures} == {(320, 180)}      # of the head of a PNG
     assert "-framerate 8 " in Path("said").read_text()
     said = run("replay", "run", "--video", "bar.mp4")
-    assert said.exit_code == 2 and "bar.mp4 exists already; --force overwrites it" in said.stderr
+    assert said.exit_code == 2 and "bar.mp4 exists already; --force or force=True overwrites it" in said.stderr
 
 
 @needs_chromium

@@ -166,7 +166,7 @@ joints:
 """
     given = scenario(robot, initial={"q": {"waist": 0.3}})
     for method in ("rk4", "dopri5", "rodas5p", "Radau"):
-        with pytest.raises(ComputationError, match=r"prescribe its motion \(-S joints\.roll\.prescribe\.velocity=0\)") as caught:
+        with pytest.raises(ComputationError, match=r"prescribe its motion \(joints\.roll\.prescribe\.velocity=0\)") as caught:
             run_scenario(given, {"integrator.method": method})
         assert "\n" not in str(caught.value) and "dopri5" not in str(caught.value)
     assert run_scenario(given, {"joints.roll.prescribe.velocity": 0}).check["energy_balance_relative"] < 1e-5

@@ -1,6 +1,7 @@
 """Equilibria by Newton's method on the configuration manifold, and assembled states from values by joint name."""
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -394,18 +395,18 @@ class _EquilibriumSearch:
                                     "its motion)")
         if joint.kind == FREE:
             return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
-                                    f"--fix {joint.name})")
+                                    f"{_options([joint.name])})")
         if at_limit:
-            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--fix holds a joint in place)")
-        return ComputationError(f"{text} (--fix {joint.name} holds it in place)")
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--fix or hold=[…] holds joints in place)")
+        return ComputationError(f"{text} ({_options([joint.name])} holds it in place)")
 
 
 def _options(names: list[str]) -> str:
-    """Return the command-line options that hold these actuators."""
+    """Return the option of the command, and the argument in Python, that hold these joints or actuators."""
     max_shown = 6
     if len(names) > max_shown:
-        return f"--fix for each of {format_names(names, max_shown)}"
-    return " ".join(f"--fix {name}" for name in names)
+        return f"--fix for each of {format_names(names, max_shown)}, or hold=[…]"
+    return f"{' '.join(f'--fix {name}' for name in names)} or hold={json.dumps(names, ensure_ascii=False)}"
 
 
 # Assembled state from values by joint name, for `liedyn assemble` -------------------------------------------------------

@@ -119,7 +119,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
-                            expected="no sampling: -S sampling=null linearizes with continuous laws")
+                            expected="the override sampling=null, which linearizes with continuous laws")
     model = add_rotor_inertias(scenario, model)
     whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)

@@ -156,7 +156,7 @@ def _recorded_model(trajectory: Trajectory) -> Path | None:
     if _sha256(path) != trajectory.header.get("model_sha256"):
         raise TrajectoryError(f"{path} is not the model that the run was computed with",
                               place=Place(trajectory.source, key="# model"), expected="the file that the run has written",
-                              hint="or use --robot")
+                              hint="or give another robot file")
     return path
 
 
@@ -172,8 +172,8 @@ def _path_of(trajectory: Trajectory, key: str) -> Path:
 def _named_robot(trajectory: Trajectory) -> Path:
     named = trajectory.header.get("robot")
     if not named:
-        raise UsageError(f"{trajectory.source} does not name a robot; use --robot")
-    return _named_file(trajectory, "robot", "robot file", "or use --robot")
+        raise UsageError(f"{trajectory.source} does not name a robot; give a robot file (--robot or robot=)")
+    return _named_file(trajectory, "robot", "robot file", "or give another robot file")
 
 
 def _named_file(trajectory: Trajectory, key: str, subject: str, hint: str | None = None) -> Path:

@@ -141,21 +141,21 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
     gaps = _checked_gaps(t, chains)
     if smooth is None or not gaps:
         return 1, [LiedynWarning("smoothing-unused",
-                                 "--smooth has no effect: no quantity is derived")] if smooth is not None else []
+                                 "smooth has no effect: no quantity is derived")] if smooth is not None else []
     if isinstance(smooth, str):                                # "auto"
         return _quietest(t, chains, gaps), []
     step = float(np.median(np.diff(t)))
     rows = min(max(1, round(smooth / step)), len(t))
     if rows == 1:
         return 1, [LiedynWarning("smoothing-unused",
-                                 f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is "
+                                 f"smooth = {smooth:g} s is no longer than the step of the trajectory, {step:.3g} s: nothing is "
                                  "smoothed")]
     missed = [chain.names[known] for chain, known, last in gaps if _missed(t, chain, known, last, rows)]
     if not missed:
         return rows, []
     return rows, [LiedynWarning("smoothing-too-strong",
                                 f"a knot spacing of {smooth:g} s removes more than the noise of {missed[0]}, so errors may be "
-                                "larger than estimated; use a shorter --smooth, or --smooth auto")]
+                                "larger than estimated; use a shorter one, or smooth = auto")]
 
 
 def _quietest_of_each(t: Array, chain: Chain, known: int, last: int) -> Integers:

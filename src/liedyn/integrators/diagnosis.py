@@ -170,7 +170,7 @@ def suggest_inertia(model: Model, coordinate: str) -> str:
         return "give its bodies inertia, or the joint armature, or prescribe its motion"
     k = model.v_names.index(coordinate)
     joint = next(joint.name for joint in model.joints if joint.v.start <= k < joint.v.stop)
-    return f"give its bodies inertia, or the joint armature, or prescribe its motion (-S joints.{joint}.prescribe.velocity=0)"
+    return f"give its bodies inertia, or the joint armature, or prescribe its motion (joints.{joint}.prescribe.velocity=0)"
 
 
 def probable_cause(problem: InitialValueProblem, options: Options | None) -> tuple[str, bool]:

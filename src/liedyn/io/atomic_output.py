@@ -78,7 +78,7 @@ def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
     if not any(path.iterdir()):
         return
     if not (path / mark).is_file():     # --force must not empty somebody's home
-        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; give another folder with -o")
+        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; give another folder")
     if not force:
         raise _exists(path)
 
@@ -138,7 +138,7 @@ def path_part(text: str) -> str:
 
 
 def _exists(path: str | Path) -> UsageError:
-    return UsageError(f"{path} exists already; --force overwrites it")
+    return UsageError(f"{path} exists already; --force or force=True overwrites it")
 
 
 @contextmanager

@@ -394,8 +394,8 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     kind = SWEEP.value(nodes, "job", SIMULATE)
     texts = override_texts(overrides, ScenarioError)
     if kind != SIMULATE and texts:
-        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
-                            expected=f"no -S for the job {kind}")
+        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=texts[0],
+                            expected=f"no overrides for the job {kind}")
     values = SWEEP.values(root)
     job = _job(kind, root, values) if kind != SIMULATE else None
     if job:

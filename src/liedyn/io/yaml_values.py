@@ -1,4 +1,4 @@
-"""YAML trees from other sources than files: overrides ``-S key.path=value`` of a parsed tree, and plain Python values."""
+"""YAML trees from other sources than files: overrides ``key.path=value`` of a parsed tree, and plain Python values."""
 from __future__ import annotations
 
 import json
@@ -81,14 +81,14 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same group,
     in ``control`` and below an entry of ``joints``, also of a phase.
     """
-    file = f"-S {text}"
+    file = f"override {text}"
     match = _OVERRIDE.match(text)
     if match is None:
-        raise error("not an override", place=Place(file), expected="-S key.path=value")
+        raise error("not an override", place=Place(file), expected="key.path=value")
     path = path_parts(match[1])
     text = match[2].strip()
     if not text:
-        raise error("no value", place=Place(file), expected="-S key.path=value", hint="null removes a key")
+        raise error("no value", place=Place(file), expected="key.path=value", hint="null removes a key")
     new = Node("null", None, file, None, "", error) if text in NULL else parse_yaml(text, file, error)
     holder, replaced = root, []
     holder.mapping()

@@ -263,5 +263,5 @@ def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
 def _not_found(names: Sequence[str]) -> LiedynWarning:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     of_package = names[0].startswith(("package://", "model://"))
-    mend = f": --package-root names the folder that has {names[0].split('/')[2]}" if of_package else ""
+    mend = f": --package-root or package_roots names the folder that has {names[0].split('/')[2]}" if of_package else ""
     return LiedynWarning("mesh-not-found", f"no file for the mesh {names[0]}{more}{mend}")

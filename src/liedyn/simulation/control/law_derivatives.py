@@ -221,4 +221,4 @@ def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
         return []
     return [LiedynWarning("linearized-friction",
                           f"{format_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
-                          "rad/s or m/s acts as a damper; -S passive=false leaves all passive forces out")]
+                          "rad/s or m/s acts as a damper; passive=false leaves all passive forces out")]
