@@ -50,6 +50,22 @@ def test_a_run_with_events_is_gone_on_from(folder):
     assert len(first.events) == 1 and np.array_equal(second.v[0], first.v[-1])
 
 
+def test_bodies_and_locks_that_are_not_continued_are_named(folder):
+    """What was attached and detached again is not missing."""
+    events = ("grab: {at: 0.1, do: {attach: {link: b, mass: 1}}}, hold: {at: 0.15, do: {lock: hip}}, "
+              "drop: {at: 0.2, do: {detach: b}}")
+    (folder / "swing.yaml").write_text(f"{SWING}events: {{{events}}}\n")
+    for overrides, text in ((["-S", "events.drop=null"], "hip locked; a body attached to b"), ([], "hip locked"),
+                            (["-S", "events.hold=null"], "")):
+        ok("simulate", "swing.yaml", "--no-plots", "--force", *overrides)
+        warnings = [one for one in ld.run_scenario("on.yaml").warnings if one.code == "changes-not-continued"]
+        assert [str(one.place) for one in warnings] == ["on.yaml:5: initial.from"] * bool(text)
+        assert [one.message for one in warnings] == [
+            f"runs/swing/trajectory.csv ends with {text}: this run starts without these changes"] * bool(text)
+    ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", "events.drop=null")
+    assert ld.run_scenario("on.yaml", {"events": {"hold": {"at": 0, "do": {"lock": "hip"}}}}).final_changes == "hip locked"
+
+
 def test_values_of_the_scenario_replace_those_of_the_run(folder):
     first = ld.run_scenario("swing.yaml")
     run = ld.run_scenario("on.yaml", {"initial.q.hip": 0.25, "initial.v": {"h*": -3}})

@@ -398,7 +398,5 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
 
 def _state_warning(mode: HybridState, at: float) -> LiedynWarning:
     """Return the message that names the phase, the locked joints and the attached bodies."""
-    parts = [f"phase {mode.phase}"] if mode.phase else []
-    parts += [f"{', '.join(mode.locked)} locked"] if mode.locked else []
-    parts += [f"a body attached to {', '.join(body.link for body in mode.attached)}"] if mode.attached else []
-    return LiedynWarning("after-events", f"after the events up to t = {at:g} s" + (f": {'; '.join(parts)}" if parts else ""))
+    text = "; ".join(part for part in (f"phase {mode.phase}" if mode.phase else "", mode.changes) if part)
+    return LiedynWarning("after-events", f"after the events up to t = {at:g} s" + (f": {text}" if text else ""))

@@ -192,6 +192,7 @@ def _comments(result: Result) -> dict[str, str]:
     comments = prescribed_comment([name for name, prescribed in zip(result.model.v_names, result.prescribed, strict=True)
                                    if prescribed])
     comments |= {"events": str(len(result.events) or ""), "attached": result.attached,
+                 "final_changes": result.final_changes,
                  "armatures": json.dumps(result.armatures) if result.armatures else "", "control": _law(result.scenario)}
     return {key: text for key, text in comments.items() if text}
 

@@ -70,20 +70,24 @@ from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, unused_co
 
 # The final state of a recorded motion as initial state ------------------------------------------------------------------
 
-def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
-    """Return the initial q and v of each joint by name, from the last row of a trajectory. Empty without `start`.
+def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule],
+                                                                            list[LiedynWarning]]:
+    """Return the initial q and v of each joint by name, from the last row of a trajectory, and warnings. Empty without `start`.
 
     Raises ScenarioError for a trajectory whose coordinates differ from those of the model.
     """
     if start is None:
-        return {}, {}
+        return {}, {}, []
     trajectory = read_trajectory(start.file, events=True)
     unused = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
     if unused:
         raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(unused),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
+    changes = trajectory.header.get("final_changes")
+    warning = LiedynWarning("changes-not-continued", f"{start.file} ends with {changes}: this run starts without these changes",
+                            place=start.place)
     return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
-            _last_row(start, model, trajectory, "v", "velocities", model.v_index))
+            _last_row(start, model, trajectory, "v", "velocities", model.v_index), [warning] if changes else [])
 
 
 def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
@@ -411,10 +415,10 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
         start_on_reference(problem, q, v)
     if problem.joint_laws is not None:
         _start_on_references(problem, problem.joint_laws, q, v)
-    ended_q, ended_v = initial_state_from_file(scenario.initial_from, model)
+    ended_q, ended_v, warnings = initial_state_from_file(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
-    warnings = normalize_quaternions(q, rules_q, model)
+    warnings += normalize_quaternions(q, rules_q, model)
     initial, motion = (q, v), prescribed_state(problem, 0.0, q, v)
     for prescribed in prescribed_motions(problem):                            # start on the prescribed motion
         displacements, at_position = prescribed.mismatch(initial, motion), (True, prescribed.is_pose)

@@ -85,6 +85,7 @@ class Result(Immutable):
     timing    seconds by part of the run
     status    "complete", "diverged" or "interrupted"; the latter two have the rows before the end, and a reason
     reason    cause of an early end
+    final_changes   joints that are locked and bodies that are attached by events at the end, as text; "" if there are none
 
     Examples
     --------
@@ -124,6 +125,7 @@ class Result(Immutable):
     stops: Array | None = None
     status: str = "complete"
     reason: str = ""
+    final_changes: str = ""
 
     def __repr__(self) -> str:
         m, s = self.model, self.statistics
@@ -418,7 +420,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
                   checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
                   multipliers, checks.reactions, drift, checks.tracking, checks.limits, tuple(hybrid_simulation.occurred_events),
-                  checks.contacts, checks.stops, status, reason)
+                  checks.contacts, checks.stops, status, reason, hybrid_simulation.problems.hybrid_state.changes)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:

@@ -149,6 +149,13 @@ class HybridState:
     attached: tuple[Attach, ...] = ()
     resting: tuple[JointStop, ...] = ()
 
+    @property
+    def changes(self) -> str:
+        """Locked joints and attached bodies, such as "elbow locked; a body attached to hand"; "" if there are none."""
+        parts = [f"{', '.join(self.locked)} locked"] if self.locked else []
+        parts += [f"a body attached to {', '.join(body.link for body in self.attached)}"] if self.attached else []
+        return "; ".join(parts)
+
 
 class SegmentProblems:
     """The initial value problems of one run, and the current one. first: the problem at the start of the scenario.
