@@ -155,7 +155,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     body = {"attach": {"link": "two", "mass": 0.5, "com": [0, 0, -0.1], "inertia": [0.001, 0.001, 0.001]}}
     result = ld.run_scenario({"robot": "two.yaml", "duration": 0.05, "events": {"grasp": {"at": 0.02, "do": body}}})
     result.save("run")
-    text = "had bodies attached to two: results are those of the robot without them"
+    text = "recorded with bodies attached to two: results and drawings are those of the robot without them"
     assert text in ok("inverse", "run/trajectory.csv", "-o", "again.csv").stderr
     assert ld.read_trajectory("again.csv", events=True).header["attached"] == "two"
     assert text in ok("plot", "again.csv", "-o", "pictures", "-f", "svg").stderr
@@ -167,6 +167,9 @@ def test_results_without_an_attached_body_are_reported(folder):
         done = ok(name, "run/trajectory.csv", *options, "-o", f"{name}.csv", "--force", "--json")
         assert text in done.stderr and any(text in one["message"] for one in json.loads(done.stdout)["warnings"]), command
         assert ld.read_trajectory(f"{name}.csv", events=True).header["without"] == "bodies attached to two", command
+    shutil.copytree("run", "other")
+    done = ok("replay", "run", "--against", "other", "-o", "both.html")
+    assert f"warning: run/trajectory.csv was {text}" in done.stderr and f"warning: other/trajectory.csv was {text}" in done.stderr
 
 
 def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
@@ -176,7 +179,8 @@ def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
     ld.run_scenario({"robot": "two.yaml", "duration": 0.5, "output_step": 0.005} | swings).save("run")
     path = Path("run/trajectory.csv")
     path.write_text("# attached: two\n" + path.read_text())
-    text = "the run of this file had bodies attached to two: results are those of the robot without them"
+    text = ("run/trajectory.csv was recorded with bodies attached to two: results and drawings are those of the robot without "
+            "them")
     fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
     warning = LiedynWarning("attached-bodies", text)
     assert fit.warnings.count(warning) == 1
