@@ -35,7 +35,7 @@ WARNING_CODES: dict[str, str] = {
     "deep-contact": "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`.",
     "initial-state-open": "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`.",
     "initial-state-projected": "The initial state was moved onto the constraints. Check the new state.",
-    "changes-not-continued": "The run of `initial.from` ends with attached bodies or locked joints. Add the bodies, and lock at 0.",
+    "changes-not-continued": "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0.",
     "stiff-integrator": "Forces are too stiff for the default integrator; an implicit one is used. See `integrator.method`.",
     "laws-sampled": "Control laws are sampled at the rate of the rows of `tau`. Check that this is intended.",
     # events

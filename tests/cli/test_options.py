@@ -72,7 +72,20 @@ def test_a_dry_run_counts_the_rows_and_steps_of_the_run(folder, overrides):
     plan = json.loads(ok("simulate", "swing.yaml", "--dry-run", "--json", *arguments).stdout)
     result = ld.run_scenario("swing.yaml", [*fixed, *overrides])
     assert (plan["rows"], plan["steps"]) == (len(result.t), result.statistics.steps)
-    assert plan["joints"] == {"prescribed": [], "given_force": [], "free": ["shoulder", "elbow"], "law": None}
+    assert plan["joints"] == {"prescribed": [], "given_force": [], "driven": [], "free": ["shoulder", "elbow"], "law": None}
+
+
+def test_a_dry_run_names_what_a_law_drives_and_events_that_are_late(folder):
+    control = "control={law: computed_torque, motion: {elbow: sin(t)}, bandwidth: 10}"
+    late = "events={late: {at: [1, 9], do: record}, soon: {at: 1, do: record}}"
+    arguments = [part for text in ("joints=null", control, late) for part in ("-S", text)]
+    found = ok("simulate", "swing.yaml", "--dry-run", *arguments)
+    assert "joints      1 driven by computed_torque, 1 without force\n" in found.stdout
+    assert "warning: events after the end of the run do not happen: late [event-after-end]" in found.stderr
+    plan = json.loads(ok("simulate", "swing.yaml", "--dry-run", "--json", *arguments).stdout)
+    assert (plan["joints"]["driven"], plan["joints"]["free"]) == (["elbow"], ["shoulder"])
+    run = ok("simulate", "swing.yaml", "--no-plots", *arguments)
+    assert run.stderr.count("[event-after-end]") == 1
 
 
 def test_a_dry_run_says_why_it_takes_another_integrator(folder):

@@ -44,7 +44,8 @@ def test_with_the_robot_that_the_file_names(folder):
 def test_without_a_robot_the_columns_are_drawn(folder):
     written, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
     assert [path.name for path in written.paths] == ["positions.png", "velocities.png"]
-    assert note.message == "limits and the motion itself are not drawn: motion.csv does not name a robot; give a robot file (--robot or robot=)"
+    assert note.message == (
+        "limits and the motion itself are not drawn: motion.csv does not name a robot; give a robot file (--robot or robot=)")
 
 
 def test_a_robot_that_is_asked_for_must_be_good(folder):

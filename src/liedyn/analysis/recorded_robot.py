@@ -116,8 +116,8 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
     """Return a warning if bodies were attached to the robot during the run, since the model does not have them."""
     attached = trajectory.header.get("attached")
     warning = LiedynWarning("attached-bodies",
-                            f"{trajectory.source or 'the trajectory'} was recorded with bodies attached to {attached}: results and "
-                            "drawings are those of the robot without them")
+                            f"{trajectory.source or 'the trajectory'} was recorded with bodies attached to {attached}: results "
+                            "and drawings are those of the robot without them")
     return [warning] if attached else []
 
 

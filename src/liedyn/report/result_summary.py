@@ -157,9 +157,9 @@ def plan_text(plan: dict[str, Any]) -> str:
     """Return `Prepared.report` as text."""
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
-    modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
+    modes = {"prescribed": "prescribed", "driven": f"driven by {joints['law']}", "given_force": "with a given force",
+             "free": "without force"}
     counts = [f"{len(joints[mode])} {description}" for mode, description in modes.items() if joints[mode]]
-    counts += [f"law {joints['law']}"] if joints["law"] else []
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
     options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())

@@ -45,7 +45,6 @@ from liedyn.integrators.zero_crossings import (
     signs_after_event,
 )
 from liedyn.io.scenarios.action_schema import EndRun, Impact, Set
-from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import MEASURED
@@ -143,7 +142,6 @@ class HybridSimulation:
         self._duration = float(times[-1])
         options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
-        self.problems.warnings.extend(late_warnings(self.scenario.events, self._duration))
         self._n_recorded_events = 0
         start = self._first_state()
         while not self._is_finished(start):

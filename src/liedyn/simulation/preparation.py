@@ -14,6 +14,7 @@ import numpy as np
 from liedyn.arrays import Array, Controller
 from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
@@ -23,7 +24,7 @@ from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.joint_control import add_rotor_inertias
 from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import velocity_and_force_limits
-from liedyn.simulation.name_binding import bind_rules, continuous_pid
+from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
 
 # Memory and disk space of the result, estimated before the run starts ---------------------------------------------------
@@ -137,6 +138,7 @@ class PreparedRun:
         memory, disk = result_size(self.problem, self.rows, folder is not None)
         rules = bind_rules(scenario.joints, model.joint_names, "joint")
         prescribed = [name for name, rule in rules.items() if isinstance(rule.value, Prescribe)]
+        driven = _driven_joints(scenario, model, prescribed)
         options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}
         why = "named in the scenario" if integrator.named else "the default"
         if self.integrator_reasons:
@@ -144,12 +146,24 @@ class PreparedRun:
         return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
                           "constraint_rows": model.nc, "warnings": len(model.warnings)},
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
-                           "free": [name for name in model.joint_names if name not in rules],
+                           "driven": driven, "free": [name for name in model.joint_names if name not in (*rules, *driven)],
                            "law": scenario.control and scenario.control.law},
                 "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
                 "warnings": [warning.to_dict() for warning in self.warnings]}
+
+
+def _driven_joints(scenario: Scenario, model: Model, prescribed: list[str]) -> list[str]:
+    """Return the names of the joints that the control law drives."""
+    control = scenario.control
+    if control is None:
+        return []
+    names = bind_joints(control.motion or control.joints, model) or model.joint_names
+    joints = [joint for joint in model.joints if joint.name in names and joint.name not in prescribed and joint.type != "free"]
+    if control.rows:                                           # of a gain, by coordinate
+        joints = [joint for joint in joints if any(f"tau.{name}" in control.rows for name in model.v_names[joint.v])]
+    return [joint.name for joint in joints]
 
 
 def _with_controller(scenario: Scenario, controller: Controller) -> Scenario:
@@ -225,7 +239,8 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     if not force_long:
         check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    warnings = (*warnings, *_no_effect_warnings(scenario, model), *deep_contact_warnings(problem, contact_names))
+    warnings = (*warnings, *late_warnings(scenario.events, scenario.duration), *_no_effect_warnings(scenario, model),
+                *deep_contact_warnings(problem, contact_names))
     hybrid_simulation = HybridSimulation(scenario, model, problem)
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_supported
