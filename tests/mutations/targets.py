@@ -47,9 +47,13 @@ def nearest_tests(path: Path, root: Path, seconds: dict[str, float] | None = Non
         name = file.relative_to(tests).as_posix()
         if file in distances or name in always:
             near = distances.get(file, 9)
-            if file in distances and _subjects(path) & _subjects(file):
-                named = file.stem.removeprefix("test_")
-                near = 0 if named == path.stem else 0.25 if named.startswith(path.stem + "_") else 0.5
+            named = file.stem.removeprefix("test_")
+            if file in distances and named == path.stem:
+                near = 0
+            elif file in distances and named.startswith(path.stem + "_") and file.parent.name == folders[0]:
+                near = 0.25
+            elif file in distances and _subjects(path) & _subjects(file):
+                near = 0.5
             found.append((near, folders.index(name.split("/")[0]), seconds.get(name, file.stat().st_size / 1000), file))
     found = [each[-1].relative_to(root) for each in sorted(found)]
     whole = [Path("tests") / name for name in always if (tests / name).exists()]
