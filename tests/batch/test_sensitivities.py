@@ -141,6 +141,19 @@ def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     assert near.base[0] == near.base[0] and near.methods == (DIFFERENCES,) and np.isnan(near.derivatives).all()
 
 
+def test_points_of_links_that_a_parameter_moves_are_by_differences(tmp_path):
+    """The exact derivative of the tip would leave out that the joint moves on its link."""
+    found = batch(tmp_path, "parameters: [{key: robot.origin.elbow.vz, uniform: [-0.1, 0.1]}]\nsamples: 3\n"
+                            "outputs: {tip: final(z(tip)), angle: final(q.elbow)}\n")
+    centre, spread = [0.02], np.array([0.1])
+    result = sensitivities(found.evaluator, centre, spread)
+    assert result.methods == (DIFFERENCES, EXACT)
+
+    def run(values):
+        return found.evaluator.compute_runs(0, [np.array([x]) for x in values]).outputs[0]
+    assert result.derivatives == pytest.approx(slopes_by_runs(run, centre, spread, 1e-2), rel=1e-6)
+
+
 @pytest.mark.parametrize("head, text", [("job: inverse", "max(abs(tau.shoulder)) + final(z(tip))"),
                                         ("job: forward", "mean(a.elbow)"),
                                         ("job: hybrid\nprescribed: elbow", "max(a.shoulder) - min(tau.elbow)")])

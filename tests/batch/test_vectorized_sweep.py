@@ -23,7 +23,7 @@ def test_what_is_the_value_is_it_to_the_last_bit():
     np.testing.assert_allclose(rows[:, 0], 1.0 + 2.0 * VALUES, rtol=1e-15)
 
 
-@pytest.mark.parametrize("values", [[1.0, 1.0 + 3e-9, 2.0], [1.0, 1.5, 1.0 + 3e-9]])
+@pytest.mark.parametrize("values", [[1.0, 1.0 + 3e-9, 2.0], [1.0, 1.5, 1.0 + 3e-9], [1.0, 0.5, 1.0 + 3e-9]])
 def test_slopes_come_from_values_that_are_far_apart(values):
     """Values that almost agree have differences that are rounding."""
     values = np.array(values)
@@ -36,3 +36,9 @@ def test_what_bends_has_no_map():
     found = map_of(lambda x: np.array([x[0] ** 2]), VALUES)
     assert not found.is_affine
     assert np.array_equal(found.rows([VALUES])[0][:, 0], VALUES**2)
+
+
+def test_what_two_values_make_together_has_no_map():
+    """The first and smallest values of both agree with any map through them; the largest do not."""
+    values = np.sort(VALUES)
+    assert not map_of(lambda x: np.array([x[0] * x[1]]), values, values).is_affine

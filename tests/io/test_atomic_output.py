@@ -196,6 +196,15 @@ def test_without_an_exchange_the_folder_is_replaced(tmp_path, monkeypatch):
     assert stands(tmp_path) == "new"
 
 
+def test_a_system_without_the_function_exchanges_nothing(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").touch()
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: object())
+    assert not atomic_output._exchange(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a" / "a.txt").exists()
+
+
 def test_the_exchange_says_whether_it_was_done(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
