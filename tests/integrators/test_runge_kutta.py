@@ -4,7 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from liedyn.integrators.runge_kutta import METHODS, N_INTERPOLATION_TIMES
+from liedyn.integrators.problem import Options
+from liedyn.integrators.run_state import Stages
+from liedyn.integrators.runge_kutta import METHODS, N_INTERPOLATION_TIMES, error_estimates, may_cross_twice, method_arrays
+from liedyn.numba_tools.decorators import kernel
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -51,3 +54,42 @@ def test_readings_between_stages_are_those_of_a_polynomial(name):
     assert np.abs(m.interpolation_weights @ c**nodes - times**nodes).max() > 1e-4
     for rows in m.interior_stages:
         assert np.mean(m.A[list(rows)] @ m.c) == pytest.approx(m.c[rows[0]]**2 / 2, abs=1e-14)
+
+
+@kernel
+def run_error_estimates(method, stages):
+    error_estimates(method, stages)
+    return 0
+
+
+def stages_with_rates(K):
+    empty = np.zeros(K.shape[1])
+    return Stages(K, empty.copy(), empty.copy(), empty.copy(), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+@pytest.mark.parametrize("name", ["dopri5", "dop853"])
+def test_error_estimates_weight_the_rates_of_all_stages(name):
+    """dop853 has a second estimate, dopri5 none."""
+    tableau = METHODS[name]()
+    method, K = method_arrays(tableau, Options(), False), np.random.default_rng(0).standard_normal((len(tableau.b) + 2, 3))
+    stages = stages_with_rates(K)
+    run_error_estimates(method, stages)
+    weights = tableau.error.reshape(-1, len(tableau.b) + 1)
+    first, second = (*(weights @ K[:-1]), np.zeros(3))[:2]
+    np.testing.assert_allclose(stages.y, first, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(stages.output, second, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("values", "may_cross"), [
+    (lambda s: 0.0 * s, False),                                # at rest on the switch
+    (lambda s: 1.0 + s, False),
+    (lambda s: 1.0 - 3.9 * s * (1.0 - s), True),               # 0.025 at its lowest, which a polynomial cannot tell from -0.01
+    (lambda s: 1.0 - 1.9 * s * (1.0 - s), False),
+    (lambda s: 0.9 - 4.0 * s * (1.0 - s), True)])
+def test_an_event_may_cross_twice_where_its_values_dip(values, may_cross):
+    tableau = METHODS["dopri5"]()
+    method = method_arrays(tableau, Options(), False)
+    times = np.append(tableau.c[:len(tableau.b)], 1.0)
+    K = np.vstack([values(times)[:, None], np.zeros((1, 1))])
+    for sign in (1.0, -1.0):
+        assert may_cross_twice(sign, 0, method, stages_with_rates(sign * K)) == may_cross
