@@ -1,17 +1,36 @@
-"""The examples of CONTRIBUTING.md, run in their order in a fresh process, as a reader would."""
+"""The examples of CONTRIBUTING.md, each section in a fresh process, as a reader would run them."""
 import re
 import subprocess
 import sys
 
-from document_pages import ROOT, blocks
+import pytest
 
+from document_pages import ROOT, Block, blocks
+
+PAGE = ROOT / "CONTRIBUTING.md"
 _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv|py))\n")
 
 
-def test_examples_run(tmp_path):
-    """A block whose first line is `# NAME` is written to that file before the others run."""
+def sections() -> dict[str, list[Block]]:
+    """The blocks of each section that has some, by its title."""
+    found: dict[str, list[Block]] = {}
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for block in blocks(PAGE):
+        title = next(line for line in reversed(lines[:block.line]) if re.match(r"##+ ", line))
+        found.setdefault(title.lstrip("# "), []).append(block)
+    return {title: found[title] for title in found if any(block.language == "python" for block in found[title])}
+
+
+def test_the_sections_are_found():
+    assert len(sections()) >= 6 and "A control law" in sections()
+
+
+@pytest.mark.parametrize("title", sections())
+def test_examples_run(tmp_path, title):
+    """A block whose first line is `# NAME` is written to that file before the others run. A section needs no other one."""
+    (tmp_path / "robots").symlink_to(ROOT / "robots")
     script = []
-    for block in blocks(ROOT / "CONTRIBUTING.md"):
+    for block in sections()[title]:
         if name := _FILE.match(block.text):
             (tmp_path / name[1]).write_text(block.text, encoding="utf-8")
         elif block.language == "python" and not block.not_run:
