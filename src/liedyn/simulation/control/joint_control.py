@@ -27,6 +27,9 @@ from liedyn.simulation.control.task_space_control import Tracking, bind_task_spa
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
+if TYPE_CHECKING:
+    from liedyn.simulation.segment_problems import RunSegment  # imports this module
+
 # Motors of a scenario, bound to a model ---------------------------------------------------------------------------------
 
 # A motor of gear n turns n times as fast as its joint, omega = n v, and applies n times its torque to it. With the maximum torque
@@ -35,9 +38,6 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 #     -n T(-n v) <= tau <= n T(n v),
 #
 # where T(omega) for omega < 0 is the torque of a braking motor.
-
-if TYPE_CHECKING:
-    from liedyn.simulation.segment_problems import RunSegment  # imports this module
 
 _CURVE_TOLERANCE = 1e-9         # relative to the maximum force: the simulation computes the limit by another formula
 
