@@ -91,7 +91,7 @@ def test_a_dry_run_names_what_a_law_drives_and_events_that_are_late(folder):
 def test_a_dry_run_says_why_it_takes_another_integrator(folder):
     (folder / "stiff.yaml").write_text((folder / "robot.yaml").read_text().replace("damping: 0.1", "damping: 1e5"))
     result = ok("simulate", "stiff.yaml", "--dry-run")
-    assert "integrator  rodas5p: rtol 1e-06, atol 1e-08; damping of shoulder acts" in result.stdout
+    assert "integrator  rodas5p: rtol 1e-06, atol 1e-08; stiff joint shoulder (damping, time constant " in result.stdout
     assert "; the default\n" in ok("simulate", "robot.yaml", "--dry-run").stdout
 
 
@@ -135,7 +135,8 @@ def test_the_printed_scenario_names_the_integrator_that_was_chosen(folder):
     (folder / "stiff.yaml").write_text((folder / "robot.yaml").read_text().replace("damping: 0.1", "damping: 1e5"))
     result = ok("simulate", "stiff.yaml", "--print-config")
     values = parse_yaml(result.stdout).plain()
-    assert "the run uses rodas5p" in result.stderr and not ok("simulate", "stiff.yaml", "--print-config", "-q").stderr
+    assert "using rodas5p (rtol 1e-06, atol 1e-08) instead of rk4 with steps of 0.001 s. Set integrator.method" in result.stderr
+    assert not ok("simulate", "stiff.yaml", "--print-config", "-q").stderr
     assert values["integrator"] == {"method": "rodas5p", "rtol": 1e-6, "atol": 1e-8}
     assert values["robot"] == str(folder / "stiff.yaml") and values["duration"] == 5.0
 

@@ -16,7 +16,7 @@ def foreign(recwarn) -> list:
 
 
 def stiff_notes(result) -> list[str]:
-    return [note for note in map(str, result.warnings) if "with a time constant of" in note]
+    return [note for note in map(str, result.warnings) if ", time constant " in note]
 
 
 @pytest.mark.parametrize("name", ["talos_reduced.urdf", "tiago_no_hand.urdf", "z1.urdf", "allegro_left_hand.urdf"])

@@ -138,7 +138,7 @@ def test_stops_are_no_part_of_what_motors_give(simulate):
     motor = run.tau - run.stops
     assert np.abs(motor[:, 1]).max() == pytest.approx(2.0, rel=1e-12) and np.abs(run.stops[:, 1]).max() > 50
     assert not any("effort" in note for note in map(str, run.warnings))
-    assert run.scenario.integrator.method == "rodas5p" and "the stop of" in str(run.warnings[0])
+    assert run.scenario.integrator.method == "rodas5p" and "(stop, time constant " in str(run.warnings[0])
 
 
 @pytest.mark.parametrize("limits, text", [

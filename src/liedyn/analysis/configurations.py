@@ -47,7 +47,7 @@ _FINE = 1e-3                 # of _TOLERANCE: Newton's method continues until ac
 _STEPS, _LONGEST = 60, 0.7   # maximum number of Newton steps; maximum change of a coordinate in a step
 _STARTS, _SPREAD = 24, 0.2   # number of further initial configurations; initial distance from the guess (grows 50 times)
 _DESCENT = 1e-4              # Armijo's rule: minimum relative decrease of the accelerations, times the fraction of a Newton step
-_UNSEEN = 1e-10              # of the largest singular value: directions with smaller ones change accelerations by rounding only
+_UNSEEN = 1e-10              # of the maximum singular value: directions with smaller ones change accelerations by rounding only
 _MOVING = 1e-9               # maximum velocity and acceleration of a prescribed motion at rest
 _AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate beyond it by less is within its limits
 
@@ -61,7 +61,7 @@ class Equilibrium(Immutable):
     u          (nv + actuators,) joint forces and thrusts in addition to those of the scenario; not zero only for held joints and
                actuators
     offset     {input: value} of these additional forces and thrusts
-    residual   largest remaining acceleration [rad/s^2 | m/s^2], or error of a pid law
+    residual   maximum remaining acceleration [rad/s^2 | m/s^2], or error of a pid law
     integral   (nv,) integrals of pid laws [N m | N] that hold their joints at the targets; zero for others
     system     the linear system at the equilibrium, in closed loop
     """
@@ -204,7 +204,7 @@ class _EquilibriumPoint:
     z: Array
     motion: OperatingPoint
     residuals: Array    # accelerations of free coordinates, then errors of pid laws, in characteristic units
-    residual: float     # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
+    residual: float     # the maximum acceleration or error [rad/s^2 | m/s^2 | rad | m]
 
     @property
     def size(self) -> float:
@@ -264,7 +264,7 @@ class _EquilibriumSearch:
         return errors
 
     def newton(self, q: Array) -> _EquilibriumPoint:
-        """Return the point that damped least-norm Newton steps from q reach; they end when accelerations no longer decrease."""
+        """Return the point after damped least-norm Newton steps from q, which end when accelerations no longer decrease."""
         current = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
             if current.worst <= _FINE * _TOLERANCE:
@@ -369,7 +369,7 @@ class _EquilibriumSearch:
         return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
 
     def not_found(self, best: _EquilibriumPoint) -> ComputationError:
-        """Return the error that names the coordinate with the largest residual, and options that may balance it."""
+        """Return the error that names the coordinate with the maximum residual, and options that may balance it."""
         errors = np.where(self.summed, np.abs(self._errors(best.motion)), 0.0)
         if errors.max(initial=0.0) and (errors / self.reach[self.sums]).max() >= best.worst:
             k = int(self.sums[np.argmax(errors)])
@@ -411,7 +411,7 @@ def _options(names: list[str]) -> str:
 
 # Assembled state from values by joint name, for `liedyn assemble` -------------------------------------------------------
 
-_AGREE = 1e-9            # of the largest given velocity, in lengths of the loops: a smaller residual of an equation is rounding
+_AGREE = 1e-9            # of the maximum given velocity, in lengths of the loops: a smaller residual of an equation is rounding
 _UNIT_NORM = 1e-6        # maximum error of the norm of a quaternion, for values with six digits
 
 

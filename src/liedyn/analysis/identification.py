@@ -51,7 +51,7 @@ RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
-_LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
+_LEAST_NOISE = 1e-12  # of the maximum force, in characteristic units: exact data are weighted as if they had rounding only
 # the same for a joint whose measured force is zero throughout: weights that differ more lose the others to rounding
 _UNACTUATED_NOISE = 1e-8
 _DRAWS = 8            # pairs of random noise

@@ -20,10 +20,10 @@ Levels: TypeAlias = list[tuple[Matrix, Matrix]]                # (A, P) of `_spl
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
-# For A in characteristic units of the robot, balanced; "norm" is its largest singular value.
+# For A in characteristic units of the robot, balanced; "norm" is its maximum singular value.
 _RANK = 1e-10                # of the norm: singular values of reachable directions below this are rounding
 _ZERO = 1e-11                # of the norm: singular values and real parts below this are zero; rounding causes up to 1e-12
-_ROUNDING = 1e-12            # of the largest entry of the row and column, and of the characteristic rate: smaller entries are
+_ROUNDING = 1e-12            # of the maximum entry of the row and column, and of the characteristic rate: smaller entries are
                              # rounding, which is 1e-15 times the condition of M
 _SCATTER = 1e-7              # of the eigenvalue: real parts below this are zero; rounding perturbs double eigenvalues so much
 _APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain

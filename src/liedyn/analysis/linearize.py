@@ -275,9 +275,9 @@ Deviate: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]      # (q, v)
 def differences(problem: InitialValueProblem, point: OperatingPoint, u: Array | None, system: LinearSystem,
                 update: Callable[[float], None] = lambda _fraction: None,
                 integrals_act: bool = True) -> dict[str, DerivativeComparison]:
-    """Return {"A", "B", "C", "D"} with the largest differences to extrapolated finite differences of the right-hand side.
+    """Return {"A", "B", "C", "D"} with the maximum differences to extrapolated finite differences of the right-hand side.
 
-    Differences are relative to the largest entry of the rows of the same kind (q, v, a, …), in characteristic units.
+    Differences are relative to the maximum entry of the rows of the same kind (q, v, a, …), in characteristic units.
 
     problem        a problem of `with_fixed_inputs`
     u              (nv + actuators,) additions to its inputs at the point, or None
@@ -412,7 +412,7 @@ def _compare(analytic: Array, numerical: Array, uncertainty: Array, kinds: NDArr
              n: int) -> dict[str, DerivativeComparison]:
     """Return the comparison of A, B, C and D, which are separated at row and column n.
 
-    Each entry is relative to the largest entry of the same matrix in rows of the same kind.
+    Each entry is relative to the maximum entry of the same matrix in rows of the same kind.
     """
     scale = np.ones(analytic.shape)
     for kind in set(kinds):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:                       # importing them takes 0.4 s
 HIGHEST = 20                            # order of a derivative; splines of degree 27 and more have no correct digits in doubles
 UNEVEN = 1e10                           # maximum of the ratio of the longest to the shortest time step
 _DIFFERENCES = (2, 4, 8, 16, 24)        # orders of divided differences; the smallest estimate of the noise is used
-_ROUNDING = 1e-13                       # rounding error of a spline, relative to the largest sample
+_ROUNDING = 1e-13                       # rounding error of a spline, relative to the maximum sample
 _SHARE = 1e-3                           # minimum size of a coordinate, relative to the largest one of the same unit
 _WINDOWS = 4000                         # maximum number of divided differences from which noise is estimated
 _QUIET, _QUIET_SIZE = 0.9, 0.789        # share of samples without outliers, and its rms for the standard normal distribution

@@ -270,7 +270,7 @@ def thrust_columns(model: Model, q: Array) -> Array:
 #
 #     A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (A v minus the velocity of driven loops)
 
-_NEARLY = 0.5      # of the largest motion: the first coordinate in the file that moves at least so much becomes independent
+_NEARLY = 0.5      # of the maximum motion: the first coordinate in the file that moves at least so much becomes independent
 
 
 @dataclass(frozen=True, eq=False)

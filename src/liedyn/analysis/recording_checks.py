@@ -27,7 +27,7 @@ _NOISE_FACTOR = 9.0      # of the variance of the differences that noise causes:
 _FINE = 0.5              # second differences relative to the values: if larger, rows are too far apart for the trapezoidal rule
 _CONTRADICTS = 0.3       # of the change: the integral of a wrong rate differs by more
 _PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate is wrong by a factor
-# of the largest change of a coordinate with the same unit: a coordinate that changes less is not compared
+# of the maximum change of a coordinate with the same unit: a coordinate that changes less is not compared
 _STANDS = 0.01
 
 

@@ -248,7 +248,7 @@ def _knot_spacing(rows: Integers, names: Sequence[str], step: float) -> str:
 
 _KINDS = ("q", "v", "a")
 _SECOND = 2                     # derivative: the highest that is derived
-_SLIGHT = 0.01                  # of the largest rate: smaller contradictions of recorded rates do no harm
+_SLIGHT = 0.01                  # of the maximum rate: smaller contradictions of recorded rates do no harm
 _ERROR_FACTOR = 3.0             # derivatives may be so many times as far off as is estimated
 
 

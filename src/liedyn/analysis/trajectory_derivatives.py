@@ -291,12 +291,12 @@ def _with_added(x: Sequence[float], k: int, change: float) -> tuple[float, ...]:
 ROWS, PARAMETERS = 5, 60   # maximum numbers of rows and of model parameters that are compared
 # of characteristic units, masses and inertias: results are smooth over this step, and rounding is small relative to it
 _STEP = 0.02
-_LIGHT = 1e-4         # of the largest mass or inertia: size assumed for a link without mass or inertia
+_LIGHT = 1e-4         # of the maximum mass or inertia: size assumed for a link without mass or inertia
 _NOTHING = 1e-6       # minimum scale of derivatives, relative to the force or acceleration
 
 
 def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion, progress: Progress) -> LiedynWarning:
-    """Return the warning that reports the largest difference from finite differences.
+    """Return the warning that reports the maximum difference from finite differences.
 
     Raises CheckFailed if a difference is larger than MAX_EXCESS and than the uncertainty of the finite differences.
     """
@@ -316,9 +316,9 @@ def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion,
 
 def differences(model: Model, request: DerivativeRequest, motion: SampledMotion, rows: Integers,
                 update: Callable[[float], None] = lambda _fraction: None) -> dict[str, DerivativeComparison]:
-    """Return the largest differences from finite differences at the given rows, {"dtau/dq": …}.
+    """Return the maximum differences from finite differences at the given rows, {"dtau/dq": …}.
 
-    Differences are relative to the largest derivative of the same kind in characteristic units, or to a millionth of the force or
+    Differences are relative to the maximum derivative of the same kind in characteristic units, or to a millionth of the force or
     acceleration if that is larger (at rest, derivatives with respect to v can be zero).
     """
     request, chosen = _with_fewer_parameters(request), rows_of(motion, rows)
@@ -409,7 +409,7 @@ def _steps(model: Model, name: str) -> tuple[float, ...]:
     """Return the initial steps of a parameter.
 
     Small steps are relative to the value of the link, since accelerations are nonlinear in it. Large ones are relative to the
-    largest value, since forces are linear in it.
+    maximum value, since forces are linear in it.
     """
     head, _, element = name.partition(".")
     unit = model_scales(model).unit_scale(unit_of(model, name))

@@ -76,7 +76,7 @@ from liedyn.simulation.trajectory_columns import (
 # Robots with constraints: closed configurations and actuated joints -----------------------------------------------------
 
 _CLOSED = 1e-5          # maximum residual [rad | lengths of the loop], for files with six digits; of velocities: relative
-_MOVED = 1e-6           # of the largest acceleration: larger corrections of accelerations cause a warning
+_MOVED = 1e-6           # of the maximum acceleration: larger corrections of accelerations cause a warning
 
 
 def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tuple[Mask, list[LiedynWarning]]:
@@ -138,7 +138,7 @@ def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMot
 
 
 def _nearest_velocities(model: Model, motion: SampledMotion) -> tuple[Array, float]:
-    """Return the nearest velocities (N, nv) that satisfy the constraints, and the largest change [rad/s | loop lengths/s]."""
+    """Return the nearest velocities (N, nv) that satisfy the constraints, and the maximum change [rad/s | loop lengths/s]."""
     residual = constraint_velocity(model, motion.q, motion.v)
     change = least_norm_solution(model, constraint_jacobian(model, motion.q), residual[..., None])[..., 0]
     return motion.v - change, float(np.abs(change / coordinate_scales(model)).max(initial=0.0))

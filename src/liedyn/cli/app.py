@@ -140,7 +140,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:       # noqa: ARG002
-        """Return a command; None if there is none of this name."""
+        """Return the command of this name, or None."""
         if name not in COMMANDS:
             _add_installed()
         command = COMMANDS.get(name)

@@ -12,9 +12,9 @@ from liedyn.codegen.tracer import Operand, Tracer
 from liedyn.errors import ModelError
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
-# Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
+# Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
-_UNIT_AS_FLOAT = 1e-5                     # largest difference between |quaternion|^2 and 1 with `float`: seven digits
+_UNIT_AS_FLOAT = 1e-5                     # maximum difference between |quaternion|^2 and 1 with `float`: seven digits
 _SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
 _SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}

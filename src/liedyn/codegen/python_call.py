@@ -12,15 +12,16 @@ from functools import cache
 
 import numpy as np
 
-INVALID_ARGUMENTS = 2                                          # wrong type, shape or layout of arrays: nothing was computed
-_HEAD = object.__basicsize__                         # offset of the first member of PyArrayObject
+INVALID_ARGUMENTS = 2                        # wrong type, shape or layout of arrays: nothing was computed
+_HEAD = object.__basicsize__                 # offset of the first member of PyArrayObject
 _TYPE, _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 40, 48))
-_READABLE = 0x1 | 0x100                                  # C-contiguous, aligned
-_WRITABLE = _READABLE | 0x400                             # … and writeable
+_READABLE = 0x1 | 0x100                      # C-contiguous, aligned
+_WRITABLE = _READABLE | 0x400                # … and writeable
 _FASTCALL = 0x80
-_NEW_ARRAY, _DOUBLE = 93, 12                         # PyArray_New in NumPy's table of functions, and the number of float64
+_NEW_ARRAY, _DOUBLE = 93, 12                 # PyArray_New in NumPy's table of functions, and the number of float64
 # Objects and functions of Python for machine code, in the order of `_context`.
-_CONTEXT_FIELDS = ("type", "descr", "new_int", "none", "new_array", "keep", "drop", "new_tuple", "put")
+_CONTEXT_FIELDS = ("type", "descr", "new_int", "none", "new_array", "increment_references", "decrement_references",
+                   "new_tuple", "set_item")
 
 
 def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]) -> list[str]:
@@ -33,9 +34,9 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
     """
     input_places, output_places = ([k for k, flag in enumerate(output_only) if flag is is_output] for is_output in (False, True))
     required_flags = [_WRITABLE if flag else _READABLE for flag in has_results]
-    out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
+    out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("context", "%self", _DATA, "ptr")]
     for k, word in enumerate(_CONTEXT_FIELDS):
-        out += _field(word, "%known", 8 * k, "ptr")
+        out += _field(word, "%context", 8 * k, "ptr")
     return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
             *_argument_checks("w", range(len(shapes)), shapes, output_only, required_flags, "refuse"),
             "w_good:", *_call_text("code", name, "w", shapes), "br label %end",
@@ -47,8 +48,8 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
             *_argument_checks("n", input_places, shapes, output_only, required_flags, "nothing"),
             "n_good:", *_allocations(output_places, shapes),
             "make:", *_call_text("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
-            "br i1 %well, label %give, label %drop0", *_return_new_arrays(output_places),
-            "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
+            "br i1 %well, label %give, label %release", *_return_new_arrays(output_places),
+            "nothing:", "call void %increment_references(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
 
 
 def _call_text(code: str, name: str, prefix: str, shapes) -> list[str]:
@@ -76,7 +77,7 @@ def _argument_checks(prefix: str, argument_places, shapes, output_only: list[boo
                 f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_sizes", f"%{x}_x", _SHAPE, "ptr"),
                 *_field(f"{prefix}_data{k}", f"%{x}_x", _DATA, "ptr"),
                 f"%{x}_batch = icmp ne i32 %{x}_more, 0", f"%{x}_shape = getelementptr i64, ptr %{x}_sizes, i32 %{x}_more",
-                f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %known",            # a scalar has no shape
+                f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %context",            # a scalar has no shape
                 *_field(f"{x}_first", f"%{x}_where", 0, "i64"), f"%{x}_one = icmp eq i64 %{x}_first, 1",
                 f"%{x}_lead = select i1 %{x}_batch, i1 %{x}_one, i1 true"]
         good = f"%{x}_lead"
@@ -92,13 +93,13 @@ def _argument_checks(prefix: str, argument_places, shapes, output_only: list[boo
     for k in argument_places:
         if required_flags[k] == _WRITABLE:
             x = f"{prefix}_{k}"
-            out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{prefix}_batch", f"%{x}_kept = and i1 {same}, %{x}_alike"]
-            same = f"%{x}_kept"
+            out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{prefix}_batch", f"%{x}_consistent = and i1 {same}, %{x}_alike"]
+            same = f"%{x}_consistent"
     return [*out, f"br i1 {same}, label %{prefix}_good, label %{refuse}"]
 
 
 def _allocations(new_places, shapes) -> list[str]:
-    """Return the allocation of new arrays. A failure raises in Python; the arrays before it are lost."""
+    """Return the allocation of new arrays. A failure raises in Python; the arrays that were allocated before are leaked."""
     out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if new_places else []
     for place, k in enumerate(new_places):
         rank = len(shapes[k])
@@ -118,13 +119,13 @@ def _allocations(new_places, shapes) -> list[str]:
 
 def _return_new_arrays(new_places) -> list[str]:
     """Return the code that returns the new arrays."""
-    drops = [f"call void %drop(ptr %new{k})" for k in new_places]
+    releases = [f"call void %decrement_references(ptr %new{k})" for k in new_places]
     if len(new_places) == 1:
-        return ["give:", f"ret ptr %new{new_places[0]}", "drop0:", *drops, "br label %nothing"]
-    puts = [f"%put{k} = call i32 %put(ptr %tuple, i64 {place}, ptr %new{k})" for place, k in enumerate(new_places)]
+        return ["give:", f"ret ptr %new{new_places[0]}", "release:", *releases, "br label %nothing"]
+    puts = [f"%put{k} = call i32 %set_item(ptr %tuple, i64 {place}, ptr %new{k})" for place, k in enumerate(new_places)]
     return ["give:", f"%tuple = call ptr %new_tuple(i64 {len(new_places)})", "%no_tuple = icmp eq ptr %tuple, null",
             "br i1 %no_tuple, label %failed, label %fill", "fill:", *puts, "ret ptr %tuple",
-            "drop0:", *drops, "br label %nothing"]
+            "release:", *releases, "br label %nothing"]
 
 
 def _field(name: str, base: str, place: int, kind: str) -> list[str]:
@@ -202,13 +203,13 @@ def _ctypes_callable(address: int, shapes, output_only, has_results):
         new = any(output_only) and len(arrays) == inputs
         if not new and len(arrays) != len(shapes):
             return None
-        arguments, places = iter(arrays), [new and one_made for one_made in output_only]
+        arguments, places = iter(arrays), [new and is_output for is_output in output_only]
         arrays = [None if place else next(arguments) for place in places]
         for x, shape in zip(arrays, shapes, strict=True):
             if x is not None and not (type(x) is np.ndarray and x.dtype is float64 and x.flags.carray
                                       and x.shape in (shape, (1, *shape))):
                 return None if new else INVALID_ARGUMENTS
-        read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, output_only, strict=True) if not one_made]
+        read = [(x, shape) for x, shape, is_output in zip(arrays, shapes, output_only, strict=True) if not is_output]
         lead = (1,) if any(x.shape != shape for x, shape in read) else ()
         arrays = [np.empty((*lead, *shape)) if x is None else x for x, shape in zip(arrays, shapes, strict=True)]
         if any(x.shape != (*lead, *shape) for x, shape, flag in zip(arrays, shapes, has_results, strict=True) if flag):
@@ -216,6 +217,6 @@ def _ctypes_callable(address: int, shapes, output_only, has_results):
         code = call(*(x.ctypes.data for x in arrays))
         if not new:
             return code
-        results = tuple(x for x, one_made in zip(arrays, output_only, strict=True) if one_made)
+        results = tuple(x for x, is_output in zip(arrays, output_only, strict=True) if is_output)
         return None if code else results if len(results) > 1 else results[0]
     return generated

@@ -175,7 +175,7 @@ def is_enabled() -> bool:
     """
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "generic"):
-        raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or generic (unset it for auto)")
+        raise UsageError(f"LIEDYN_CODE must be auto or generic, got {code[:40]!r} (unset it for auto)")
     return code == "auto" and is_supported()
 
 

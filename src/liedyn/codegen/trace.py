@@ -423,7 +423,7 @@ def new_values(before, after) -> tuple:
 
 
 def _merge_bounds(bounds) -> list:
-    """Return one bound for the largest of the numbers with the same bound, which takes one comparison."""
+    """Return one bound for the maximum of the numbers with the same bound, which takes one comparison."""
     largest: dict[float, Tracer] = {}
     for x, bound in bounds:
         largest[bound] = maximum(x, largest[bound]) if bound in largest else x

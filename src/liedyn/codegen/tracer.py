@@ -213,7 +213,7 @@ def load(array, k):
 def load_pose(array, i):
     """Load a pose as `lie.vectors.load_pose` does.
 
-    Only in poses are small numbers rounding; an inertia or a gain may be small.
+    Small numbers are rounding errors only in poses; an inertia or a gain may be small.
     """
     x = [y if isinstance(y, Tracer) else _round_to_integer(y) for y in array[12 * i:12 * i + 12]]
     return tuple(x[:9]), tuple(x[9:])

@@ -275,7 +275,7 @@ _MIN_RANK_GAP = 1e3   # minimum ratio between the last pivot of the rank and the
 _MIN_INDEPENDENT_NORM = 1e-2
 _ROUNDING = 1e-13           # of normalized columns: eps times the number of operations
 _INTEGER_TOLERANCE = 1e-12  # of a coefficient: it is rounded to an integer that is nearer; to 0, relative to characteristic units
-_DISPLAY_THRESHOLD = 1e-5   # of the largest coefficient of a parameter: smaller terms of a regrouping are omitted
+_DISPLAY_THRESHOLD = 1e-5   # of the maximum coefficient of a parameter: smaller terms of a regrouping are omitted
 _FRICTION_SPEEDS = 5.0      # random velocities of joints with friction, in speeds below which friction is smoothed: with smaller
                             # velocities friction is like damping
 _SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # order of choice for a link

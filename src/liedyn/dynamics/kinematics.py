@@ -415,7 +415,7 @@ def _totals(model: Model, q: ArrayLike, v: ArrayLike, passive: bool = True) -> A
 # The motion is given by q and ``v_derivatives`` (..., r + 1, nv): the velocity and its time derivatives v, a, jerk, … of order
 # 0 … r, component by component (for ball and free joints v is the body twist). They determine poses up to order r + 1.
 #
-# Derivatives grow with their order k like w^k for angular rates w; the error is some 1e-15 of the largest number of its order,
+# Derivatives grow with their order k like w^k for angular rates w; the error is some 1e-15 of the maximum number of its order,
 # for order 12 and higher ones. Overflow of double precision (order 170 at the latest) is a ComputationError.
 
 def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,

@@ -58,7 +58,7 @@ class Scales(NamedTuple):
 def model_scales(model: Model) -> Scales:
     """Return the scales of a model, which are cached.
 
-    length   largest distance between axes of one moving body, distance of such an axis from the mass centre of its body, or
+    length   maximum distance between axes of one moving body, distance of such an axis from the mass centre of its body, or
              radius of gyration; 1 m for a robot without any
     mass     of all moving bodies; 1 kg if they have none
     time     sqrt(length/g), of a pendulum of that length; without gravity that of the stiffest joint spring; otherwise 1 s
@@ -69,7 +69,7 @@ def model_scales(model: Model) -> Scales:
 def _scales(model: Model) -> Scales:
     tree = tree_views.py_func(model.index, model.constants)
     turns = (tree.kind != ONE_DOF) | (tree.S[::2] != 0.0)
-    turns[0] = False                                   # the ground: the place of the robot has no effect
+    turns[0] = False                                   # without the ground: the position of the robot has no effect
     I, places = tree.I.reshape(-1, 10)[1:], tree.T0.reshape(-1, 12)[:, 9:]
     heavy = I[:, 0] > 0.0
     com = I[heavy, 1:4] / I[heavy, :1]

@@ -62,13 +62,13 @@ class FastestMotion(NamedTuple):
     causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
 
     @property
-    def subject_and_verb(self) -> str:
-        """Subject and verb, such as "friction and pd gains of elbow act"."""
-        causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
-        is_single = len(self.causes) == 1 and self.causes[0] != GAINS_LABEL
+    def description(self) -> str:
+        """Description such as "stiff joint elbow (friction and pd gains, time constant 1.1e-05 s)"."""
+        time_constant = f"time constant {1 / self.rate:.1e} s"
         if self.contact:
-            return f"forces of {self.coordinate} act"
-        return f"{causes} of {self.coordinate} {'acts' if is_single else 'act'}"
+            return f"stiff {self.coordinate} ({time_constant})"
+        causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
+        return f"stiff joint {self.coordinate} ({causes}, {time_constant})"
 
 
 def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool = True) -> FastestMotion:
@@ -84,7 +84,7 @@ def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, w
     if problem.contacts is not None:
         touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, with_load)
         resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
-        names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
+        names += [f"contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
     if not (resist.any() or spring.any()):
         return FastestMotion(0.0, "", t)
     motions = _unit_motions(problem, q, free)
@@ -115,10 +115,10 @@ def _coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: b
     resist, spring = {}, {}
     if problem.passive:
         resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
-        spring = {"the spring": tree.stiffness}
+        spring = {"spring": tree.stiffness}
     resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
     if problem.stops is not None:
-        resist["the stop"], spring["the stop"] = stop_coefficients(problem, q, v, with_load)
+        resist["stop"], spring["stop"] = stop_coefficients(problem, q, v, with_load)
     return (resist, spring), free
 
 
@@ -183,8 +183,8 @@ def probable_cause(problem: InitialValueProblem, options: Options | None) -> tup
     fast = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     if fast.rate * options.step <= STABILITY_LIMIT:
         return "", True
-    return (f"initially the forces at {fast.coordinate} act with a time constant of {1 / fast.rate:.1e} s, too fast for steps of "
-            f"{options.step:g} s"), True
+    return (f"initially the forces at {fast.coordinate} have a time constant of {1 / fast.rate:.1e} s, too short for steps "
+            f"of {options.step:g} s"), True
 
 
 # Choice of the integrator, and check of its step ------------------------------------------------------------------------
@@ -210,10 +210,9 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
     if fastest.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
     taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
-    return taken, [LiedynWarning("stiff-integrator",
-                                 f"{_cause_description(fastest)}, too fast for rk4 with {steps_description(step, default.step)}: "
-                                 f"the run uses {taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set "
-                                 "integrator.method to choose another)")]
+    message = (f"{fastest.description}; using {taken.method} (rtol {taken.rtol:g}, atol {taken.atol:g}) instead of rk4 with "
+               f"{steps_description(step, default.step)}. Set integrator.method to override")
+    return taken, [LiedynWarning("stiff-integrator", message)]
 
 
 def integrator_options(integrator: Integrator) -> Options:
@@ -234,7 +233,7 @@ def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegme
                                      np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
         if fastest.rate * step > STABILITY_LIMIT:
             return [LiedynWarning("stiff-step",
-                                  f"{_cause_description(fastest)} at t = {fastest.t:.6g} s: rk4 is not stable there with "
+                                  f"{fastest.description} at t = {fastest.t:.6g} s: rk4 is not stable there with "
                                   f"{steps_description(step, integrator.step)}, and the motion is not reliable")]
     return []
 
@@ -250,10 +249,6 @@ def steps_description(taken: float, requested: float) -> str:
     """Return a description of the steps, including the requested step if outputs shorten it by more than half."""
     cut = f" (the step of {requested:g} s is cut to output_step)" if taken <= 0.5 * requested else ""
     return f"steps of {taken:g} s{cut}"
-
-
-def _cause_description(motion: FastestMotion) -> str:
-    return f"{motion.subject_and_verb} with a time constant of {1 / motion.rate:.1e} s"
 
 
 # Messages about runs that ended early -----------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class AlphaWorkspace(NamedTuple):
     """Parameters, state and workspace of the method."""
 
     method: np.ndarray        # (8,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative to the
-                              # largest, and what counts as such at the least: forces times `lever_arm` [N m]
+                              # maximum, and lower bound of this scale: forces times `lever_arm` [N m]
     q: np.ndarray             # (nq,) at the beginning of the step
     v: np.ndarray             # (nv,)
     a: np.ndarray             # (nv,) dv

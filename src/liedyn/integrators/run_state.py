@@ -13,7 +13,7 @@ from liedyn.kernels.constraints.stages import HEADER, constraint_workspace_of
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, constraint_errors
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
-# Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
+# Method.control: the step, or the maximum step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
 # the supplied work (0: not controlled)
 H_MAX, RTOL, ATOL, ERROR_EXPONENT, WORK_RTOL = range(5)
 # State.clock: the present time; the next step (0: to be chosen). Of the tried step: its length and end, its stop time, and the
@@ -82,7 +82,7 @@ class Record(NamedTuple):
     wrench: np.ndarray     # (N, 6 slots)
     supplied_energy: np.ndarray       # (N,) supplied since the beginning
     multipliers: np.ndarray    # (N, m) of the constraints
-    residual: np.ndarray   # (N, 2) the largest of positions and of velocities, or (N, 0)
+    residual: np.ndarray   # (N, 2) the maximum of positions and of velocities, or (N, 0)
     constraint_motion: np.ndarray      # (N, 24 driven) motions of driven loops
 
 

@@ -17,7 +17,7 @@ from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
 
-# by name: function, input arrays besides q, quantity of the results, and what each is differentiated with respect to
+# by name: function, input arrays besides q, quantity of the results, and the variables of each derivative
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], str, tuple[str | None, ...]]] = {
     "inverse_dynamics": (inverse_dynamics, ("v", "a"), "tau", (None,)),
     "forward_dynamics": (forward_dynamics, ("v", "tau"), "a", (None,)),

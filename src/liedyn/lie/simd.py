@@ -279,7 +279,7 @@ def load(typing_context, array, row):
     """Return row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
     def codegen(context, builder, sig, args):
         return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
-    if array.ndim <= 2 and array.layout == "C":                     # others would be read at wrong places
+    if array.ndim <= 2 and array.layout == "C":                     # other layouts would be read at wrong addresses
         return (array.dtype if array.ndim == 1 else lanes)(array, types.intp), codegen
     return None
 

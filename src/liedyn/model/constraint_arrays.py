@@ -229,7 +229,7 @@ def _constants(parts: list[_PackedConstraint]) -> Array:
 # A lever arm is the distance between two anchors on one rigid body: axes of rotation, and frames of closures. The ground counts
 # only within a loop, so that lengths do not depend on the place of the robot; axes of translation have no place.
 
-_ZERO_ARM = 1e-9         # of the largest number among positions: lever arms that are shorter are zero (axes through one point)
+_ZERO_ARM = 1e-9         # of the maximum number among positions: lever arms that are shorter are zero (axes through one point)
 
 
 @dataclass(slots=True)

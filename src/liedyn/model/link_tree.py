@@ -187,12 +187,12 @@ def combine_bodies(parts: list[tuple[float, Array, Array]]) -> Body:
 
 # Regrouped inertias: the part of a body's inertia that its joint cannot distinguish from the parent's is added to the parent
 
-# What a joint moves along itself, as a mass on its axis of rotation, is a part of the parent to the dynamics of coordinates.
-# Moved there it leaves zeros: a revolute joint keeps 7 of 10 numbers, a prismatic one 4 (Gautier and Khalil 1990; Khalil and
-# Kleinfinger 1987). Joint forces, accelerations and all derivatives are those of the robot; wrenches at joints, momenta and
-# energies are not.
+# Inertia that a joint does not accelerate relative to the parent, such as a mass on its axis of rotation, has the same effect on
+# joint forces if it is added to the parent. This leaves zeros: a revolute joint keeps 7 of 10 numbers, a prismatic one 4 (Gautier
+# and Khalil 1990; Khalil and Kleinfinger 1987). Joint forces, accelerations and all derivatives are those of the robot; wrenches
+# at joints, momenta and energies are not.
 
-_ROUNDING = 1e-15         # of the largest moment of a body: smaller ones are what the subtraction leaves
+_ROUNDING = 1e-15         # of the maximum moment of a body: smaller ones are what the subtraction leaves
 
 
 def reduced_inertias(parent: Sequence[int] | Integers, kind: Sequence[int] | Integers, S: ArrayLike, T0: Sequence[Array] | Array,

@@ -634,7 +634,7 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
 
 _Changes = Mapping[str, ArrayLike]           # by name of the link, joint or coordinate
 _UPPER = np.triu_indices(3)
-_SYMMETRIC = 1e-9          # of the largest entry of an inertia matrix: rounding of a product R I R^T
+_SYMMETRIC = 1e-9          # of the maximum entry of an inertia matrix: rounding of a product R I R^T
 
 
 def apply_changes(model: Model, gravity: ArrayLike | None, of_links: Mapping[str, _Changes | None], origins: _Changes | None,

@@ -12,8 +12,8 @@ from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR_PIVOT, Joint, L
 from liedyn.model.link_tree import Body, Element, LinkTree, element_location, links_by_body, principal_inertias
 from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
 
-TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
-SEMIDEFINITE_ROUNDING = 1e-9         # of the largest principal inertia: a negative one that small is rounding
+TRIANGLE_ROUNDING = 1e-6             # of the maximum principal inertia: below it is the rounding of a printed number
+SEMIDEFINITE_ROUNDING = 1e-9         # of the maximum principal inertia: a negative one that small is rounding
 NO_INERTIA = 1e-12                   # m^2, in SI since files are: a radius of gyration below 1 um is noise of CAD programs
 GYRATION = (1e-4, 10.0)              # m, in SI since it looks for wrong units: outside is absurd for a robot's body
 DEPENDENT = 1e-9                     # of screws of unit length: a singular value below it is rounding of a printed number

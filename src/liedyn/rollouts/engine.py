@@ -324,11 +324,10 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
     limit = STABILITY_LIMITS[method]
     if fastest.rate * dt <= limit:
         return ()
-    subject_and_verb = fastest.subject_and_verb.replace(GAINS_LABEL, "gains")
+    description = fastest.description.replace(GAINS_LABEL, "gains")
     return (LiedynWarning("stiff-step",
-                          f"dt is too long: {subject_and_verb} within {1.0 / fastest.rate:.1e} s at t = {fastest.t:.6g} s, and "
-                          f"{method} is not stable there with steps over {limit / fastest.rate:.1g} s; the motion is not "
-                          "reliable"),)
+                          f"dt is too long: {description} at t = {fastest.t:.6g} s, and {method} is not stable there with steps "
+                          f"over {limit / fastest.rate:.1g} s; the motion is not reliable"),)
 
 
 def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:

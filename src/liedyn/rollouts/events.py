@@ -160,7 +160,7 @@ def _check_event(event: Event, model: Model, events: tuple[Event, ...]) -> None:
             raise _not_supported(event, f"the action {type(action).__name__.lower()}")
         function.check(action, model, events)
         if isinstance(action, Impact) and action.coordinate and action.restitution == 0.0:
-            raise _not_supported(event, "an impact with restitution 0, which locks the joint,")
+            raise _not_supported(event, "an impact with restitution 0, after which the joint rests,")
 
 
 def _event_steps(event: Event, dt: float, steps: int) -> list[int]:

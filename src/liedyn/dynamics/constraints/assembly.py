@@ -49,19 +49,19 @@ _N_BRANCH_STARTS = 8        # further starts for a nearer branch: a four-bar lin
 _MAX_SLIDES = 60            # steps along the closed configurations
 # of the distance: a branch that is nearer by less is the same one or a mirror image, and the first is kept
 _SAME_BRANCH = 1e-6
-_ROUNDING = 16 * np.finfo(float).eps  # of the largest position: a smaller residual is rounding
+_ROUNDING = 16 * np.finfo(float).eps  # of the maximum position: a smaller residual is rounding
 _MIN_SLIDE = 1e-9                     # rad, or fraction of the length: sliding ends at a smaller step
 _MAX_TILT = 1e-3                      # rad: axes of a planar mechanism with a smaller tilt are meant to be parallel
 # of the tilt: the residual in the plane is of second order, and larger if the search ends early
 _MAX_IN_PLANE = 0.2
-_MAX_RESIDUAL = 10.0            # tilts: largest scaled residual that they explain
+_MAX_RESIDUAL = 10.0            # tilts: maximum scaled residual that they explain
 
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
     q: Array
     size: float              # of the scaled residual
-    max_residual: float             # largest residual [rad | m]
+    max_residual: float             # maximum residual [rad | m]
     closed: bool
     steps: int = 0
 
@@ -261,7 +261,7 @@ class BranchSearch:
     # errors -------------------------------------------------------------------------------------------------------
 
     def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
-        """Return the error that names the constraint with the largest residual and the reason."""
+        """Return the error that names the constraint with the maximum residual and the reason."""
         model, r = self.model, self.residual(best.q)
         constraint = max(model.constraints, key=lambda candidate: np.linalg.norm((self.weight * r)[candidate.rows]))
         units = np.array(constraint.units)
@@ -314,7 +314,7 @@ def _damped_step(J: Array, r: Array, damping: float) -> Array:
 
 # Mobility of a closed configuration: degrees of freedom, redundant equations, singular configurations -----------------
 
-_MAX_CLOSURE_ERROR = 1e-6          # largest residual of a configuration for which the mobility is defined
+_MAX_CLOSURE_ERROR = 1e-6          # maximum residual of a configuration for which the mobility is defined
 _N_NEIGHBOURS = 4
 _NEIGHBOUR_DISTANCE = 0.1            # rad, or fraction of the length: distance of neighbours
 _MIN_MOVEMENT = 1e-3           # of that distance: a nearer neighbour is the same configuration
@@ -327,7 +327,7 @@ class Mobility:
     degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
     rank          rank of A, by the rule of `dynamics.constraints.rank`
     redundant     names of constraint equations that depend on the equations before them
-    generic_rank  largest rank here and at neighbouring closed configurations
+    generic_rank  maximum rank here and at neighbouring closed configurations
     rigid         whether no neighbouring configuration is closed: movable to first order at most, for any value of degrees
     gap           smallest singular value that counts and largest that does not, of A scaled by the lever arms of its loops:
                   about one if constraints are independent, rounding if one follows from others
@@ -441,7 +441,7 @@ class _LargestRank:
 
 
 def generic_rank(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None) -> int:
-    """Return the largest rank found so far of the constraints in the coordinates that are not prescribed.
+    """Return the maximum rank found so far of the constraints in the coordinates that are not prescribed.
 
     q (nq,): about which the first call searches for neighbours; ranks (N,): those of the states of this call.
     """
@@ -478,7 +478,7 @@ def _dependent_equations(A: Array, rank: int) -> list[int]:
 
 def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int, seed: int,
                   columns: slice | Mask = slice(None)) -> tuple[int, bool]:
-    """Return the largest rank of these columns at q and at closed configurations near q, and whether q is the only one."""
+    """Return the maximum rank of these columns at q and at closed configurations near q, and whether q is the only one."""
     search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
     rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
@@ -498,8 +498,8 @@ class Assembly(Immutable):
     """A configuration that closes all loops, as returned by `assemble`.
 
     q            (nq,)
-    residual     largest remaining residual [rad | m]
-    open_before  largest residual of the initial guess
+    residual     maximum remaining residual [rad | m]
+    open_before  maximum residual of the initial guess
     mobility     degrees of freedom, redundant equations, whether it is singular (`Mobility`)
     moved        distance from the guess: root of the sum of squares, radians and metres in characteristic lengths of the loops
     iterations   Gauss-Newton steps until the loops were closed, of all starts
@@ -562,7 +562,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     Raises
     ------
     ComputationError
-        If no closed configuration is found: names the loop with the largest residual, the residual, and the joints at their
+        If no closed configuration is found: names the loop with the maximum residual, the residual, and the joints at their
         limits.
     ModelError
         For a model without constraints.

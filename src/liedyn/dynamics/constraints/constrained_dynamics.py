@@ -114,8 +114,8 @@ _empty, _new_object, _count_nonzero = np.empty, object.__new__, np.count_nonzero
 
 _MOTION_STAGES = EQUATIONS, SOLUTION
 _NONE = np.empty(0)
-_MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: a state with six digits is closed
-_ACCELERATION_TOLERANCE = 1e-5     # of the largest acceleration: tolerance for such states
+_MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the maximum velocity: a state with six digits is closed
+_ACCELERATION_TOLERANCE = 1e-5     # of the maximum acceleration: tolerance for such states
 
 
 class ConstrainedMotion:

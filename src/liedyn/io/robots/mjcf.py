@@ -27,7 +27,7 @@ from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
 
-# Actuators of MJCF: the largest force of joints, rotor inertias and damping, thrusters at sites. Gains and dynamics are not
+# Actuators of MJCF: the maximum force of joints, rotor inertias and damping, thrusters at sites. Gains and dynamics are not
 # read.
 
 _PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force

@@ -50,7 +50,7 @@ SOLVE_MOTION, CHECK_STATE, PROJECT_POSITION, PROJECT_VELOCITY, PROJECT, PROJECT_
 CLOSED, LOOP_OPEN, CONTRADICTION, VANISHING_INERTIA = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
 OUT_OF_RANGE = 32               # an angle is too large for generated code: generic functions must continue
 NOT_CLOSED = 20                 # a code in addition to those of `batch_blocks`: the constraints could not be closed
-CONTRADICTION_TOLERANCE = 1e-7  # of the largest acceleration, at least statistics[ACCELERATION_SCALE]: a smaller contradiction
+CONTRADICTION_TOLERANCE = 1e-7  # of the maximum acceleration, at least statistics[ACCELERATION_SCALE]: a smaller contradiction
                                 # is rounding
 _MAX_STRAIGHTNESS = 0.25        # of the change of slope: a curve bends by less where it crosses zero, by more where it turns back
 _MAX_ITERATIONS = 30            # Newton steps; from an integrator's step one or two
@@ -67,7 +67,7 @@ def run_constraint_operation(address, operation):
                        contradicting prescriptions
     PROJECT_POSITION   move q onto the constraints
     PROJECT_VELOCITY   move v onto A v = velocity of driven closures
-    PROJECT            both, unless the tolerance is 0; statistics get the largest drift before
+    PROJECT            both, unless the tolerance is 0; statistics get the maximum drift before
     PROJECT_UNCOUNTED  the same without statistics
     MEASURE            residual and velocity
     SOLVE_MULTIPLIERS  multipliers from the matrix and right-hand side in the workspace
@@ -208,7 +208,7 @@ def project_position(d, x, tolerance):
     """Move q onto the constraints by the shortest way in the metric of the mass matrix, and return a code.
 
     Gauss-Newton on the manifold: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated. Fixed coordinates keep their values.
-    statistics[REMAINING] gets the largest remaining residual, in the unit of the tolerance [rad | lengths of the loop].
+    statistics[REMAINING] gets the maximum remaining residual, in the unit of the tolerance [rad | lengths of the loop].
     """
     previous_error = np.inf
     for step in range(_MAX_ITERATIONS + 1):
@@ -235,7 +235,7 @@ def project_position(d, x, tolerance):
 def project_velocity(d, x):
     """Move v onto the constraints by one such step, and return a code.
 
-    Held coordinates keep their velocities. statistics[REMAINING] gets the largest velocity error before.
+    Held coordinates keep their velocities. statistics[REMAINING] gets the maximum velocity error before.
     """
     if call_stage(x, PFAFFIAN) != OK:
         return OUT_OF_RANGE
@@ -275,7 +275,7 @@ def project_state(d, x, count_drift):
 
 @inline_kernel
 def record_largest_residual(weight, x, statistics):
-    """Store the equation of the largest weighted residual, and that residual."""
+    """Store the equation of the maximum weighted residual, and that residual."""
     row, maximum = 0, 0.0
     for r in range(x.size):
         if not weight[r] * abs(x[r]) <= maximum:

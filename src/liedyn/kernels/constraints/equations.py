@@ -352,7 +352,7 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
 def sweep_joint(tree, i, j, W, sums, zero, accumulate, prescribed, U, Psi, ws, motion):
     """Sweep the wrench W of equation j across the joint of body i.
 
-    sums        size, largest |m|^2, largest |f|^2, rate so far (see `EquationWorkspace`)
+    sums        size, maximum |m|^2, maximum |f|^2, rate so far (see `EquationWorkspace`)
     accumulate  add to the values that X contains
 
     Returns W on the other side, and the sums.

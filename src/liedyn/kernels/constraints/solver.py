@@ -1,6 +1,6 @@
 """A M^-1 A^T lambda = rhs for constraint equations that may depend on each other: L D L^T that omits equations without a pivot.
 
-Equations are eliminated in their order while their pivots are large enough, otherwise the one with the largest pivot is next.
+Equations are eliminated in their order while their pivots are large enough, otherwise the one with the maximum pivot is next.
 When no pivot is left, the remaining equations depend on those before and their multipliers are zero. Among all solutions, the one
 of least Euclidean norm results by removing the component in the null space. The acceleration does not depend on that choice.
 """

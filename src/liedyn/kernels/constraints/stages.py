@@ -59,7 +59,7 @@ HEADER = 24
 
 # Entries of ConstraintWorkspace.statistics.
 (TOLERANCE,                        # of a projection [rad | lengths of the loop]; 0: none
- DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
+ DRIFT, DRIFT_VELOCITY,            # the maximum before a projection [rad | m], [rad/s | m/s]
  RANK,                             # independent equations at the last accepted state; -1 before the first
  VOLUME_1, TIME_1, VOLUME_2, TIME_2,   # volume that they span at the last two accepted states
  EQUATION_2,                       # equation of the smallest pivot at the last accepted state

@@ -134,7 +134,7 @@ def run_rollouts(step, outputs, simd_width, n_extra, row, clocks, curves, column
 
 @inline_kernel
 def park_all(rest_q, block, states, first_step):
-    """Park all runs of a block. Return the minimum and the maximum of their first steps."""
+    """Set all runs of a block to a fixed state at rest. Return the minimum and the maximum of their first steps."""
     start = latest = first_step[block.first]
     for i in range(block.size):
         j = run_at(block, i)
@@ -179,7 +179,10 @@ def store_outputs(block, states, forces, block_codes, has_codes, progress, out, 
 
 @inline_kernel
 def park_ended(rest_q, block, states, block_codes, progress, final, s):
-    """Record the runs that ended in step s. Park those without an event; the others keep their states."""
+    """Record the runs that ended in step s.
+
+    Those without an event are set to a fixed state at rest; the others keep their states.
+    """
     for i in range(block.size):
         code = block_codes[i]
         if code == RUNNING:
@@ -262,7 +265,10 @@ def backpropagate_rollouts(step, simd_width, clocks, curves, columns, series, va
 
 @inline_kernel
 def load_states(runs, s, rest_q, block, states, by_Q, by_V):
-    """Load the states before step s, and add the derivatives of the cost with respect to those after it. Park ended runs."""
+    """Load the states before step s, and add the derivatives of the cost with respect to those after it.
+
+    Runs that have ended are set to a fixed state at rest.
+    """
     for i in range(block.size):
         j = run_at(block, i)
         if s < runs.last[j]:

@@ -16,9 +16,9 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import Energy, Group, Series, TrackedReferences
 
 PANELS_A_PAGE = 40
-# largest number of panels on a page with so many columns; columns, width and height of a panel [inches]
+# maximum number of panels on a page with so many columns; columns, width and height of a panel [inches]
 _SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
-_FLAT = 1e-6              # of the largest value with the same unit: a curve that varies less is drawn flat
+_FLAT = 1e-6              # of the maximum value with the same unit: a curve that varies less is drawn flat
 _LEVEL = 1e-3             # of the mean: the same
 _AT_LIMIT = 1e-9          # of a limit: a value that exceeds it by less is at the limit
 _KEY = (("— prescribed motion", style.VERMILLION), ("— motion computed from forces", style.BLUE))
@@ -95,8 +95,8 @@ def _near_limits(s: Series, smallest: float) -> list[float]:
 # Energy over time, residual of its balance, residual of the constraints -------------------------------------------------
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
-_FLOOR = 1e-18                            # of the largest residual: zero is drawn here
-_ROUNDING = 1e-9                          # of the largest energy: smallest range of an axis
+_FLOOR = 1e-18                            # of the maximum residual: zero is drawn here
+_ROUNDING = 1e-9                          # of the maximum energy: smallest range of an axis
 _DECADES = 8                              # of the residual; smaller values at the start are below the axis
 
 

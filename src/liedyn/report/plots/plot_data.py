@@ -130,7 +130,7 @@ class PlotData:
     energy: Energy | None = None
     base: BasePath | None = None
     skeleton: Skeleton | None = None
-    drift: np.ndarray | None = None     # (N,) the largest residual of constraints
+    drift: np.ndarray | None = None     # (N,) the maximum residual of constraints
     tracking: tuple[TrackedReferences, ...] = ()
 
 

@@ -47,7 +47,7 @@ def best_view(points: np.ndarray) -> View:
     """Return a view of (F, P, 3) points that shows their motion.
 
     A vertical planar motion is seen perpendicular to its plane. Otherwise the view is from slightly above, from the side with the
-    largest visible motion.
+    maximum visible motion.
     """
     cloud = points.reshape(-1, 3) - points.reshape(-1, 3).mean(axis=0)
     _, extents, axes = np.linalg.svd(np.pad(cloud, ((0, 3), (0, 0))), full_matrices=False)      # padded: always three directions

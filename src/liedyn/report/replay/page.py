@@ -23,7 +23,7 @@ MOST_FRAMES = 20_000                    # longer motions get fewer per second
 # Rounding of the numbers in the page, below the visible resolution.
 _TIME = 1e-6                            # s, and of the run
 _POSITION, _TURN = 1e-5, 5e-6           # of the size of the robot; of parts of quaternions, or of the size that they turn
-_ARROW = 1e-4                           # of the largest number of an arrow
+_ARROW = 1e-4                           # of the maximum number of an arrow
 _LEVELS = 10_000                        # of a curve from its lowest to its highest value
 _MOST_CURVES = 600
 # prefix of the columns, last part of their names ("" for any), title of the plot
@@ -71,7 +71,7 @@ def frames_of(t: np.ndarray) -> np.ndarray:
 
 
 def _lever(scene: dict[str, Any]) -> float:
-    """Return the largest distance of a link's origin from that of its body [m]."""
+    """Return the maximum distance of a link's origin from that of its body [m]."""
     return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
 
 

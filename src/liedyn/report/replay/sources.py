@@ -143,7 +143,7 @@ def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
 
 # Wrenches of a run as arrows in the world: forces at points on their lines of action, moments, reactions of loops -------
 
-_NO_FORCE = 1e-12       # of the largest force of a run: a smaller one has no axis
+_NO_FORCE = 1e-12       # of the maximum force of a run: a smaller one has no axis
 _SMALL = 1e-3           # in forces times sizes of the robot: smaller residual moments are not drawn
 
 
