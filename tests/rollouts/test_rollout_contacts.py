@@ -199,11 +199,14 @@ def test_derivatives_with_contacts_of_any_link(where, material, base, method, wo
     def cost(model=model, q=q, v=v, tau=tau):
         run = ld.rollout(model, q, v, tau, **options)
         return (d_q * ld.difference(model, first.q, run.q)).sum() + (d_v * run.v).sum()
-    of_masses = [lambda e, link=link, m=m: cost(model.with_changes(mass={link: m + e}))
-                 for link, m in zip(links, (2.0, 1.0, 0.3), strict=True)]
-    of_gravity = [lambda e, axis=axis: cost(model.with_changes(gravity=gravity + e * axis)) for axis in np.eye(3)]
-    pairs = {"masses": (found.parameters[:3], [differences(f) for f in of_masses]),
-             "gravity": (found.parameters[3:], [differences(f) for f in of_gravity]),
+    # along one direction of all masses, and one of gravity: each difference compiles a robot
+    masses, d_masses, d_gravity = np.array([2.0, 1.0, 0.3]), rng.uniform(0.5, 1.0, 3), rng.standard_normal(3)
+
+    def robot_with(masses):
+        return model.with_changes(mass=dict(zip(links, masses.tolist(), strict=True)))
+    pairs = {"masses": (found.parameters[:3] @ d_masses, differences(lambda e: cost(robot_with(masses + e * d_masses)))),
+             "gravity": (found.parameters[3:] @ d_gravity,
+                         differences(lambda e: cost(model.with_changes(gravity=gravity + e * d_gravity)))),
              "q0": (found.q0 @ x[0, 0], differences(lambda e: cost(q=ld.integrate(model, q, e * x[0, 0])), 1e-5)),
              "v0": (found.v0 @ x[1, 0], differences(lambda e: cost(v=v + e * x[1, 0]))),
              "tau": ((found.tau * x[2]).sum(), differences(lambda e: cost(tau=tau + e * x[2])))}

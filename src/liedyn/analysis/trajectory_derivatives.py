@@ -11,6 +11,7 @@ from liedyn.analysis.numerical_differentiation import POINTS, error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_for, prescribed_of
 from liedyn.analysis.recording_checks import recording_warnings
 from liedyn.arrays import Array, Integers, Mask, Progress
+from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.directional_derivatives import parameter_derivatives
 from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics
@@ -391,7 +392,8 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
 def _outcome_of_robot(changed_model: Model, model: Model, request: DerivativeRequest, motion: SampledMotion, u: Array) -> Array:
     """Return the results of a robot with changed parameters, as a variant of `model` if the structure is the same."""
     if not np.array_equal(changed_model.index, model.index):
-        return _outcome(changed_model, request, motion, motion.q, motion.v, u)
+        with generic_kernels_of(changed_model, model):
+            return _outcome(changed_model, request, motion, motion.q, motion.v, u)
     constants = np.tile(changed_model.constants, (len(motion.q), 1))
     with Variants.of_numbers(model, range(len(changed_model.constants)), constants).in_place_of_the_model() as robots:
         return _outcome(robots, request, motion, motion.q, motion.v, u)

@@ -4,11 +4,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
@@ -20,7 +18,6 @@ from liedyn.batch.sweep_binding import Run, SweepBinding, Values
 from liedyn.errors import LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.csv_table import column_title
 from liedyn.io.sweep_file import Output, StoredTrajectories, Sweep
-from liedyn.model.model import Model
 from liedyn.simulation.name_binding import matching_names
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
@@ -245,21 +242,3 @@ def hashes(identity: str, first: int, values: Sequence[Values]) -> list[str]:
             run.update(json.dumps([x[i] for x in lists]).encode())
         digests.append(run.hexdigest()[:16])
     return digests
-
-
-@contextmanager
-def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
-    """Use the generic kernels within this context if the constants of `robot` differ from those of `base`.
-
-    Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
-    """
-    previous, differs = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
-    if differs:
-        os.environ["LIEDYN_CODE"] = "generic"
-    try:
-        yield
-    finally:
-        if differs:
-            os.environ.pop("LIEDYN_CODE")
-            if previous is not None:
-                os.environ["LIEDYN_CODE"] = previous

@@ -18,11 +18,11 @@ from liedyn.batch.evaluator import (
     Progress,
     SampleTable,
     SweepEvaluator,
-    generic_kernels_of,
 )
 from liedyn.batch.output_expressions import ENERGY_BLOCK, BatchMotion, evaluate_in_blocks, motion_of_run
 from liedyn.batch.sweep_binding import ScenarioBinding
 from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, vectorize_sweep
+from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates

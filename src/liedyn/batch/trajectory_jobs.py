@@ -19,10 +19,11 @@ from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, 
 from liedyn.analysis.trajectory_derivatives import column_names, derivative_request, derivatives_along, jacobian, kind_of, rows_of
 from liedyn.analysis.trajectory_dynamics import complete_motion, dynamics_along, dynamics_request
 from liedyn.arrays import Array
-from liedyn.batch.evaluator import ColumnUse, Progress, SampleTable, SweepEvaluator, generic_kernels_of
+from liedyn.batch.evaluator import ColumnUse, Progress, SampleTable, SweepEvaluator
 from liedyn.batch.output_expressions import BatchMotion, column_expression, robots_of_rows
 from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun, Value, Values
 from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_values
+from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.batching.threads import limit_threads
 from liedyn.dynamics.variants import merged_index
 from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest

@@ -1,6 +1,7 @@
 """Calls of entry points over batches: generated code or generic kernels, threads, and errors from returned codes."""
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -195,6 +196,24 @@ def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Ar
     if len(edges) == 2:
         return part(0, count)
     return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
+
+
+@contextmanager
+def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
+    """Use the generic kernels within this context if the constants of `robot` differ from those of `base`.
+
+    Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
+    """
+    previous, differs = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
+    if differs:
+        os.environ["LIEDYN_CODE"] = "generic"
+    try:
+        yield
+    finally:
+        if differs:
+            os.environ.pop("LIEDYN_CODE")
+            if previous is not None:
+                os.environ["LIEDYN_CODE"] = previous
 
 
 def _run_generated(model: Model, specialization: Specialization, arrays: Sequence[Array], count: int | None,
