@@ -90,6 +90,7 @@ def _importers(root: Path) -> dict[str, set[str | Path]]:
     files = {_module(file.relative_to(root)): file for file in (root / "src").rglob("*.py")}
     helpers = {file.stem: file for file in (root / "tests").glob("*.py")}
     helpers |= {f"{file.parent.name}.{file.stem}": file for file in (root / "tests").glob("*/*.py")}
+    helpers |= {file.stem: file for file in (root / "tests/support").glob("*.py")}
     tests = {file: file for file in (root / "tests").rglob("test_*.py")}
     found: dict[str, set[str | Path]] = {}
     for name, file in {**files, **helpers, **tests}.items():

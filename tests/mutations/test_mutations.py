@@ -78,6 +78,12 @@ def test_the_nearest_tests_come_first():
         assert all((ROOT / "tests" / name).exists() for name in always)
 
 
+def test_tests_that_reach_a_module_through_a_helper_are_found():
+    """`sweeps` of tests/support was not taken for a helper, and no test that uses it ran."""
+    nearest = [each.name for each in nearest_tests(Path("src/liedyn/batch/simulations.py"), ROOT)]
+    assert {*nearest[:3]} == {f"test_simulations_{topic}.py" for topic in ("inaccurate", "creep", "limits")}
+
+
 def test_a_mutant_is_found_only_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
     project = tmp_path / "project"
     for name, text in {"src/liedyn/io/half.py": "def half(x):\n    return x * 0.5\n",

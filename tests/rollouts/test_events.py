@@ -53,6 +53,13 @@ def test_balls_bounce_when_they_should(ball, worst):
     assert np.array_equal(found.events.q, found.events.q_after) and np.all(np.diff(found.events.t) >= 0.0)
 
 
+@pytest.mark.parametrize(("at", "is_late"), [(0.1, False), (0.1004, True), (0.15, True)])
+def test_an_event_after_the_end_has_a_warning(ball, at, is_late):
+    found = ld.rollout(ball, [1.0], [0.0], dt=DT, steps=100, events={"mark": {"at": [at], "do": "record"}})
+    assert [warning.code for warning in found.warnings if warning.code == "event-after-end"] == ["event-after-end"] * is_late
+    assert len(found.events.t) == (not is_late)
+
+
 @pytest.mark.parametrize("way", [{}, {"every": 7}], ids=["each step", "few rows"])
 def test_runs_are_those_of_scenarios(pendulum, tmp_path, way, worst):
     """With outputs at each step the integrator of a scenario steps as a rollout does, also after an event."""
