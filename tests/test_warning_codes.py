@@ -10,8 +10,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
+from liedyn.cli import console
 from liedyn.errors import LiedynWarning, Place, WarningLog, warn
-from liedyn.warning_codes import WARNING_CODES
+from liedyn.warning_codes import INFORMATION, WARNING_CODES
 
 ROOT = Path(__file__).parents[1]
 ISSUERS = "LiedynWarning", "warnings.add", "self.warn", "_warning"       # what is called with a code first
@@ -38,6 +39,30 @@ def test_documentation_lists_every_code():
     text = (ROOT / "docs/warnings.md").read_text(encoding="utf-8")
     rows = [f"| `{code}` | {meaning} |" for code, meaning in WARNING_CODES.items()]
     assert [line for line in text.splitlines() if line.startswith("| `")] == rows
+
+
+def test_documentation_lists_the_codes_of_information():
+    text = (ROOT / "docs/warnings.md").read_text(encoding="utf-8")
+    codes = ", ".join(f"`{code}`" for code in WARNING_CODES if code in INFORMATION)
+    assert f"Codes of the level information: {codes}.\n" in text and WARNING_CODES.keys() >= INFORMATION
+
+
+def test_after_information_there_is_nothing_to_do():
+    assert {code for code, meaning in WARNING_CODES.items() if meaning.endswith("Nothing to do.")} <= INFORMATION
+
+
+def test_information_is_in_results_but_is_no_python_warning():
+    """So that `simplefilter("error")` accepts a success; the terminal names the level."""
+    information = LiedynWarning("compared", "largest relative difference 1.5e-15")
+    assert (information.level, FULL.level) == ("information", "warning")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn([information])
+
+
+def test_commands_name_the_level(capsys):
+    console.Console().warn(LiedynWarning("rerun", "run 2: mass = 3"), LiedynWarning("mimic", "text"))
+    assert capsys.readouterr().err == "liedyn: information: run 2: mass = 3 [rerun]\nliedyn: warning: text [mimic]\n"
 
 
 def test_codes_are_kebab_case_and_say_what_to_do():

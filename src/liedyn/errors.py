@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Any
 
-from liedyn.warning_codes import WARNING_CODES
+from liedyn.warning_codes import INFORMATION, WARNING_CODES
 
 _LONGEST = 120                           # characters of a value in an error
 
@@ -251,12 +251,13 @@ class CheckFailed(LiedynError):
 
 
 class LiedynWarning(UserWarning):
-    """Warning about an unreliable result or a suspicious input.
+    """Warning about an unreliable result or a suspicious input, or information about it.
 
-    Functions issue warnings by `warnings.warn` and return them in the `warnings` of results and models. Commands print them,
-    and write them as JSON.
+    Functions issue warnings by `warnings.warn`. The `warnings` of results and models contain them and information. Commands print
+    both, and write them as JSON.
 
     code      identifier of the warning, a key of `warning_codes.WARNING_CODES`
+    level     "warning", or "information" for codes after which there is nothing to do
     message   description of the problem
     place     file, line and element, or None
     hint      how to correct it, or None
@@ -289,6 +290,11 @@ class LiedynWarning(UserWarning):
 
     def __repr__(self) -> str:
         return f"<LiedynWarning {self}>"
+
+    @property
+    def level(self) -> str:
+        """The level of the message: "warning" or "information"."""
+        return "information" if self.code in INFORMATION else "warning"
 
     def _content(self) -> tuple[str, str, Place | None, str | None]:
         return self.code, self.message, self.place, self.hint
@@ -352,8 +358,8 @@ class WarningLog:
 
 
 def warn(issued: Iterable[LiedynWarning]) -> None:
-    """Issue each warning once, attributed to the line outside of this package that called it."""
-    distinct = tuple(WarningLog(issued))
+    """Issue each warning once, attributed to the line outside of this package that called it. Information is not issued."""
+    distinct = tuple(warning for warning in WarningLog(issued) if warning.level == "warning")
     if not distinct:
         return
     frame, level = sys._getframe(1), 2

@@ -83,7 +83,7 @@ WARNING_CODES: dict[str, str] = {
     "degrees": "Angles seem to be in degrees. Convert the columns to rad.",
     "contradicting-rates": "A column is not the rate of another one. Check units and signs, or omit it.",
     "derived-motion": "Velocities or accelerations were derived from the positions. Read the estimated error.",
-    "position-noise": "Noise was found in the positions. Smooth them, or use a better sensor.",
+    "position-noise": "The noise of the positions from which rates were derived. Compare it with that of the sensor.",
     "forces-filtered": "Forces are filtered like the positions, and rows at the ends are left out. Nothing to do.",
     "estimated-error": "The error that derived columns cause, as far as it can be estimated. Compare it with what you need.",
     "not-reliable": "Results are not reliable, for the reason in the message. Use smoothing, or measured derivatives.",
@@ -122,3 +122,8 @@ WARNING_CODES: dict[str, str] = {
     "mesh-not-found": "A mesh file was not found. Use `--package-root`.",
     "meshes-available": "The robot file has meshes that are not drawn. Use `--meshes`.",
 }
+
+# codes of messages of the level information: facts about the input or the result, after which there is nothing to do
+INFORMATION: frozenset[str] = frozenset((
+    "written-differently", "impacts-ended", "position-noise", "forces-filtered", "event-rows-omitted", "no-manipulability",
+    "compared", "coloured-residuals", "rerun", "no-checkpoint", "meshes-available"))

@@ -38,8 +38,8 @@ def bounce(height, restitution, **target):
 @pytest.mark.parametrize("height, restitution", [(0.0, 0.5), (0.3, 0.5), (-0.3, 0.1), (1.0, 1e-6), (1000.0, 0.5), (0.3, 0.0)])
 def test_a_ball_rests_on_a_floor_at_any_height(robot, method, height, restitution):
     """It fell through floors that are not at zero: the side of an event was guessed from differences below rounding."""
-    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
-        found = run(robot, bounce(height, restitution), duration=2.0, q=height + 0.7, method=method)
+    found = run(robot, bounce(height, restitution), duration=2.0, q=height + 0.7, method=method)
+    assert "impacts-ended" in [one.code for one in found.warnings]
     coarse = method in ("BDF", "LSODA") and height == 1000.0       # these do not resolve flights below 1e-11 of it
     fall = np.sqrt(2 * 0.7 / G)
     end = fall * (1 + restitution) / (1 - restitution)
@@ -77,16 +77,15 @@ def test_no_ball_of_a_rollout_passes_its_floor(robot, height, target):
     (0.0, 0.0, 1e-7, 0.6)])
 def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
     """Thrown from the floor, or dropped from near it: some fell through when the bounces had ended."""
-    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
-        found = run(robot, bounce(height, restitution), q=height + q, v=v, method=method, duration=0.5)
+    found = run(robot, bounce(height, restitution), q=height + q, v=v, method=method, duration=0.5)
+    assert "impacts-ended" in [one.code for one in found.warnings]
     assert found.q.min() >= height - 1e-12 and np.abs(found.q[-1] - height) < 1e-12 and found.v[-1] == 0.0
 
 
 def test_a_run_that_goes_on_from_rest_stays_there(robot, tmp_path, monkeypatch):
     """It began 4e-17 m below the floor, by rounding of the run before, and fell."""
     monkeypatch.chdir(tmp_path)
-    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
-        run(robot, bounce(0.0, 0.6), q=1.0, duration=2.5).save("first", force=True)
+    run(robot, bounce(0.0, 0.6), q=1.0, duration=2.5).save("first", force=True)
     with pytest.warns(ld.LiedynWarning):
         found = run(robot, bounce(0.0, 0.6), duration=2.0, initial={"from": "first"})
     assert np.abs(found.q).max() < 1e-14
@@ -116,8 +115,8 @@ def test_a_ball_that_begins_on_its_floor_stays_there(robot):
 
 def test_a_coordinate_at_rest_leaves_when_its_force_lets_it(robot):
     """A thrust grows beyond the weight at 0.7 s; the stop only pushes."""
-    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
-        found = run(robot, bounce(0.3, 0.2), q=0.4, duration=1.0, joints={"z": {"torque": f"{G} * (0.3 + t)"}})
+    found = run(robot, bounce(0.3, 0.2), q=0.4, duration=1.0, joints={"z": {"torque": f"{G} * (0.3 + t)"}})
+    assert "impacts-ended" in [one.code for one in found.warnings]
     assert not (found.q[(found.t > 0.5) & (found.t < 0.7)] - 0.3).any()
     s = found.t[found.t > 0.7] - 0.7
     np.testing.assert_allclose(found.q[found.t > 0.7, 0], 0.3 + G * s**3 / 6, atol=1e-9)
@@ -244,9 +243,9 @@ def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale
     """The ball sank with ever higher bounces, each as deep as twice the one before; in microseconds, bounces ended too early."""
     impact = {"joint": "z", "restitution": 0.4}
     events = {"bounce": {"when": when, "value": height, "direction": "falling", "do": {"impact": impact}}}
-    with pytest.warns(ld.LiedynWarning, match="impacts at .* ended"):
-        found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
-                    integrator={"method": "rk4", "step": 1e-3 * scale})
+    found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
+                integrator={"method": "rk4", "step": 1e-3 * scale})
+    assert "impacts-ended" in [one.code for one in found.warnings]
     assert np.abs(found.q[-1] - height) < 1e-13 * max(1.0, height) and found.v[-1] == 0.0
     assert abs(len(found.events) - {0.0: 20, 0.3: 19, 1000.0: 15}[height]) <= 1
 

@@ -140,9 +140,9 @@ class Console:
             print_message(text)
 
     def warn(self, *warnings: LiedynWarning) -> None:
-        """Print warnings about a result."""
+        """Print warnings and information about a result."""
         for warning in warnings:
-            self.message(f"liedyn: warning: {warning}")
+            self.message(f"liedyn: {warning.level}: {warning}")
 
     def files(self, paths: Iterable[Path]) -> None:
         """Print the names of written files, with one line for those that differ in their extension only."""
