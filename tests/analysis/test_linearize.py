@@ -376,7 +376,7 @@ def test_default_outputs_and_patterns(write):
 def test_the_time_must_lie_within_the_run(write):
     path = write(FIXED, "")
     for at in (-0.1, 1.01, float("nan")):
-        with pytest.raises(UsageError, match="the run lasts from 0 to 1 s; found t = "):
+        with pytest.raises(UsageError, match="the run lasts from 0 to 1 s; found at = "):
             linearize_scenario(path, at=at)
     assert linearize_scenario(path, at=1.0).here.t == pytest.approx(1.0)
 

@@ -161,7 +161,7 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
 
 
 @pytest.mark.parametrize("args, status, words", [
-    (["swing.yaml", "--at", "0.3"], 2, "the run lasts from 0 to 0.2 s; found t = 0.3 s"),
+    (["swing.yaml", "--at", "0.3"], 2, "the run lasts from 0 to 0.2 s; found at = 0.3 s"),
     (["swing.yaml", "--at", "nan"], 2, "the run lasts from 0 to 0.2 s"),
     (["swing.yaml", "--at", "soon"], 2, "'soon' is not a valid float"),
     (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),

@@ -303,7 +303,7 @@ def test_external_wrenches_that_are_refused():
         of = lambda f, q=q, function=function, x=x: refused(ValueError, function, model, q, v, x, f_ext=f)      # noqa: E731
         assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape; found ({n - 1}, 6), expected (…, {n}, 6)"
         assert of({"root": [1, 2, 3]}) == "f_ext['root'] has the wrong shape; found (3,), expected (…, 6)"
-        assert of({"rot": np.zeros(6)}) == "no link 'rot'; did you mean 'root'?"
+        assert of({"rot": np.zeros(6)}) == "f_ext: no link 'rot'; did you mean 'root'?"
         assert of({"root": [0, 0, 0, 0, 0, np.nan]}) == "f_ext contains NaN or infinite values"
         assert of({"root": np.zeros((2, 6)), "link1": np.zeros((3, 6))}) == (
             "leading axes do not match: f_ext['root'] (2, 6), f_ext['link1'] (3, 6)")

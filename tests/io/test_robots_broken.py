@@ -187,7 +187,7 @@ YAML = {
     "shape-and-inertia": (yaml("    mass: 1\n", "    shape: {sphere: {radius: 1}}\n"), 6,
                           "links.a.inertia: both a shape and an inertia"),
     "shape-alone": (yaml("    mass: 1\n    inertia: [1, 1, 1]\n", "    shape: {sphere: {radius: 1}}\n"), 4,
-                    "links.a: a shape needs either mass or density"),
+                    "links.a: a shape needs either mass or density; found ['shape']; expected one of mass, density"),
     "shape-unknown": (yaml("    inertia: [1, 1, 1]", "    shape: {shpere: {radius: 1}}"), 6,
                       "links.a.shape.shpere: unknown key; expected one of box, sphere, cylinder, capsule (did you mean sphere?)"),
     "shape-size": (yaml("    inertia: [1, 1, 1]", "    shape: {capsule: {radius: 1}}"), 6,

@@ -183,7 +183,7 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
     ("gravity=[0, 0", "not valid YAML"),
     ("joints.a=&x 3", "joints.a"),
     ("joints.a={torque: 3, prescribe: {}}",
-     "joints.a: a joint takes exactly one of torque, prescribe; found 'torque, prescribe'"),
+     "joints.a: a joint takes exactly one of torque, prescribe; found torque, prescribe"),
     ("robot=nowhere.urdf", "override robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
     ("seed=1.5", "seed: wrong value; found 1.5; expected a whole number"),
     ("passive=1", "passive: wrong value; found 1; expected true or false"),

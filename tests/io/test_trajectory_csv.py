@@ -3,13 +3,14 @@ import csv
 import io
 import os
 import re
+import sys
 import warnings
 
 import numpy as np
 import pytest
 
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, Trajectory, read_trajectory, write_trajectory
 
 
 @pytest.fixture
@@ -259,3 +260,9 @@ def test_backslashes_that_escape_nothing_are_read_as_they_stand(tmp_path):
     (tmp_path / "x.csv").write_text("# robot: arms\\new\\urdf.yaml\nt,q.a\\b,q.\\north\n0,1,2\n")
     again = read_trajectory(tmp_path / "x.csv")
     assert list(again.columns) == ["q.a\\b", "q.\\north"] and again.header == {"robot": "arms\\new\\urdf.yaml"}
+
+
+def test_without_pandas_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="to_pandas needs pandas: pip install pandas"):
+        Trajectory({}, np.zeros(1), {"q.a": np.zeros(1)}, {"q.a": "rad"}).to_pandas()

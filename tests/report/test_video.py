@@ -105,3 +105,9 @@ def test_a_browser_that_ends_at_once_is_told(folder, monkeypatch):
     program(folder, "ffmpeg", "cat > /dev/null", monkeypatch)
     said = run("replay", "run", "--video", "bar.mp4")
     assert said.exit_code == 1 and "Chromium ended early" in said.stderr
+
+
+def test_an_option_in_place_of_the_file_is_named():
+    """`-o` was taken as the file, and `v.mp4` was "unexpected"."""
+    said = run("replay", ".", "--video", "-o", "v.mp4")
+    assert said.exit_code == 2 and "'--video': the name of a file must follow; found '-o'" in said.stderr

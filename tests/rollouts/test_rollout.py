@@ -306,6 +306,8 @@ def test_targets_where_there_are_as_many_runs_as_steps(pendulum):
 
 
 def test_gains_that_do_not_match():
+    with pytest.raises(ld.ShapeError, match="kp and kd have the wrong shape; found numbers, expected"):
+        ld.Feedback.pd(50.0, 5.0, [0.0, 0.0])
     with pytest.raises(ld.ShapeError, match=r"kp and kd do not match; found \(3,\) and \(2,\)"):
         ld.Feedback.pd([1.0, 2.0, 3.0], [1.0, 2.0], [0.0, 0.0])
 

@@ -111,3 +111,10 @@ def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
     one, = [one for one in r.limits if one.kind == "position"]
     assert "prescribed or locked): shoulder from t = 0.99 s (worst 1.2 rad at t = 1.57 s, limit 1 rad)" in note
     assert one.first == pytest.approx(0.99) and one.worst == pytest.approx(1.2, abs=1e-4)
+
+
+@pytest.mark.parametrize("start, hint", [(90.0, "are the angles in degrees?"), (3.0, None)])
+def test_a_start_far_beyond_limits_may_be_in_degrees(run, start, hint):
+    limits = WIDE.replace("-9", "-1").replace("upper: 9", "upper: 1")
+    result = run({"initial": {"q": {"shoulder": start}}, "duration": 0.01}, limits)
+    assert [one.hint for one in result.warnings if "shoulder starts at" in one.message] == [hint]

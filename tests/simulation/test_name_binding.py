@@ -29,3 +29,12 @@ def test_what_is_said_of_a_pattern_that_matches_nothing(pattern, names, message)
 def test_the_caller_may_raise_its_own_error():
     with pytest.raises(ScenarioError, match="of x"):
         select("x", NAMES, "joint", lambda pattern: ScenarioError(f"of {pattern}"))
+
+
+def test_an_unknown_name_of_a_quantity_suggests_names_of_this_quantity():
+    """`q.hip` resembles `p.tip.z` more than any q."""
+    names = ("q.shoulder", "q.elbow", "p.tip.x", "p.tip.z")
+    with pytest.raises(UsageError, match=r"no output matches 'q.hip'; there are q\.shoulder, q\.elbow$"):
+        select("q.hip", names, "output")
+    with pytest.raises(UsageError, match=r"no output matches 'q.elbwo'; did you mean q\.elbow"):
+        select("q.elbwo", names, "output")

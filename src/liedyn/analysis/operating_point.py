@@ -136,7 +136,7 @@ def state_at(setup: LinearizationSetup, at: float,
     """
     scenario, problem = setup.scenario, setup.problem
     if not 0.0 <= at <= scenario.duration:
-        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
+        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found at = {at:g} s")
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):

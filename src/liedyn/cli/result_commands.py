@@ -1,10 +1,11 @@
 """The commands `plot`, `replay` and `linearize`."""
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -75,6 +76,16 @@ def _size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+class _NamedFile(click.Path):
+    """The file of an option that is easily taken for one without a value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raise click.BadParameter if the next option stands in its place."""
+        if os.fspath(value).startswith("-"):
+            self.fail(f"the name of a file must follow; found '{value}'.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
@@ -96,13 +107,13 @@ def _size(text: str) -> tuple[int, int]:
 @click.option("--package-root", "roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
               help="Folder in which to look for `package://` meshes; may be repeated. Folders above the URDF and ROS packages "
               "are found without it.")
-@click.option("--video", type=click.Path(dir_okay=False), metavar="FILE.mp4",
+@click.option("--video", type=_NamedFile(dir_okay=False), metavar="FILE.mp4",
               help="Write a video: mp4, webm or gif. Needs Chromium or Chrome, and ffmpeg.")
 @click.option("--size", type=_size, default="1280x720", show_default=True, metavar="WIDTHxHEIGHT",
               help="Size of the video in pixels.")
 @click.option("--fps", type=click.FloatRange(1, 120), default=30.0, show_default=True, metavar="RATE",
               help="Frames per second of the video.")
-@click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
+@click.option("--mcap", type=_NamedFile(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
 def replay(trajectory: str, robot: str | None, output: str | None, against: tuple[str, ...], runs: str,          # noqa: PLR0913

@@ -70,6 +70,9 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
         return
     if resume and not is_unfinished(folder) and _is_complete(scenario, folder, console):
         return
+    if folder.exists() and not resume:
+        from liedyn.io.scenarios.scenario_file import check_kind
+        check_kind(scenario)                                   # before a result that it would not replace
     conflict = "" if resume or force else _conflict(folder)
     if conflict and not dry_run:
         raise UsageError(conflict)

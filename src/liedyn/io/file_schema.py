@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_nodes import Node, SourceText
 
 
 class Names(Sequence[str]):
@@ -339,8 +339,8 @@ def only(node: Node, nodes: Mapping[str, Node], keys: Iterable[str], subject: st
     """Return the only one of `keys` that a mapping contains, and its node. Raise the node's error for none or several."""
     selected = {name: child for name, child in nodes.items() if name in keys}
     if len(selected) != 1:
-        raise node.problem(f"{subject} takes exactly one of {', '.join(keys)}", found=between.join(selected) or nothing,
-                           expected=expected)
+        raise node.problem(f"{subject} takes exactly one of {', '.join(keys)}",
+                           found=SourceText(between.join(selected) or nothing), expected=expected)
     return next(iter(selected.items()))
 
 

@@ -218,7 +218,10 @@ def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
 
 def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.DataFrame:
     """Return a DataFrame of columns (name, unit, (N,) array), by their titles, with the time as its index."""
-    import pandas
+    try:
+        import pandas
+    except ImportError:
+        raise UsageError("to_pandas needs pandas: pip install pandas") from None
     return pandas.DataFrame({column_title(name, unit): x for name, unit, x in columns},
                             index=pandas.Index(t, name=column_title("t", "s")))
 

@@ -160,7 +160,7 @@ class Node:
         """Return the value for an error message: plain scalars as they are written in the file."""
         if self.kind == "text" and self.written is None:
             return self.value
-        return _SourceText(_excerpt(self))
+        return SourceText(_excerpt(self))
 
     # containers -----------------------------------------------------------------------------------------------------
 
@@ -263,6 +263,9 @@ class Node:
 
 def read_yaml(path: str | os.PathLike[str], error: type[InputError] = ModelError) -> Node:
     """Return the root node of a YAML file. `error` is the class of all errors, also of those of the nodes."""
+    if os.fspath(path).lower().endswith(".csv"):
+        raise error("this is a CSV file, such as a trajectory", place=Place(os.fspath(path)),
+                    expected="a YAML file: a robot, a scenario, loops or a sweep")
     return parse_yaml(read_text(path, error), os.fspath(path), error)
 
 
@@ -307,7 +310,7 @@ def _point(text: str) -> str:
     return f"write a decimal point: {text.replace(',', '.')}"
 
 
-class _SourceText:
+class SourceText:
     """Text of the file, printed without quotes."""
 
     def __init__(self, text: str):
@@ -390,7 +393,7 @@ class _TreeBuilder:
         text = f"{last.written},{event.value}"
         adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
         if adjacent and _DECIMAL_COMMA.match(text):
-            raise last.problem("wrong value", found=_SourceText(text), expected="a number", hint=_point(text))
+            raise last.problem("wrong value", found=SourceText(text), expected="a number", hint=_point(text))
 
     def check_no_more(self, event: yaml.Event, key: str) -> None:
         """Raise for YAML syntax other than mappings, lists and scalars."""

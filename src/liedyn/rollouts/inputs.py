@@ -69,7 +69,7 @@ class Feedback(Immutable):
         except ValueError:
             raise ShapeError(f"kp and kd do not match; found {kp.shape} and {kd.shape}, expected (…, nv)") from None
         if kp.ndim == 0:
-            raise ShapeError("kp and kd are numbers; found no coordinate, expected (…, nv), for example np.full(model.nv, kp)")
+            raise ShapeError("kp and kd have the wrong shape; found numbers, expected (…, nv), for example np.full(model.nv, kp)")
         eye = np.eye(kp.shape[-1])
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
 

@@ -1,6 +1,7 @@
 """Violations of the limits of a robot. Limits that do not act on a motion are checked after the run."""
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ _SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "ef
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # start of the warnings
 _START_TOLERANCE = 1e-6      # of the limits, for initial values: users round numbers
+_DEGREES = 2.0               # a start beyond its limits by this factor, and beyond a turn, may be in degrees
 _MAX_NAMES = 3               # maximum number of coordinates in a warning; run.json contains all
 
 
@@ -142,14 +144,17 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
 
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
-    messages = []
+    messages, degrees = [], False
     for k, i in _position_indices(model).items():
         x, lower, upper = q[i], model.lower[k], model.upper[k]
         slack = _START_TOLERANCE * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
             messages.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
-    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {count_others(messages, _MAX_NAMES, '; ')}")] if messages else []
+            degrees |= unit == "rad" and abs(x) > max(_DEGREES * abs(limit), 2.0 * math.pi)
+    hint = "are the angles in degrees?" if degrees else None
+    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {count_others(messages, _MAX_NAMES, '; ')}",
+                          hint=hint)] if messages else []
 
 
 def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViolation] = (), stopped: Collection[str] = (), *,

@@ -239,7 +239,10 @@ class Result(Immutable):
     def _check_summary(self) -> str:
         c = self.check
         closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
-        followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
+        followed = ""
+        if self.tracking is not None:
+            worst = int(np.argmax(np.abs(self.tracking.error).max(axis=0)))
+            followed = f", tracking error {c['tracking_error']:.1e} {self.tracking.units[worst]} ({self.tracking.names[worst]})"
         return (f"energy balance {c['energy_balance_relative']:.1e}, "
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 

@@ -124,7 +124,10 @@ def wrenches(model: Model, f_ext: Wrenches | None, name: str = "f_ext", rows: tu
         return None
     if not isinstance(f_ext, Mapping):
         return as_array(f_ext, name, (*rows, n, 6))
-    links = [model.link_index(link) for link in f_ext]
+    try:
+        links = [model.link_index(link) for link in f_ext]
+    except NameLookupError as error:
+        raise NameLookupError(f"{name}: {error}") from None
     named = [(label := f"{name}[{link!r}]", as_array(F, label, (*rows, 6)), len(rows) + 1) for link, F in f_ext.items()]
     out = np.zeros((*common_leading_axes(*named), *rows, n, 6))
     for k, (_, F, _) in zip(links, named, strict=True):

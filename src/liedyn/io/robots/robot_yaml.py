@@ -176,7 +176,7 @@ def _uniform_body(node: Node, values: dict[str, Any]) -> tuple[float, Inertia]:
     if "inertia" in values:
         raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
     if ("mass" in values) == ("density" in values):
-        raise node.problem("a shape needs either mass or density", found=list(values))
+        raise node.problem("a shape needs either mass or density", found=list(values), expected="one of mass, density")
     volume, inertia = uniform(*values["shape"])
     mass = values["mass"] if "mass" in values else values["density"] * volume
     if "rpy" in values:

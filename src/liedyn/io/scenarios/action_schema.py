@@ -14,7 +14,7 @@ from liedyn.io.file_schema import Boolean, Choice, Field, Number, OneOf, Schema,
 from liedyn.io.robots.robot_schema import LINK, inertia
 from liedyn.io.scenarios.scenario import Action, Rule
 from liedyn.io.scenarios.signal_schema import NUMBERS, by_name, numbers_to_list, rules_to_dict
-from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_nodes import Node, SourceText
 from liedyn.model.description import MAX_INPUT, vector
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -100,7 +100,8 @@ def _set(node: Node) -> Set:
 def _impact(node: Node) -> Impact:
     nodes = node.mapping(IMPACT)
     if ("joint" in nodes) == ("link" in nodes):
-        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in nodes else "neither")
+        raise node.problem("an impact takes exactly one of joint, link",
+                           found=SourceText("both" if "joint" in nodes else "neither"))
     for key in ("point", "normal"):
         if key in nodes and "joint" in nodes:
             raise nodes[key].problem(f"{key} belongs to the impact of a link", expected="link")

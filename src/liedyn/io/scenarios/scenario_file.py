@@ -192,9 +192,21 @@ def read_scenario(path: str | os.PathLike[str], overrides: Overrides = (), long:
     root = read_yaml(path, ScenarioError)
     if is_robot(root):
         raise root.problem("this is a robot, not a scenario", expected="the key robot")
+    _check_no_sweep(root)
+    return _scenario(root, os.fspath(path), overrides, long)
+
+
+def check_kind(path: str | os.PathLike[str]) -> None:
+    """Raise ScenarioError for a YAML file that is no mapping or a sweep, and for a CSV file."""
+    if all(robot_format.has_keys for robot_format in formats_of_ending(path)):
+        root = read_yaml(path, ScenarioError)
+        root.mapping()
+        _check_no_sweep(root)
+
+
+def _check_no_sweep(root: Node) -> None:
     if root.kind == "mapping" and "parameters" in root.value and "robot" not in root.value:
         raise root.problem("this is a sweep, not a scenario", expected="the key robot", hint="liedyn batch runs it")
-    return _scenario(root, os.fspath(path), overrides, long)
 
 
 def scenario_of_robot(path: str | os.PathLike[str], overrides: Overrides = (), long: bool = False) -> Scenario:
