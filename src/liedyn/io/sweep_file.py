@@ -29,7 +29,7 @@ from liedyn.io.file_schema import (
     default_of,
     one_or_more,
 )
-from liedyn.io.yaml_nodes import Node, read_yaml
+from liedyn.io.yaml_nodes import Node, SourceText, read_yaml
 from liedyn.io.yaml_values import override_texts
 
 COMBINATIONS, SAMPLINGS, SCALES = ("grid", "zip", "sample"), ("random", "latin_hypercube", "sobol"), ("absolute", "relative")
@@ -189,8 +189,8 @@ def _varied(node: Node) -> SweepParameter:
         raise node.value["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
     sources = [name for name in SOURCES if name in values]
     if len(sources) != 1:
-        raise node.problem("one source of values is needed", found=", ".join(sources) or "none", expected="one of "
-                           + ", ".join(SOURCES))
+        raise node.problem("one source of values is needed", found=SourceText(", ".join(sources) or "none"),
+                           expected="one of " + ", ".join(SOURCES))
     kind, = sources
     scale, name, source = values.get("scale", "absolute"), values.get("name", key), node.value[kind]
     if not name.strip() or not name.isprintable():
