@@ -6,10 +6,11 @@ import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.integrators import rosenbrock
 from liedyn.integrators.problem import Options
-from liedyn.integrators.rosenbrock import METHODS
+from liedyn.integrators.rosenbrock import METHODS, invert
 from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
+from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
@@ -28,6 +29,26 @@ def code(request, monkeypatch):
 
 def fixed_steps(h: float, method="rodas5p") -> Options:
     return Options(method, rtol=1.0, atol=1.0, max_step=h)
+
+
+@kernel
+def inverted(M, order):
+    return 1 if invert(M, order) else 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_a_matrix_is_inverted_with_row_pivoting(n):
+    """Also with zeros on the diagonal, where each pivot is in another row."""
+    rng = np.random.default_rng(n)
+    for M in (rng.standard_normal((n, n)), np.roll(np.eye(n), 1, axis=0) + 1e-3 * rng.standard_normal((n, n))):
+        inverse = M.copy()
+        assert inverted(inverse, np.zeros(n, dtype=np.int64))
+        np.testing.assert_allclose(inverse @ M, np.eye(n), rtol=0, atol=1e-12 * np.linalg.cond(M))
+
+
+@pytest.mark.parametrize("M", [np.zeros((2, 2)), np.ones((2, 2)), np.full((2, 2), np.nan), np.diag([1.0, np.inf])])
+def test_a_matrix_without_a_pivot_is_not_inverted(M):
+    assert not inverted(M.copy(), np.zeros(2, dtype=np.int64))
 
 
 @pytest.mark.parametrize("name", METHODS)
