@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.batch.output_expressions import BatchMotion, compile_output, motion_of_run, robots_of_rows
+from liedyn.batch.output_expressions import BatchMotion, compile_output, evaluate_in_blocks, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
 from liedyn.io.sweep_file import Output
 from sweeps import ROBOT
@@ -94,3 +94,15 @@ def test_at_a_time_of_each_run(result):
 def test_names_with_other_signs_stand_in_brackets():
     found = compile_output(Output("x", "final(q(left-arm 2)) + final(q.base.px)"))
     assert found.columns == ("q.left-arm 2", "q.base.px")
+
+
+@pytest.mark.parametrize(("states_per_block", "rows"), [(6, [3, 3, 1]), (100, [7]), (1, [1] * 7)])
+def test_states_are_evaluated_in_blocks_of_rows(states_per_block, rows):
+    """At least a row of all runs at once, also where a block has fewer states than there are runs."""
+    model, (q, v), blocks = ld.load(ROBOT), np.random.default_rng(0).standard_normal((2, 2, 7, 2)), []
+
+    def first_coordinate(_model, q, v):
+        blocks.append(q.shape[1])
+        return q[..., 0] + v[..., 1]
+    assert np.array_equal(evaluate_in_blocks(first_coordinate, model, q, v, None, states_per_block), q[..., 0] + v[..., 1])
+    assert blocks == rows

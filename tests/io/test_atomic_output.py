@@ -205,6 +205,16 @@ def test_a_system_without_the_function_exchanges_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "a" / "a.txt").exists()
 
 
+def test_files_are_not_replaced_without_force(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+    for write in (atomic_output.check_output, lambda path: atomic_output.open_output(path).__enter__()):
+        with pytest.raises(UsageError, match="exists already"):
+            write(path)
+    atomic_output.check_output(path, force=True)
+    assert path.read_text() == "old"
+
+
 def test_the_exchange_says_whether_it_was_done(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
