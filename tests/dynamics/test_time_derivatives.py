@@ -274,7 +274,7 @@ def test_wrenches_that_are_refused(function, size, order):
         assert of(wrong) == f"f_ext_derivatives has the wrong shape; found {wrong.shape}, expected (…, {order + 1}, {n}, 6)"
     assert of({"root": np.zeros((order + 2, 6))}) == (
         f"f_ext_derivatives['root'] has the wrong shape; found ({order + 2}, 6), expected (…, {order + 1}, 6)")
-    assert of({"rot": np.zeros((order + 1, 6))}) == "no link 'rot'; did you mean 'root'?"
+    assert of({"rot": np.zeros((order + 1, 6))}) == "f_ext_derivatives: no link 'rot'; did you mean 'root'?"
     assert of({"root": np.zeros((2, order + 1, 6)), "link1": np.zeros((3, order + 1, 6))}).startswith(
         "leading axes do not match: f_ext_derivatives['root'] (2")
     assert of(np.zeros((5, order + 1, n, 6))).startswith("leading axes do not match: ") if size == (11,) else True
