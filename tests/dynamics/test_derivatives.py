@@ -281,7 +281,7 @@ def test_external_wrenches_that_are_refused(which, function, kind):
     for size in ((), (11,)):
         of = lambda f, size=size: refused(ValueError, function, model, *arrays(which, size), f_ext=f)      # noqa: E731
         assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape; found ({n - 1}, 6), expected (…, {n}, 6)"
-        assert of({"rot": np.zeros(6)}) == "no link 'rot'; did you mean 'root'?"
+        assert of({"rot": np.zeros(6)}) == "f_ext: no link 'rot'; did you mean 'root'?"
         for row in range(11 if size else 1):
             wrench = np.zeros((*size, n, 6))
             wrench[(row, 2, 2) if size else (2, 2)] = np.inf
