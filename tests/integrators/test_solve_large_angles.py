@@ -18,3 +18,14 @@ def test_adaptive_methods_continue_beyond_1e5_rad(tmp_path, method, start):
                            "initial": {"q": {"w": start}, "v": {"w": 100.0}}})
     assert run.status == "complete"
     assert run.q[-1, 0] == pytest.approx(start + 10.0, rel=1e-15 * 10)
+
+
+@pytest.mark.parametrize("duration", [130.0, 137.0])
+def test_a_fan_passes_1e5_rad_by_rosenbrock_steps(tmp_path, duration):
+    """Steps that were shortened towards the range of generated code, a few times each, ended as "no longer finite"."""
+    (tmp_path / "fan.yaml").write_text("name: fan\nlinks: {a: {mass: 1, com: [0.001, 0, 0], inertia: [0.1, 0.1, 0.1]}}\n"
+                                       "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 1, 0], damping: 0.01}}\n")
+    runs = [ld.run_scenario({"robot": str(tmp_path / "fan.yaml"), "duration": duration, "output_step": 10,
+                             "joints": {"j": {"torque": "0.5*(800-v)"}}, "integrator": {"method": method}})
+            for method in ("rodas5p", "Radau")]
+    assert runs[0].q[-1, 0] > 1e5 and runs[0].q[-1, 0] == pytest.approx(runs[1].q[-1, 0], rel=1e-6)

@@ -89,7 +89,9 @@ METHODS = {"rodas5p": rodas5p}
 # rosenbrock -------------------------------------------------------------------------------------------------------------
 
 _SAFETY_FACTOR, _MIN_FACTOR, _MAX_FACTOR = 0.9, 0.2, 6.0
-_MAX_REFUSALS = 3      # shorter steps after a trial state outside the range of generated code, before generic kernels are used
+# trial states outside the range of generated code, in consecutive steps, after which the step is shortened; then generic kernels
+# are used: a diverging trial is cured by a shorter step, and a motion that leaves the range is not
+_MAX_REFUSALS = 3
 _TIME_DIFFERENCE = 1e-6            # of a step: interval of the difference for df/dt
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
 # powers there -> work / h: s … s^4
@@ -317,6 +319,7 @@ class RosenbrockSolver:
             size, np.asarray(atol, dtype=float)))
         self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_generic`
         self.h_abs = max(first_step or self._first_step(), MIN_STEP_SPACINGS * np.spacing(t_bound))
+        self.refusals = 0                       # in the last steps, see `_MAX_REFUSALS`
 
     def _first_step(self) -> float:
         """Return a first step from the magnitude of the rates (Hairer, Norsett, Wanner, II.4), as `runge_kutta.first_step`."""
@@ -331,12 +334,12 @@ class RosenbrockSolver:
     def state_dict(self) -> dict[str, Any]:
         """Return the state on which the next steps depend."""
         return {"t": self.t, "y": self.y, "t_old": self.t_old, "h_abs": self.h_abs, "step_size": self.step_size, "K": self.K,
-                "method_ws": arrays_of(self.method_ws)}
+                "refusals": self.refusals, "method_ws": arrays_of(self.method_ws)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of `state_dict`."""
         self.t, self.t_old, self.h_abs, self.step_size = (state[name] for name in ("t", "t_old", "h_abs", "step_size"))
-        self.y, self.K = np.array(state["y"]), np.array(state["K"])
+        self.y, self.K, self.refusals = np.array(state["y"]), np.array(state["K"]), int(state["refusals"])
         load_arrays(self.method_ws, state["method_ws"])
 
     def step(self) -> None:
@@ -345,7 +348,7 @@ class RosenbrockSolver:
         method_ws.J[:] = self.jacobian(t, y)[:-1, :-1].T
         run.check(t, run.jacobian.code, 0)
         self.K[1] = run.jacobian.rates
-        smallest, rejected, refused = MIN_STEP_SPACINGS * np.spacing(self.t_bound), False, 0
+        smallest, rejected, refusals_before = MIN_STEP_SPACINGS * np.spacing(self.t_bound), False, self.refusals
         h = min(self.h_abs, self.max_step)
         while True:
             remaining = self.t_bound - t
@@ -354,17 +357,20 @@ class RosenbrockSolver:
                 return
             h, last = (remaining, True) if h >= 0.99 * remaining else (h, False)
             code, error = self._try(t, h, y)
-            if code == INVALID_ARGUMENTS and refused == _MAX_REFUSALS:
+            if code == INVALID_ARGUMENTS and self.refusals == _MAX_REFUSALS:
                 run.rhs.use_generic_kernels()
+                h = min(self.h_abs, self.max_step)
                 continue
             if code in (NOT_FINITE, SINGULAR, INVALID_ARGUMENTS) or not np.isfinite(error):
-                refused += code == INVALID_ARGUMENTS
+                self.refusals += code == INVALID_ARGUMENTS
                 run.trial_code = NOT_FINITE if code == INVALID_ARGUMENTS else code
                 h, rejected = 0.25 * h, True
             elif error >= 1.0:
                 h, rejected = h * max(_MIN_FACTOR, _SAFETY_FACTOR * error**(-1 / self.method.order)), True
             else:
                 break
+        if self.refusals == refusals_before:
+            self.refusals = 0
         ratio = _MAX_FACTOR if error == 0.0 else min(_MAX_FACTOR,
                                                      max(_MIN_FACTOR, _SAFETY_FACTOR * error**(-1 / self.method.order)))
         if not last or ratio < 1.0 or h >= self.h_abs:        # a shortened step does not change the next one
