@@ -305,3 +305,27 @@ def test_a_force_that_is_not_finite_is_found_by_generated_code(monkeypatch):
     for states in (q, v, tau), tuple(np.stack([x] * 9) for x in (q, v, tau)):
         with pytest.raises(ld.ConfigurationError, match="tau"):
             ld.forward_dynamics_derivatives(model, *states)
+
+
+def test_generic_kernels_in_one_thread_leave_generated_code_to_others():
+    """The context changed the environment: where two threads overlapped, one raised KeyError."""
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+    barrier = Barrier(2)
+
+    def first():
+        with specialize.generic_kernels():
+            barrier.wait()                                     # both are inside
+            barrier.wait()                                     # the other one is outside again
+            return specialize.is_enabled()
+
+    def second():
+        barrier.wait()
+        with specialize.generic_kernels():
+            inside = specialize.is_enabled()
+        outside = specialize.is_enabled()
+        barrier.wait()
+        return inside, outside
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.submit(first), pool.submit(second)
+    assert not one.result() and other.result() == (False, True) and specialize.is_enabled()

@@ -23,8 +23,9 @@ def test_adaptive_methods_continue_beyond_1e5_rad(tmp_path, method, start):
 @pytest.mark.parametrize("duration", [130.0, 137.0])
 def test_a_fan_passes_1e5_rad_by_rosenbrock_steps(tmp_path, duration):
     """Steps that were shortened towards the range of generated code, a few times each, ended as "no longer finite"."""
-    (tmp_path / "fan.yaml").write_text("name: fan\nlinks: {a: {mass: 1, com: [0.001, 0, 0], inertia: [0.1, 0.1, 0.1]}}\n"
-                                       "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 1, 0], damping: 0.01}}\n")
+    links = "links: {a: {mass: 1, com: [0.001, 0, 0], inertia: [0.1, 0.1, 0.1]}}"
+    joints = "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 1, 0], damping: 0.01}}"
+    (tmp_path / "fan.yaml").write_text(f"name: fan\n{links}\n{joints}\n")
     runs = [ld.run_scenario({"robot": str(tmp_path / "fan.yaml"), "duration": duration, "output_step": 10,
                              "joints": {"j": {"torque": "0.5*(800-v)"}}, "integrator": {"method": method}})
             for method in ("rodas5p", "Radau")]

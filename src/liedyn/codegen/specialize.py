@@ -4,6 +4,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -169,14 +171,27 @@ def simd_width() -> int:
 
 
 def is_enabled() -> bool:
-    """Return whether generated code is used: not with LIEDYN_CODE=generic, nor with an old LLVM.
+    """Return whether generated code is used: not with LIEDYN_CODE=generic or within `generic_kernels`, nor with an old LLVM.
 
     An empty LIEDYN_CODE counts as not set.
     """
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "generic"):
         raise UsageError(f"LIEDYN_CODE must be auto or generic, got {code[:40]!r} (unset it for auto)")
-    return code == "auto" and is_supported()
+    return code == "auto" and not _only_generic.get() and is_supported()
+
+
+_only_generic: ContextVar[bool] = ContextVar("only_generic", default=False)          # of a thread
+
+
+@contextmanager
+def generic_kernels():
+    """Use no generated code within this context, in this thread."""
+    token = _only_generic.set(True)
+    try:
+        yield
+    finally:
+        _only_generic.reset(token)
 
 
 def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):

@@ -1,10 +1,9 @@
 """Calls of entry points over batches: generated code or generic kernels, threads, and errors from returned codes."""
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, Unpack, overload
 
@@ -15,6 +14,7 @@ from liedyn.codegen.specialize import (
     GeneratedBatchFunction,
     generated_batch_function,
     generated_function,
+    generic_kernels,
     is_enabled,
     specialization_of,
 )
@@ -198,22 +198,12 @@ def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Ar
     return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
 
 
-@contextmanager
-def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
-    """Use the generic kernels within this context if the constants of `robot` differ from those of `base`.
+def generic_kernels_of(robot: Model, base: Model) -> AbstractContextManager[None]:
+    """Return a context that uses generic kernels if the constants of `robot` differ from those of `base`.
 
     Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
     """
-    previous, differs = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
-    if differs:
-        os.environ["LIEDYN_CODE"] = "generic"
-    try:
-        yield
-    finally:
-        if differs:
-            os.environ.pop("LIEDYN_CODE")
-            if previous is not None:
-                os.environ["LIEDYN_CODE"] = previous
+    return nullcontext() if np.array_equal(robot.constants, base.constants) else generic_kernels()
 
 
 def _run_generated(model: Model, specialization: Specialization, arrays: Sequence[Array], count: int | None,
