@@ -81,7 +81,7 @@ def test_a_dry_run_names_what_a_law_drives_and_events_that_are_late(folder):
     arguments = [part for text in ("joints=null", control, late) for part in ("-S", text)]
     found = ok("simulate", "swing.yaml", "--dry-run", *arguments)
     assert "joints      1 driven by computed_torque, 1 without force\n" in found.stdout
-    assert "warning: events after the end of the run do not happen: late [event-after-end]" in found.stderr
+    assert "warning: events after the end of the run do not happen: late (at 9 s) [event-after-end]" in found.stderr
     plan = json.loads(ok("simulate", "swing.yaml", "--dry-run", "--json", *arguments).stdout)
     assert (plan["joints"]["driven"], plan["joints"]["free"]) == (["elbow"], ["shoulder"])
     run = ok("simulate", "swing.yaml", "--no-plots", *arguments)

@@ -60,6 +60,13 @@ def test_an_event_after_the_end_has_a_warning(ball, at, is_late):
     assert len(found.events.t) == (not is_late)
 
 
+def test_only_the_late_times_of_an_event_are_named(ball):
+    found = ld.rollout(ball, [1.0], [0.0], dt=DT, steps=100, events={"mark": {"at": [0.05, 0.2, 0.3], "do": "record"}})
+    assert [warning.message for warning in found.warnings if warning.code == "event-after-end"] == [
+        "events after the end of the run do not happen: mark (at 0.2, 0.3 s)"]
+    assert len(found.events.t) == 1
+
+
 @pytest.mark.parametrize("way", [{}, {"every": 7}], ids=["each step", "few rows"])
 def test_runs_are_those_of_scenarios(pendulum, tmp_path, way, worst):
     """With outputs at each step the integrator of a scenario steps as a rollout does, also after an event."""

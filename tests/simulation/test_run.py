@@ -130,8 +130,10 @@ def test_strict_refuses_a_robot_with_findings(write):
 def test_a_balance_that_is_off_is_said(write):
     """A step far too long, and an angle whose rounding swallows the motion, still give numbers."""
     assert not run_scenario(write("duration: 1\n")).warnings
-    result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 1e300}, v: {elbow: 2}}\n"))
+    result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 9e11}, v: {elbow: 2}}\n"))
     assert any(note.startswith("the relative error of the energy balance is ") for note in map(str, result.warnings))
+    with pytest.raises(ld.ComputationError, match=r"beyond 1e12 .* at t = 0 s"):
+        run_scenario(write("duration: 1\ninitial: {q: {shoulder: 1e300}, v: {elbow: 2}}\n"))
 
 
 def test_progress_is_told(write):

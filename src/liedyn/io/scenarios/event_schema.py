@@ -30,8 +30,14 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
 
 
 def late_warnings(events: tuple[Event, ...], duration: float) -> list[LiedynWarning]:
-    """Return a warning for events whose times are after the end of the run."""
-    late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
+    """Return a warning for events with times after the end of the run, with these times where others are before it."""
+    late = []
+    for event in events:
+        times = [t for t in event.at if t > duration]
+        if times and len(times) < len(event.at):
+            late.append(f"{event.name} (at {', '.join(f'{t:g}' for t in times)} s)")
+        elif times or (event.every or 0.0) > duration:
+            late.append(event.name)
     return [LiedynWarning("event-after-end", f"events after the end of the run do not happen: {', '.join(late)}")] if late else []
 
 
