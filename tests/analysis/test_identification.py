@@ -584,6 +584,17 @@ def test_a_fit_that_is_right_is_called_so(arm):
     assert np.mean([fit.reliable.mean() for fit in fits]) > 0.95 and max(off(fit).max() for fit in fits) < 5.0
 
 
+@pytest.mark.parametrize("rows", range(10, 24))
+def test_few_rows_are_smoothed_as_far_as_splines_exist(rows):
+    """Of 10, 12 and 13 rows no spline of degree 7 with a knot every 2 rows exists, a spacing that `auto` tried."""
+    model = ld.load("robots/double_pendulum.yaml")
+    t = np.arange(rows) * 0.05
+    q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
+    motion = ld.motion_of(model, ld.trajectory_of(model, t, q))
+    tau = ld.inverse_dynamics(model, motion.q, motion.v, motion.a)
+    assert len(ld.identify(model, t, q, tau, joints=(), offset=False)) == 6
+
+
 def test_autocorrelated_noise_widens_the_deviations(arm):
     """A first-order process of correlation 0.98 per row has 1/99 of independent samples."""
     rng, tau = np.random.default_rng(5), arm[4]

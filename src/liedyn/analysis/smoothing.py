@@ -28,7 +28,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.recorded_motion import RecordedArrays
 from liedyn.arrays import Array, Integers
-from liedyn.errors import LiedynWarning
+from liedyn.errors import LiedynWarning, TrajectoryError
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import format_names
 
@@ -199,9 +199,14 @@ def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, in
     """
     tried, errors_tried, sizes_tried = [], [], []
     for rows in _rows_per_knot(len(t), _COARSE):
-        if rows > 1 and any(_missed(t, chain, known, last, rows, alike=True) for chain, known, last in gaps):
+        try:
+            if rows > 1 and any(_missed(t, chain, known, last, rows, alike=True) for chain, known, last in gaps):
+                break
+            doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
+        except TrajectoryError:                                # too few rows for splines with these knots
+            if rows == 1:
+                raise
             break
-        doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
         tried.append(rows)
         errors_tried.append(np.concatenate([x for x, _ in doubts]))
         sizes_tried.append(np.concatenate([x for _, x in doubts]))
@@ -363,4 +368,9 @@ def noisy_samples(model: Model, t: Array, motion: RecordedArrays,
     raw = NoisySamples(model, t, recorded, 1)
     rows, warnings = rows_per_knot(t, [raw.chain], None if smooth == "auto" and not raw.derives else smooth)
     samples = NoisySamples(model, t, recorded, rows)
+    if smooth == "auto":
+        try:
+            samples.filter                                     # noqa: B018 - computed here
+        except TrajectoryError:                                # too few inner rows
+            samples = raw
     return samples, [*samples.warnings(), *warnings]
