@@ -199,7 +199,7 @@ def misses(t: Array, x: Array, highest: int, samples: int, units: Sequence[str] 
 
 def noise(t: Array, x: Array) -> Array:
     """Return the standard deviation (n,) of the noise in samples x (N, n), from divided differences with weights of unit norm."""
-    return _noise(t.tobytes(), x.tobytes(), x.shape[1])
+    return _noise(np.asarray(t, dtype=float).tobytes(), np.asarray(x, dtype=float).tobytes(), x.shape[1])
 
 
 @lru_cache(maxsize=16)                     # a search for the spacing of knots asks 30 times for that of the same samples

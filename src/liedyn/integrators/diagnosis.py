@@ -17,7 +17,7 @@ from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, 
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, LiedynWarning, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
-from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, Options
+from liedyn.integrators.problem import InitialValueProblem, Options, within_limit
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_views
@@ -253,7 +253,7 @@ def steps_description(taken: float, requested: float) -> str:
 
 # Messages about runs that ended early -----------------------------------------------------------------------------------
 
-TOO_LARGE = 40             # code of a motion whose final state is beyond STATE_LIMIT
+TOO_LARGE = 40             # code of a motion whose final state is not `within_limit`
 
 
 def failure(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspace, constraints: ConstrainedSystem | None = None,
@@ -274,7 +274,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
     """Return a description of the reason, and whether another method may succeed."""
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_reason(problem, code, t, constraints)
-    if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
+    if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not within_limit(ws.q, ws.v):
         code = NOT_FINITE                                      # consequences are not informative
     if code == BAD_SIGNAL:
         k = int(ws.flag[0])
@@ -297,7 +297,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
     failure = {NOT_FINITE: "the motion is no longer finite soon after", STEP_TOO_SMALL: "the step size became too small at",
-               TOO_LARGE: "a position or velocity is beyond 1e12 [rad | m | s] at"}[code]
+               TOO_LARGE: "a coordinate or its rate is beyond 1e12 (rad or m) at"}[code]
     worst = _worst_coordinates(problem.model.v_names, ws) + _deepest_contact(problem, ws)
     why = f": {'; or '.join(causes)}" if causes else ""
     see = "; see docs/running.md#runs-that-end-early" if code != STEP_TOO_SMALL else ""
@@ -314,7 +314,7 @@ def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
 
 def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
     """Return a description of the deepest contact: a robot that starts below the ground is ejected."""
-    if problem.contacts is None or not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
+    if problem.contacts is None or not within_limit(ws.q, ws.v):
         return ""
     at = contact_forces(problem.model, problem.contacts, ws.q[None], ws.v[None])
     k = int(np.argmax(at.depth[0]))

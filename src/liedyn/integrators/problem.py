@@ -39,6 +39,12 @@ STAYS_AT_ZERO = 2.0          # factor of a sign in `SegmentStart.signs`: the exp
 STATE_LIMIT = 1e12           # rad, m and their rates: larger states are meaningless, since sines of such angles are rounding
 
 
+def within_limit(q: Array, v: Array) -> Mask:
+    """Return (...,) bool: whether all entries of the states q (..., nq), v (..., nv) are below STATE_LIMIT; False for NaN."""
+    mask: Mask = (np.abs(np.concatenate([q, v], axis=-1)) < STATE_LIMIT).all(axis=-1)
+    return mask
+
+
 @dataclass(frozen=True, eq=False)
 class ConstraintOptions:
     """Settings of the constraints of a model in a run.

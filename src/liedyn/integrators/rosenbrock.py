@@ -89,8 +89,8 @@ METHODS = {"rodas5p": rodas5p}
 # rosenbrock -------------------------------------------------------------------------------------------------------------
 
 _SAFETY_FACTOR, _MIN_FACTOR, _MAX_FACTOR = 0.9, 0.2, 6.0
-# trial states outside the range of generated code, in consecutive steps, after which the step is shortened; then generic kernels
-# are used: a diverging trial is cured by a shorter step, and a motion that leaves the range is not
+# Trials outside the range of generated code, in consecutive steps, that only shorten the step: that cures a trial that diverges.
+# After one more, the motion itself leaves the range, and generic kernels are used.
 _MAX_REFUSALS = 3
 _TIME_DIFFERENCE = 1e-6            # of a step: interval of the difference for df/dt
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula

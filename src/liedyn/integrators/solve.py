@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from liedyn.arrays import Array, ArrayLike
 from liedyn.integrators.diagnosis import TOO_LARGE, failure
 from liedyn.integrators.problem import (
-    STATE_LIMIT,
     InitialValueProblem,
     Options,
     RunObserver,
@@ -20,6 +17,7 @@ from liedyn.integrators.problem import (
     Statistics,
     first_rows,
     loop_statistics,
+    within_limit,
 )
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
@@ -115,8 +113,8 @@ class _SegmentLoop:
     def _check_size(self) -> None:
         """Raise ComputationError if the final state is too large to be meaningful."""
         stepper, ws, record = self.stepper, self.stepper.workspace, self.stepper.record
-        if not (np.abs([*ws.q, *ws.v]) < STATE_LIMIT).all():
-            large = (np.abs(np.hstack([record.q, record.v])) >= STATE_LIMIT).any(axis=1)
+        if not within_limit(ws.q, ws.v):
+            large = ~within_limit(record.q, record.v)
             t = record.t[large.argmax()] if large.any() else self.state.clock[T_NOW]
             raise failure(stepper.problem, TOO_LARGE, float(t), ws, stepper.constraints, stepper.options)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.errors import Interrupted, UsageError
-from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem, RunObserver, Statistics, first_rows
+from liedyn.integrators.problem import InitialValueProblem, RunObserver, Statistics, first_rows, within_limit
 from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, arrays_of, release_memory
 from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arrays
 from liedyn.io.scenarios.scenario_file import to_plain
@@ -187,7 +187,7 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
     """Return the segments of a diverged run up to the first row that is not finite or too large to be meaningful."""
     for place, block in blocks(segments[-1:]):
         bad = ~np.all([np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in block.record], axis=0)
-        bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > STATE_LIMIT).any(axis=1)
+        bad |= ~within_limit(block.record.q, block.record.v)
         if bad.any():
             n, segment = place.start + int(np.argmax(bad)), segments[-1]
             return [*segments[:-1], *([RunSegment(segment.problem, first_rows(segment.record, n))] if n else [])]
