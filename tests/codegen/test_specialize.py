@@ -307,6 +307,7 @@ def test_a_force_that_is_not_finite_is_found_by_generated_code(monkeypatch):
             ld.forward_dynamics_derivatives(model, *states)
 
 
+@LINES
 def test_generic_kernels_in_one_thread_leave_generated_code_to_others():
     """The context changed the environment: where two threads overlapped, one raised KeyError."""
     from concurrent.futures import ThreadPoolExecutor
