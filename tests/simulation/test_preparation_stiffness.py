@@ -51,6 +51,18 @@ def test_rates_count_pd_laws_and_leave_out_what_is_prescribed_or_not_passive(sce
     assert rate(scenario(PENDULUM % "damping: 1e9", joints={"j": {"prescribe": {"position": 0}}})) == 0.0
 
 
+def test_rates_count_torques_that_are_expressions_of_the_state(scenario):
+    """They were left out: rk4 was taken for a law that it cannot integrate."""
+    def law(text, **more):
+        return scenario(PENDULUM % "damping: 1.0", joints={"j": {"torque": text}}, **more)
+    assert rate(law("-30*v(j) - 5*q(j) + sin(t)")) == pytest.approx(31.0 / INERTIA, rel=1e-9)
+    assert rate(law("-4e4*q(j)")) == pytest.approx(math.sqrt(4e4 / INERTIA), rel=1e-9)
+    assert rate(law("30*v(j)")) == rate(law("sqrt(q(j))")) == pytest.approx(1 / INERTIA, rel=1e-9)
+    run = run_scenario(law("-3e3*v(j)", duration=0.1))
+    assert run.scenario.integrator.method == "rodas5p"
+    assert stiff_notes(run)[0].startswith("stiff joint j (damping and torque expression, time constant")
+
+
 def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
     """f / v: what turns the velocity round in a step."""
     assert rate(scenario(PENDULUM % "friction: 2.0"), v=0.5) == pytest.approx(2.0 / math.hypot(0.5, 0.01) / INERTIA, rel=1e-9)

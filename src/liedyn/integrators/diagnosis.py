@@ -7,6 +7,7 @@ steps, it reverses the velocity in each step, and the joint chatters instead of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +32,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     ConstrainedSystem,
     MotionWorkspace,
 )
+from liedyn.kernels.simulation.signals import PROGRAM, TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 
@@ -78,7 +80,7 @@ def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, w
 
     Driven closures are evaluated at their home poses.
     """
-    parts, free = _coefficients(problem, q, v, with_load)
+    parts, free = _coefficients(problem, t, q, v, with_load)
     resist, spring = (sum((x[free] for x in kind.values()), np.zeros(len(free))) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
@@ -107,7 +109,7 @@ def fastest_motion_of_run(problem: InitialValueProblem, record: Record) -> Faste
     return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
-def _coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: bool
+def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool
                   ) -> tuple[tuple[dict[str, Array], dict[str, Array]], Integers]:
     """Return damping and stiffness (nv,) of all coordinates for each cause, and the indices of the free coordinates."""
     s, tree = problem.schedule, tree_views.py_func(problem.model.index, problem.model.constants)
@@ -117,9 +119,27 @@ def _coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: b
         resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
         spring = {"spring": tree.stiffness}
     resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    resist["torque expression"], spring["torque expression"] = _expression_coefficients(problem, t, q, v)
     if problem.stops is not None:
         resist["stop"], spring["stop"] = stop_coefficients(problem, q, v, with_load)
     return (resist, spring), free
+
+
+def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return damping and stiffness (nv,) of torques that are expressions of the state; zero where they have no derivative."""
+    s, nv = problem.schedule, problem.model.nv
+    is_expression = (np.asarray(s.level) == TORQUE) & (problem.signals.kind[s.signal] == PROGRAM)
+    if not is_expression.any() or problem.input_jacobian is None:
+        return np.zeros(nv), np.zeros(nv)
+    alone = replace(problem.without_stops, joint_laws=None, law=None, contacts=None)
+    try:
+        by_state, _ = problem.input_jacobian(alone, t, q, v)
+    except ComputationError:
+        return np.zeros(nv), np.zeros(nv)
+    stiffness, damping = -np.diagonal(by_state), -np.diagonal(by_state[:, nv:])
+    follows = np.asarray(s.target) >= 0
+    return (np.where(is_expression, np.maximum(damping - np.where(follows, s.kd, 0.0), 0.0), 0.0),
+            np.where(is_expression, np.maximum(stiffness - np.where(follows, s.kp, 0.0), 0.0), 0.0))
 
 
 def _unit_motions(problem: InitialValueProblem, q: Array, free: Integers) -> np.ndarray:

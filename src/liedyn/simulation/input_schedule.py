@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog
-from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem
 from liedyn.io.scenarios.scenario import (
     MEASURED,
     PHASE_START,
@@ -419,6 +419,9 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings += normalize_quaternions(q, rules_q, model)
+    for rules, x, index in (rules_q, q, model.q_index), (rules_v, v, model.v_index):
+        for name, rule in rules.items():
+            _check_size(x[index(name)], rule.place)
     initial, motion = (q, v), prescribed_state(problem, 0.0, q, v)
     for prescribed in prescribed_motions(problem):                            # start on the prescribed motion
         displacements, at_position = prescribed.mismatch(initial, motion), (True, prescribed.is_pose)
@@ -436,6 +439,14 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
                                          joint_mask(rules_v, model))
         warnings += more
     return replace(problem, q=q, v=v), warnings
+
+
+def _check_size(values: Array, place: Place) -> None:
+    """Raise ScenarioError for initial values that are too large to be meaningful."""
+    large = values[~(np.abs(values) < STATE_LIMIT)]
+    if large.size:
+        raise ScenarioError("the initial value is too large to compute with", place=place, found=float(large[0]),
+                            expected=f"less than {STATE_LIMIT:g}")
 
 
 def _start_on_references(problem: InitialValueProblem, laws: JointLaws, q: Array, v: Array) -> None:
