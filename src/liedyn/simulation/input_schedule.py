@@ -84,8 +84,8 @@ def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict
         raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(unused),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
     changes = trajectory.header.get("final_changes")
-    warning = LiedynWarning("changes-not-continued", f"{start.file} ends with {changes}: this run starts without these changes",
-                            place=start.place)
+    message = f"{start.file} ends with {changes}: this run starts without these changes, unless its own events make them"
+    warning = LiedynWarning("changes-not-continued", message, place=start.place)
     return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
             _last_row(start, model, trajectory, "v", "velocities", model.v_index), [warning] if changes else [])
 
