@@ -133,7 +133,7 @@ def test_a_balance_that_is_off_is_said(write):
     result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 9e11}, v: {elbow: 2}}\n"))
     assert any(note.startswith("the relative error of the energy balance is ") for note in map(str, result.warnings))
     for initial in "{q: {shoulder: 1e300}, v: {elbow: 2}}", "{v: {elbow: -1e12}}":
-        with pytest.raises(ld.ScenarioError, match=r"initial\..*too large to compute with; found -?1[e0].*; expected less than 1e\+12"):
+        with pytest.raises(ld.ScenarioError, match=r"initial\..*too large to compute with; found -?1[e0].*"):
             run_scenario(write(f"duration: 1\ninitial: {initial}\n"))
 
 

@@ -61,7 +61,8 @@ def test_bodies_and_locks_that_are_not_continued_are_named(folder):
         warnings = [one for one in ld.run_scenario("on.yaml").warnings if one.code == "changes-not-continued"]
         assert [str(one.place) for one in warnings] == ["on.yaml:5: initial.from"] * bool(text)
         assert [one.message for one in warnings] == [
-            f"runs/swing/trajectory.csv ends with {text}: this run starts without these changes, unless its own events make them"] * bool(text)
+            f"runs/swing/trajectory.csv ends with {text}: this run starts without these changes, unless its own events make "
+            "them"] * bool(text)
     ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", "events.drop=null")
     assert ld.run_scenario("on.yaml", {"events": {"hold": {"at": 0, "do": {"lock": "hip"}}}}).final_changes == "hip locked"
 
