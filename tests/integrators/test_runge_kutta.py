@@ -6,7 +6,15 @@ import pytest
 
 from liedyn.integrators.problem import Options
 from liedyn.integrators.run_state import Stages
-from liedyn.integrators.runge_kutta import METHODS, N_INTERPOLATION_TIMES, error_estimates, may_cross_twice, method_arrays
+from liedyn.integrators.runge_kutta import (
+    METHODS,
+    N_INTERPOLATION_TIMES,
+    error_estimates,
+    may_cross_twice,
+    method_arrays,
+    switch_crosses_within,
+)
+from liedyn.kernels.simulation.signals import EVENT, KIND, SWITCH_SIGN, SWITCH_SIZE
 from liedyn.numba_tools.decorators import kernel
 
 
@@ -93,3 +101,16 @@ def test_an_event_may_cross_twice_where_its_values_dip(values, may_cross):
     K = np.vstack([values(times)[:, None], np.zeros((1, 1))])
     for sign in (1.0, -1.0):
         assert may_cross_twice(sign, 0, method, stages_with_rates(sign * K)) == may_cross
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0, 2.0, -2.0])
+@pytest.mark.parametrize("rows, expected", [
+    ([0.0, 0.0, 0.0, 0.0, 0.0], False), ([-1e-18] * 5, False), ([3.0] * 5, False),        # at rest: a run at rest searched each step
+    ([1.0, 0.5, 0.5, 0.0, 0.0], True), ([1.0, 0.5, 0.5, -0.1, -0.1], True), ([0.0, 0.5, 0.5, 1.0, 1.0], True)])
+def test_an_event_that_does_not_change_crosses_nothing(sign, rows, expected):
+    switch_states = np.zeros(SWITCH_SIZE)
+    switch_states[[KIND, SWITCH_SIGN]] = EVENT, sign
+    method = method_arrays(METHODS["rk4"](), Options("rk4", 1e-3), False)
+    K = np.vstack([np.array(rows)[:, None] * np.sign(sign), np.zeros((1, 1))])
+    stages = stages_with_rates(K)._replace(end=np.zeros(0))               # all columns are of switches
+    assert switch_crosses_within(switch_states, method, stages) == expected

@@ -299,6 +299,8 @@ def crosses_within(switch_states, method, stages):
                 passed = passed or low < sign or high >= sign + 1.0
             else:
                 low, high = (low, high) if sign > 0.0 else (-high, -low)
+                if switch_states[i + KIND] == EVENT and low == high:           # an event at rest does not cross
+                    continue
                 passed = passed or -np.inf < low < 0.0 or (low == 0.0 and switch_states[i + KIND] == EVENT)      # zero is reached
                 if switch_states[i + KIND] == EVENT and low <= 2.0 * (high - low):       # near zero, which is rare
                     passed = passed or may_cross_twice(sign, n + k, method, stages)
