@@ -274,8 +274,8 @@ def test_sliders_far_apart_meet_halfway(far):
     assert found.restarts == 0 and found.iterations < 15
 
 
-@pytest.mark.parametrize("kind", ["ball", "weld", "universal", "revolute", "distance"])
-@pytest.mark.parametrize("far", [100.0, 1e6])
+@pytest.mark.parametrize(("kind", "far"), [*((kind, 1e6) for kind in ("ball", "weld", "universal", "revolute", "distance")),
+                                          ("ball", 100.0)])
 def test_free_bodies_far_apart(kind, far):
     length = {"length": 0.2} if kind == "distance" else {}
     model = ld.build(Robot("two", (link("a"), link("b")), tuple(Joint(name, "free", "world", name) for name in "ab"),

@@ -105,7 +105,7 @@ def test_an_event_may_cross_twice_where_its_values_dip(values, may_cross):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0, 2.0, -2.0])
 @pytest.mark.parametrize("rows, expected", [
-    ([0.0, 0.0, 0.0, 0.0, 0.0], False), ([-1e-18] * 5, False), ([3.0] * 5, False),        # at rest: a run at rest searched each step
+    ([0.0, 0.0, 0.0, 0.0, 0.0], False), ([-1e-18] * 5, False), ([3.0] * 5, False),           # a run at rest searched each step
     ([1.0, 0.5, 0.5, 0.0, 0.0], True), ([1.0, 0.5, 0.5, -0.1, -0.1], True), ([0.0, 0.5, 0.5, 1.0, 1.0], True)])
 def test_an_event_that_does_not_change_crosses_nothing(sign, rows, expected):
     switch_states = np.zeros(SWITCH_SIZE)

@@ -2,6 +2,7 @@
 around."""
 import copy
 import pickle
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,11 @@ REFUSING = {
 }
 
 
+@cache
+def four_bar():
+    return ld.load(ROBOTS / "four_bar.yaml")
+
+
 def given(model, size=()):
     rng = np.random.default_rng(7)
     q = ld.assemble(model).q if not size else np.broadcast_to(ld.assemble(model).q, (*size, model.nq)).copy()
@@ -45,7 +51,7 @@ def given(model, size=()):
 @pytest.mark.parametrize("size", [(), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("name", REFUSING)
 def test_what_leaves_the_loops_out_refuses_and_names_what_obeys(name, size):
-    model, (arguments, instead) = ld.load(ROBOTS / "four_bar.yaml"), REFUSING[name]
+    model, (arguments, instead) = four_bar(), REFUSING[name]
     values = given(model, size)
     for _ in range(2):                                       # the second call may go a shorter way
         with pytest.raises(ld.ModelError) as caught:

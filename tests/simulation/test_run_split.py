@@ -72,9 +72,10 @@ CASES = {                             # split at; duration; events; keys of the 
 
 
 @pytest.mark.filterwarnings("ignore:.*impacts at .* ended|.*position limits are exceeded")
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("case", CASES)
-def test_two_runs_have_the_events_of_one(robot, case, method):
+@pytest.mark.parametrize(("method", "case"), [
+    (method, case) for k, case in enumerate(CASES) for j, method in enumerate(METHODS)
+    if method in ("rk4", "dopri5", "Radau") or (k + j) % 3 == 0])                              # the others by the same loops
+def test_two_runs_have_the_events_of_one(robot, method, case):
     since, duration, events, whole, second = CASES[case]
     def run(end, given, **start):
         return ld.run_scenario(robot(events, end, method=method, **start) | given)
