@@ -42,6 +42,8 @@ def test_of_a_range_of_very_many_values_only_those_are_made_that_are_asked_for()
 def test_zip_takes_values_together():
     found = sweep(TWO, WORDS, combine="zip")
     assert found.count == 2 and [list(x) for x in found.values(0, 2)] == [[4.0, 5.0], ["x", "y"]]
+    alone = sweep(ONE, combine="zip")
+    assert alone.count == 3 and alone.values(0, 3)[0].tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("combine, sampling", [("grid", "random"), ("sample", "random"), ("sample", "latin_hypercube"),

@@ -2,6 +2,11 @@
 import pytest
 
 import liedyn as ld
+from liedyn.analysis.operating_point import prepare
+from liedyn.integrators.diagnosis import failure
+from liedyn.integrators.problem import Options
+from liedyn.integrators.segment import evaluate_state
+from liedyn.kernels.simulation.right_hand_side import NOT_FINITE
 
 PENDULUM = """\
 name: pendulum
@@ -20,3 +25,15 @@ def test_a_signal_that_is_not_finite_is_named_with_its_place(tmp_path, joint):
     with pytest.raises(ld.ComputationError, match=rf"run\.yaml:5: joints\.{joint}\.torque: the signal of torque of {joint} "
                                                   r"is not a finite number at or soon after t = 0\.5"):
         ld.run_scenario(tmp_path / "run.yaml")
+
+
+@pytest.mark.parametrize("height, expected", [(-3.0, "; the contact of a was 3"), (5.0, "")])
+def test_the_depth_of_a_contact_is_named_where_there_is_one(tmp_path, height, expected):
+    """A robot that starts below the ground is ejected."""
+    (tmp_path / "ball.yaml").write_text("name: ball\nlinks: {a: {mass: 1, inertia: [0.1, 0.1, 0.1]}}\n"
+                                        "joints: {z: {type: prismatic, parent: world, child: a, axis: [0, 0, 1]}}\n")
+    setup = prepare({"robot": str(tmp_path / "ball.yaml"), "duration": 1, "initial": {"q": {"z": height}},
+                     "contacts": {"links": {"a": {"point": [0, 0, 0]}}}})
+    state = evaluate_state(setup.problem, 0.0, setup.problem.q, setup.problem.v)
+    error = failure(setup.problem, NOT_FINITE, 0.5, state, None, Options())
+    assert (f"{expected} m deep" in str(error)) if expected else "deep" not in str(error)

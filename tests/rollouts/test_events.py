@@ -10,6 +10,7 @@ from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.model.model import build
+from liedyn.rollouts import events as rollout_events
 from simulation.test_hybrid_simulation import BALL, PENDULUM
 from zoo import model_of, state
 
@@ -472,3 +473,29 @@ def test_no_runs_have_no_events(pendulum):
     found = ld.rollout(pendulum, np.zeros((0, 2)), [0.0, 0.0], dt=DT, steps=5, events=TWO)
     assert len(found.events) == 0 and found.q.shape == (0, 6, 2) and found.events.q.shape == (0, 2)
     assert repr(found.events) == "<RolloutEvents: 0 events, 0 runs>"
+
+
+def test_derivatives_of_event_values_are_exact_for_cubic_motions(ball, monkeypatch):
+    """Five-point formulas, also where the acceleration changes: a force that grows with time."""
+    seen = []
+    derivatives = rollout_events._PartialSteps._value_derivatives
+
+    def watched(self, k):
+        found = derivatives(self, k)
+        seen.append((self.t[k], self.v[k], *found))
+        return found
+    monkeypatch.setattr(rollout_events._PartialSteps, "_value_derivatives", watched)
+    ld.rollout(ball, [[0.05]], [0.0], dt=DT, steps=200, events=BOUNCE)
+    assert seen
+    for _, v, _, rate, curvature in seen:
+        np.testing.assert_allclose(rate[:, 0], v[:, 0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(curvature[:, 0], -G, rtol=1e-3)
+
+
+@pytest.mark.parametrize("allowed, is_complete", [(2, False), (3, True)])
+def test_so_many_events_are_possible_within_a_step(ball, monkeypatch, allowed, is_complete):
+    """Two passings in one step: the step ends after them, in a third part."""
+    monkeypatch.setattr(rollout_events, "_MAX_EVENTS_PER_STEP", allowed)
+    two = {name: {"when": "q(z)", "value": value, "do": "record"} for name, value in (("one", 0.9996), ("two", 0.9994))}
+    found = ld.rollout(ball, [[1.0]], [-1.0], dt=DT, steps=1, events=two)
+    assert found.complete.all() == is_complete

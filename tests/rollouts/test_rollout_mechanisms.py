@@ -1,5 +1,7 @@
 """Rollouts of mechanisms: by public functions, by single runs, through a singular configuration; their adjoint."""
 import dataclasses
+import json
+import warnings
 
 import numpy as np
 import pytest
@@ -177,3 +179,34 @@ def test_driven_loops_are_refused():
     model = ld.load("robots/delta.yaml", loops="robots/delta_guided.loops.yaml")
     with pytest.raises(ld.UsageError, match="the loop guide is driven; a rollout has no motion for it"):
         ld.rollout(model, model.neutral(), np.zeros(model.nv), dt=DT, steps=2)
+
+
+def hinge(parent, child, x):
+    return {"type": "continuous", "parent": parent, "child": child, "axis": [0, 1, 0], "origin": {"xyz": [x, 0, 0]}}
+
+
+PARALLELOGRAM = {
+    "name": "parallelogram", "gravity": [0, 0, 0],
+    "links": {name: {"mass": 1.0, "com": [x, 0, 0], "inertia": [0.01, 0.02, 0.02]}
+              for name, x in (("crank", 0.1), ("coupler", 0.3), ("rocker", 0.1))},
+    "joints": {"crank": hinge("world", "crank", 0), "knee": hinge("crank", "coupler", 0.2),
+               "rocker": hinge("world", "rocker", 0.6)},
+    "loops": {"pin": {"type": "revolute", "a": {"link": "coupler", "xyz": [0.6, 0, 0]},
+                      "b": {"link": "rocker", "xyz": [0.2, 0, 0]}, "axis": [0, 1, 0]}}}
+
+
+@pytest.mark.parametrize("speed, steps, passes", [(2.0, 1000, True), (37.0, 200, True), (0.1, 1000, False)])
+def test_a_singular_configuration_that_the_first_run_passes_is_told(tmp_path, speed, steps, passes):
+    """The change point of a parallelogram, where all bars lie on one line: at a step, or between two steps."""
+    (tmp_path / "robot.yaml").write_text(json.dumps(PARALLELOGRAM))
+    model = ld.load(tmp_path / "robot.yaml")
+    q = ld.assemble(model, [1.2, -1.2, 1.2], fixed=["crank"]).q
+    v = ld.project_velocity(model, q, [-speed, speed, -speed])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runs = ld.rollout(model, q[None], v[None], dt=DT, steps=steps, every=steps // 50)
+    told = [warning for warning in runs.warnings if warning.code == "singular-configuration"]
+    assert bool(told) == passes
+    if told:
+        crossed = runs.t[np.argmax(runs.q[0, :, 0] < 0.0)]
+        assert abs(float(str(told[0]).split("t = ")[1].split(" s")[0]) - crossed) < 0.05

@@ -118,3 +118,13 @@ def test_a_start_far_beyond_limits_may_be_in_degrees(run, start, hint):
     limits = WIDE.replace("-9", "-1").replace("upper: 9", "upper: 1")
     result = run({"initial": {"q": {"shoulder": start}}, "duration": 0.01}, limits)
     assert [one.hint for one in result.warnings if "shoulder starts at" in one.message] == [hint]
+
+
+@pytest.mark.parametrize("beyond, is_told", [(0.9e-6, False), (1.1e-6, True)])
+@pytest.mark.parametrize("limit", [1e-3, 1.0, 1e3])
+def test_a_start_at_a_rounded_limit_is_not_beyond_it(run, limit, beyond, is_told):
+    """Rounding is relative to the limit."""
+    limits = WIDE.replace("-9", f"{-limit}").replace("upper: 9", f"upper: {limit}")
+    for side in -1, 1:
+        result = run({"initial": {"q": {"shoulder": side * limit * (1 + beyond)}}, "duration": 0.01}, limits)
+        assert any("shoulder starts at" in one.message for one in result.warnings) == is_told
