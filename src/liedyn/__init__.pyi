@@ -42,6 +42,10 @@ from liedyn.dynamics.constraints.constraints import (
     project_configuration as project_configuration,
     project_velocity as project_velocity,
 )
+from liedyn.dynamics.constraints.couplings import (
+    expand as expand,
+    reduce as reduce,
+)
 from liedyn.dynamics.coriolis import (
     christoffel_symbols as christoffel_symbols,
     coriolis_matrix as coriolis_matrix,

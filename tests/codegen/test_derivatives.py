@@ -6,6 +6,7 @@ import liedyn as ld
 from bridge import relative
 from liedyn.codegen.trace import traced_module
 from liedyn.codegen.tracer import Operations, Tracer, zeros
+from liedyn.kernels.couplings import NO_COUPLINGS
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 32 and name != "every kind"]        # which "…, floating" is, too
@@ -24,7 +25,8 @@ def recorded(model, which, prescribed=None):
         kernel.inverse_derivatives(tree, q, v, a, zeros(0), model.has_passive_forces, *out, work)
     else:
         work = kernel.mass_matrix_workspace(zeros(kernel.hybrid_derivatives_workspace_size(n, nv)), nv)
-        deficit = kernel.hybrid_derivatives(tree, prescribed, q, v, a, tau, zeros(0), model.has_passive_forces, *out, work)
+        deficit = kernel.hybrid_derivatives(tree, NO_COUPLINGS, prescribed, q, v, a, tau, zeros(0), model.has_passive_forces,
+                                            *out, work)
     return ops, out, deficit
 
 

@@ -64,11 +64,23 @@ def test_what_leaves_the_loops_out_refuses_and_names_what_obeys(name, size):
     assert result is not None
 
 
-def test_couplings_and_mimics_are_refused_as_loops_are():
-    model = ld.load(ROBOTS / "gripper.urdf")
+@cache
+def hand():
+    return ld.load(ROBOTS / "hand.yaml")
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_couplings_and_mimics_are_accepted(name):
+    """Dynamics eliminate them (tests/dynamics/test_couplings.py)."""
+    model = hand()
     values = given(model)
-    with pytest.raises(ld.ModelError, match="forward_dynamics does not account for the constraints of robot"):
-        ld.forward_dynamics(model, values["q"], values["v"], values["tau"])
+    v, a, *rows = (values["v"] @ (N := model.elimination().projection).T, values["a"] @ N.T, *values["rows"] @ N.T)
+    values |= {"v": v, "a": a, "rows": np.array(rows)}
+    values["taus"] = np.where(values["mask"], values["rows"][:2], values["taus"]) if name == "higher_order_hybrid_dynamics" \
+        else values["taus"]
+    arguments = [values[key] for key in REFUSING[name][0].split()]
+    result, of_tree = (getattr(ld, name)(robot, *arguments) for robot in (model, model.spanning_tree()))
+    assert type(result) is type(of_tree)
 
 
 def test_parts_of_the_constrained_equations_are_those_of_the_open_tree():

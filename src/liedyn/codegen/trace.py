@@ -26,6 +26,7 @@ from liedyn.codegen.tracer import (
     sincos,
     zeros,
 )
+from liedyn.kernels.couplings import NO_COUPLINGS
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
 from liedyn.kernels.newton_euler import newton_euler_workspace_size
 from liedyn.lie.simd import SINCOS_RANGE
@@ -58,7 +59,7 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
     kinematics.joint_poses(tree, q, workspace.T)
     kinematics.body_twists(tree, workspace.T, v, workspace.V)
     room = zeros(mass_matrix_workspace_size(tree.parent.size, prescribed.size))
-    return other.mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive,
+    return other.mass_matrix_hybrid(tree, NO_COUPLINGS, prescribed, q, v, a, tau, f_ext, passive,
                                     other.mass_matrix_workspace(room, prescribed.size))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
-from liedyn.dynamics.dynamics import no_prescribed_mask, raise_for_constraints
+from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
+from liedyn.dynamics.dynamics import no_prescribed_mask
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
 from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_workspace_size, retractions_derivatives
@@ -167,13 +168,13 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     array([[18.938,  4.367],
            [ 4.88 ,  5.371]])
     """
-    if model.nc:
-        raise_for_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics_derivatives, locals())
     key = "inverse_dynamics_derivatives", bool(passive)
     matrices = call_generated(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
+        if model.nc:
+            model = reduced_model(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives").model
         matrices = evaluate(model, key, inverse_derivatives_batch, inverse_derivatives_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
     return InverseDerivatives(*matrices)
@@ -216,15 +217,15 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     array([[-11.227,  10.552],
            [ 13.09 , -39.625]])
     """
-    if model.nc:
-        raise_for_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
     if on_error != "raise":
         return handle_failed_states(forward_dynamics_derivatives, locals())
     key = "forward_dynamics_derivatives", bool(passive)
     matrices = call_generated(model, key, out, q, v, tau) if f_ext is None else None
     if matrices is None:
-        inputs = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
-        matrices = _hybrid_derivatives(model, key, inputs, no_prescribed_mask(model), passive, out)
+        inputs, mask = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}, no_prescribed_mask(model)
+        if model.nc:
+            model, mask, _ = reduced_model(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
+        matrices = _hybrid_derivatives(model, key, inputs, mask, passive, out)
     return ForwardDerivatives(*matrices)
 
 
@@ -265,15 +266,16 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     array([[                      6.885,  -8.963],
            [-14.637, -16.107]])
     """
-    if model.nc:
-        raise_for_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
     if on_error != "raise":
         return handle_failed_states(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()
     key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
     matrices = call_generated(model, key, out, q, v, a, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _hybrid_derivatives(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
+        tree, inputs = (model, mask), {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+        if model.nc:
+            tree = reduced_model(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives", mask)[:2]
+        matrices = _hybrid_derivatives(tree[0], key, inputs, tree[1], passive, out)
     mask.flags.writeable = False
     dy_dq, dy_dv, dy_du = matrices
     return HybridDerivatives(dy_dq, dy_dv, dy_du, mask)
@@ -341,10 +343,13 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     array([[-4.838, -0.49 ],
            [-0.49 , -1.104]])
     """
-    if model.nc:
-        raise_for_constraints(model, "inverse_dynamics_second_derivatives")
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics_second_derivatives, locals())
+    if model.nc:
+        reduced = reduced_model(model, "inverse_dynamics_second_derivatives")
+        of_tree = inverse_dynamics_second_derivatives(model.spanning_tree(), *closed_motion(reduced, q, v, a), passive=passive)
+        N = reduced.elimination.projection
+        return SecondDerivatives(*(np.einsum("...ijk,ia,jb,kc->...abc", x, N, N, N, optimize=True) for x in of_tree))
     n = model.nv
     tensors = evaluate(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_workspace_size,
                        {"q": q, "v": v, "a": a}, (4, n, n, n), options=(bool(passive),))

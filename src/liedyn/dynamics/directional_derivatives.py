@@ -18,7 +18,8 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
 )
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
-from liedyn.dynamics.dynamics import raise_for_constraints
+from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, reduced_model
+from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
 from liedyn.errors import ShapeError
 from liedyn.kernels.directional_derivatives import (
@@ -81,7 +82,7 @@ def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
     if on_error != "raise":
         return _remove_leading_axes(handle_failed_states(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
     if model.nc:
-        raise_for_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
+        reduced_model(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
     inputs = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
     tau, dtau = _inverse(model, inputs, passive)
     return _restore_leading_axes(tau, inputs), dtau.reshape(*inputs.lead, model.nv)
@@ -108,7 +109,7 @@ def forward_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
     if on_error != "raise":
         return _remove_leading_axes(handle_failed_states(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
     if model.nc:
-        raise_for_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
+        reduced_model(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     inputs = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
                       df_ext, parameters)
     a, _, out = _hybrid(model, inputs, np.zeros(model.nv, dtype=bool), passive)
@@ -154,7 +155,7 @@ def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a pub
     if on_error != "raise":
         return _remove_leading_axes(handle_failed_states(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
     if model.nc:
-        raise_for_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
+        reduced_model(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     mask = as_mask(prescribed, model.nv)
 
     def read(name: str, x: ArrayLike | None, is_input: Mask) -> Array | None:
@@ -214,7 +215,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
     if on_error != "raise":
         return handle_failed_states(parameter_derivatives, locals())
     if model.nc:
-        raise_for_constraints(model, "parameter_derivatives")
+        reduced_model(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
         raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
@@ -357,6 +358,8 @@ def _restore_leading_axes(x: Array, inputs: _DirectionalInputs) -> Array:
 # kernels ----------------------------------------------------------------------------------------------------------
 def _inverse(model: Model, inputs: _DirectionalInputs, passive: bool) -> tuple[Array, Array]:
     """Return tau (N, nv) or (1, nv), and dtau (K, N, nv)."""
+    if model.nc:
+        return _coupled_inverse(reduced_model(model, "inverse_dynamics_directional"), model, inputs, passive)
     tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.n_states, model.nv))
     code = run(inverse_directions, model, inverse_directions_workspace_size(*model.sizes), (),
                (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.n_states)
@@ -366,6 +369,9 @@ def _inverse(model: Model, inputs: _DirectionalInputs, passive: bool) -> tuple[A
 
 def _hybrid(model: Model, inputs: _DirectionalInputs, prescribed: Mask, passive: bool) -> tuple[Array, Array, Array]:
     """Return a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
+    if model.nc:
+        reduced = reduced_model(model, "hybrid_dynamics_directional", prescribed=prescribed)
+        return _coupled_hybrid(reduced, model, inputs, prescribed, passive)
     q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
     out = np.empty((inputs.n_directions, inputs.n_states, 2 * model.nv))
@@ -373,3 +379,43 @@ def _hybrid(model: Model, inputs: _DirectionalInputs, prescribed: Mask, passive:
                (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.n_states)
     raise_for_code(model, code, prescribed, **inputs.state)
     return a, tau, out
+
+
+# Robots with couplings: K1 Tables 5-7 for the open tree, reduced with N (see `dynamics.constraints.couplings`) -----------
+def _coupled_inverse(reduced: ReducedModel, model: Model, inputs: _DirectionalInputs, passive: bool) -> tuple[Array, Array]:
+    """Return the results of `_inverse`, which are zero at followers."""
+    q, v, a = closed_motion(reduced, *(inputs.state[name] for name in ("q", "v", "a")))
+    N = reduced.elimination.projection
+    tau, dtau = _inverse(model.spanning_tree(), inputs._replace(state=inputs.state | {"q": q, "v": v, "a": a},
+                                                                motion=_expanded(inputs.motion, N, 3)), passive)
+    return tau @ N, dtau @ N
+
+
+def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: _DirectionalInputs, prescribed: Mask,
+                    passive: bool) -> tuple[Array, Array, Array]:
+    """Return the results of `_hybrid`: with ID at the solution, da_v = M_vv^-1 (dtau - dID)_v, dtau_u = dID_u + M_uv da_v."""
+    q, v, a, tau, F = inputs.state.values()
+    tree, N, nv = model.spanning_tree(), reduced.elimination.projection, model.nv
+    u, free = prescribed & reduced.is_independent, ~reduced.mask
+    wrench = F.reshape(-1, len(model.link_names), 6) if F.size else None
+    a, tau = hybrid_dynamics(model, q, v, a if a.size else np.zeros(tau.shape), tau, prescribed, f_ext=wrench, passive=passive)
+    q, v = closed_motion(reduced, q, v)
+    dq, dv, da, dtau = np.split(inputs.motion, 4, axis=-1)
+    da, dtau = np.where(u, da, 0.0) @ N.T, np.where(prescribed, 0.0, dtau)
+    state = {"q": q, "v": v, "a": a, "f_ext": F}
+    motion = np.ascontiguousarray(np.concatenate([dq @ N.T, dv @ N.T, da], axis=-1))
+    _, forces = _inverse(tree, inputs._replace(state=state, motion=motion), passive)
+    forces = (forces - np.where(reduced.is_independent, 0.0, dtau)) @ N                # forces of followers act on their drivers
+    M = N.T @ mass_matrix(tree, q) @ N
+    da_v = np.linalg.solve(M[:, free][:, :, free], (dtau - forces)[..., free, None])[..., 0]
+    out = np.empty((*forces.shape[:-1], 2 * nv))
+    all_da = np.broadcast_to(da, forces.shape).copy()
+    all_da[..., free] = da_v
+    out[..., :nv] = all_da @ N.T
+    out[..., nv:] = np.where(u, forces + (M[:, :, free] @ da_v[..., None])[..., 0], dtau)
+    return a, tau, out
+
+
+def _expanded(motion: Array, N: Array, parts: int) -> Array:
+    """Return directions in which followers move with their independent coordinates. motion (K, N, parts nv)."""
+    return np.ascontiguousarray(np.concatenate([x @ N.T for x in np.split(motion, parts, axis=-1)], axis=-1))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -20,25 +20,16 @@ from liedyn.dynamics.batching.arrays import (
 )
 from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid, handle_failed_states
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
+from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.kinematics import all_link_motions, link_poses
 from liedyn.errors import ModelError
-from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_workspace_size
+from liedyn.joints.joint_model import FOLLOWER_COUNT
+from liedyn.kernels.hybrid_dynamics import coupled_batch_workspace_size, hybrid_batch, hybrid_batch_workspace_size
 from liedyn.kernels.mass_matrix import inverse_masses, inverse_masses_workspace_size, mass_matrices, mass_matrices_workspace_size
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_workspace_size
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 from liedyn.model.spatial import adjoint, symmetric_matrix
-
-# Robots with loops and couplings, which functions of the open tree would ignore -----------------------------------------
-
-def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
-    """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
-    names = [constraint.name for constraint in model.constraints]
-    listing = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    use = f"use {instead}, or " if instead else "no function obeys them here; "
-    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({listing})",
-                     hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
-
 
 # inverse ----------------------------------------------------------------------------------------------------------------
 
@@ -77,8 +68,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     ------
     ShapeError, ConfigurationError
     ModelError
-        For a robot with loops or couplings: use `constrained_inverse_dynamics`, which accounts for them, or
-        `Model.spanning_tree`.
+        For a robot with loops: use `constrained_inverse_dynamics`, which accounts for them, or `Model.spanning_tree`. Couplings
+        and mimic joints are eliminated: tau is zero at coordinates that follow others.
 
     Notes
     -----
@@ -101,10 +92,10 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
                 return out
         except (KeyError, TypeError):
             pass
-    if model.nc:
-        raise_for_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics, locals())
+    if model.nc:
+        model = reduced_model(model, "inverse_dynamics", "constrained_inverse_dynamics").model
     return evaluate(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_workspace_size,
                     {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), trailing_arguments=(NONE,),
                     out=out)
@@ -227,7 +218,7 @@ def joint_wrenches(  # noqa: PLR0913 - independent options of a public call
     F = f_ext
     if model.description.loops or multipliers is not None:
         F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, constraint_motion)
-    _, on_bodies = evaluate(model, "joint_wrenches", inverse_batch, inverse_batch_workspace_size,
+    _, on_bodies = evaluate(model.spanning_tree(), "joint_wrenches", inverse_batch, inverse_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": F},
                             (model.nv,), (model.n_bodies, 6), options=(False,))
     children = [model.link_index(joint.child) for joint in model.joints]
@@ -287,7 +278,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     ------
     ShapeError, ConfigurationError
     ModelError
-        For a robot with loops or couplings: use `constrained_forward_dynamics` or `Model.spanning_tree`.
+        For a robot with loops: use `constrained_forward_dynamics` or `Model.spanning_tree`.
     ComputationError
         If a joint's articulated inertia vanishes.
 
@@ -312,13 +303,12 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
                 return out
         except (KeyError, TypeError):
             pass
-    if model.nc:
-        raise_for_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if on_error != "raise":
         return handle_failed_states(forward_dynamics, locals())
-    inputs = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
-    return copy_to_out(_evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], inputs, no_prescribed_mask(model), passive, out)[0],
-                       out)
+    inputs, mask = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}, no_prescribed_mask(model)
+    if model.nc:
+        model, mask, _ = reduced_model(model, "forward_dynamics", "constrained_forward_dynamics")
+    return copy_to_out(_evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], inputs, mask, passive, out)[0], out)
 
 
 def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
@@ -354,7 +344,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     ------
     ShapeError, ConfigurationError, ComputationError
     ModelError
-        For a robot with loops or couplings: use `constrained_hybrid_dynamics` or `Model.spanning_tree`.
+        For a robot with loops: use `constrained_hybrid_dynamics` or `Model.spanning_tree`.
 
     Notes
     -----
@@ -367,8 +357,6 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> a.round(3), tau.round(3)
     (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
-    if model.nc:
-        raise_for_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
     if on_error != "raise":
         return handle_failed_states(hybrid_dynamics, locals())
     if f_ext is None and isinstance(a, np.ndarray) and isinstance(tau, np.ndarray) and isinstance(prescribed, np.ndarray):
@@ -381,6 +369,8 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     mask = as_mask(prescribed, model.nv)
     key = "hybrid_dynamics", bool(passive), mask.tobytes()
     inputs = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+    if model.nc:
+        model, mask, _ = reduced_model(model, "hybrid_dynamics", "constrained_hybrid_dynamics", mask)
     return copy_to_out(_evaluate_hybrid(model, key, inputs, mask, passive), out)
 
 
@@ -392,8 +382,9 @@ def no_prescribed_mask(model: Model) -> Mask:
 def _evaluate_hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mask, passive: bool,
                      out: Array | None = None) -> tuple[Array, Array]:
     """Return a and tau. If nothing is prescribed, the input a is NONE, and `out` is for the accelerations."""
-    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_workspace_size, inputs, (model.nv,), prescribed, (prescribed,),
-                           (bool(passive),), out)
+    memory = coupled_batch_workspace_size if model.index[FOLLOWER_COUNT] else hybrid_batch_workspace_size
+    return evaluate_hybrid(model, key, hybrid_batch, memory, inputs, (model.nv,), prescribed, (prescribed,), (bool(passive),),
+                           out)
 
 
 # The mass matrix and its inverse ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
-from liedyn.dynamics.dynamics import raise_for_constraints
+from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError
 from liedyn.immutable import Immutable
@@ -358,7 +358,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     Raises
     ------
     ModelError
-        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.spanning_tree` for all.
+        For a robot with loops, whose forces determine fewer parameters; use `Model.spanning_tree` for all.
     ComputationError
         If the rank of the regressor is not clear, or no parameter has an effect.
     NameLookupError, ShapeError, ConfigurationError
@@ -376,14 +376,15 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     >>> [ld.base_parameters(model).regrouping(k) for k in (1, 2)]
     ['hz.upper - mass.lower', 'Iyy.upper + mass.lower']
     """
-    if model.nc:
-        raise_for_constraints(model, "base_parameters")
+    N = reduced_model(model, "base_parameters").elimination.projection if model.nc else None
     pi = inertial_parameters(model, passive=passive, joints=joints)
     units = model_scales(model)
     sizes = units.unit_scales(pi.units)
     if states is None:
         states = _random_states(model, len(pi.names), seed, units, smoothed=_friction_coordinates(pi.names))
     Y = regressor(model, *states, passive=passive, joints=joints)
+    if N is not None:
+        Y = N.T @ Y
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
     forces = units.force_scales(model.v_units)
@@ -429,6 +430,7 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
     v, a = rng.standard_normal((2, n, model.nv)) * np.stack([reach / units.time, reach / units.time**2])[:, None]
     rough = [name in smoothed for name in model.v_names]
     v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * FRICTION_SPEED * units.time / reach)[rough]
+    q, v, a = follow_couplings(model, q, v, a) if model.nc else (q, v, a)
     return q, v, a
 
 

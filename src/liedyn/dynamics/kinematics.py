@@ -17,6 +17,7 @@ from liedyn.dynamics.batching.arrays import (
     twists_in_frame,
 )
 from liedyn.dynamics.batching.calls import EntryPoint, check_finite, check_quaternion, evaluate, handle_failed_states
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
@@ -696,7 +697,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
         q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
         if joint.kind == FREE:
             q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*lead, 3))
-    return q
+    return follow_couplings(model, q)[0] if model.nc and model.has_only_couplings else q
 
 
 def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:

@@ -20,7 +20,8 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
 )
 from liedyn.dynamics.batching.calls import check_finite, evaluate, evaluate_hybrid, handle_failed_states
-from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask, raise_for_constraints
+from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, closed_rates, reduced_model
+from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_closed_form import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
@@ -141,11 +142,17 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     array([[ 5.786,  0.724],
            [21.42 ,  7.566]])
     """
-    if model.nc:
-        raise_for_constraints(model, "higher_order_inverse_dynamics")
     if on_error != "raise":
         return handle_failed_states(higher_order_inverse_dynamics, locals())
     passive = bool(passive)
+    if model.nc:
+        reduced = reduced_model(model, "higher_order_inverse_dynamics")
+        rows = derivative_rows(v_derivatives, "v_derivatives", model.nv, 2)
+        rates = closed_rates(reduced, "v_derivatives", as_array(v_derivatives, "v_derivatives", (rows, model.nv)), 1)
+        tau: Array = higher_order_inverse_dynamics(model.spanning_tree(), closed_motion(reduced, q)[0], rates,
+                                                   f_ext_derivatives=f_ext_derivatives, f_ext_frame=f_ext_frame, passive=passive,
+                                                   base_frame=base_frame)
+        return tau @ reduced.elimination.projection
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL and isinstance(v_derivatives, np.ndarray):
         try:                                  # one state: generated code checks all arguments
             result: Array | None = model.single_calls["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
@@ -211,10 +218,10 @@ def higher_order_forward_dynamics(  # noqa: PLR0913 - independent options of a p
     array([[-8.534, 21.404],
            [-8.142, -6.395]])
     """
-    if model.nc:
-        raise_for_constraints(model, "higher_order_forward_dynamics")
     if on_error != "raise":
         return handle_failed_states(higher_order_forward_dynamics, locals())
+    if model.nc:
+        reduced_model(model, "higher_order_forward_dynamics")
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL and isinstance(tau_derivatives, np.ndarray):
         try:
@@ -224,7 +231,8 @@ def higher_order_forward_dynamics(  # noqa: PLR0913 - independent options of a p
         except (KeyError, TypeError):
             pass
     rows = derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1)
-    if rows == 1 and np.ndim(q) > 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:      # a tenth faster
+    plain = f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL
+    if rows == 1 and np.ndim(q) > 1 and plain and not model.nc:                      # a tenth faster
         with suppress(ShapeError, ConfigurationError):                   # the code below raises them with the right names
             return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
     inputs = {"q": q, "v": v, "a_derivatives": NONE, "tau_derivatives": tau_derivatives}
@@ -272,8 +280,6 @@ def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pu
     array([[  0.   ,  -1.171],
            [  0.   , -22.69 ]])
     """
-    if model.nc:
-        raise_for_constraints(model, "higher_order_hybrid_dynamics")
     if on_error != "raise":
         return handle_failed_states(higher_order_hybrid_dynamics, locals())
     mask = as_mask(prescribed, model.nv)
@@ -299,6 +305,9 @@ def _hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mas
 
     inputs: q, v, a_derivatives and tau_derivatives, in this order; a_derivatives is NONE if nothing is prescribed.
     """
+    if model.nc:
+        return _coupled_hybrid(reduced_model(model, "higher_order_hybrid_dynamics", prescribed=prescribed), model, inputs,
+                               prescribed, rows, options)
     nv, joint, body = model.nv, spatial_base_joint(model, options.base_frame), _NO_BODY
     F, kernel_frame = framed_wrenches(model, options.f_ext, options.f_ext_frame, rows)
     v = as_array(inputs["v"], "v", (nv,))
@@ -326,3 +335,43 @@ def _hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescribed: Mas
         else:
             all_a[..., base], all_tau[..., base] = spatial_twists(pose, twists)[..., 1:, :], tau[..., base]
     return all_a, all_tau
+
+
+def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any], prescribed: Mask, rows: int,
+                    options: _Options) -> tuple[Array, Array]:
+    """Return the results of `_hybrid` for a robot with couplings, order by order.
+
+    The k-th derivative of inverse dynamics ID is C a^(k) + terms of lower orders, with one matrix C for all orders. So
+    C a_v^(k) = (tau^(k) - ID^(k) without a_v^(k))_v. The columns of C are inverse dynamics without velocity and gravity.
+    """
+    nv, N, tree = model.nv, reduced.elimination.projection, model.spanning_tree()
+    u, free = prescribed & reduced.is_independent, ~reduced.mask
+    F = wrenches(model, options.f_ext, "f_ext_derivatives", (rows,))
+    q, v = closed_motion(reduced, inputs["q"], inputs["v"])
+    tau = np.where(prescribed, 0.0, as_array(inputs["tau_derivatives"], "tau_derivatives", (rows, nv)))
+    check_finite("tau_derivatives", tau, model.v_names)
+    a = np.zeros((rows, nv))
+    if inputs["a_derivatives"] is not NONE:
+        read = np.where(prescribed, as_array(inputs["a_derivatives"], "a_derivatives", (rows, nv)), 0.0)
+        a = np.where(u, read, 0.0) @ N.T
+        closed_rates(reduced, "a_derivatives", np.where(prescribed, read, a), 2)
+    lead = common_leading_axes(("q", q, 1), ("v", v, 1), ("tau_derivatives", tau, 2), ("a_derivatives", a, 2),
+                               *([] if F is None else [("f_ext_derivatives", F, 3)]))
+    a, tau = (np.broadcast_to(x, (*lead, rows, nv)).copy() for x in (a, tau))
+    v = np.broadcast_to(v, (*lead, nv))
+    still = np.zeros((int(free.sum()) + 1, 2, nv))
+    still[:-1, 1, free] = np.eye(len(still) - 1)
+    forces = higher_order_inverse_dynamics(tree, q[..., None, :], still @ N.T, passive=False, base_frame=options.base_frame)
+    C = np.swapaxes((forces[..., :-1, 0, :] - forces[..., -1:, 0, :]) @ N, -1, -2)
+    followers = np.where(reduced.is_independent, 0.0, tau)
+    for k in range(rows):
+        motion = np.concatenate([v[..., None, :], a[..., :k + 1, :]], axis=-2)
+        force = higher_order_inverse_dynamics(tree, q, motion, f_ext_derivatives=None if F is None else F[..., :k + 1, :, :],
+                                              f_ext_frame=options.f_ext_frame, passive=options.passive,
+                                              base_frame=options.base_frame)[..., k, :]
+        force = (force - followers[..., k, :]) @ N
+        a_v = np.linalg.solve(C[..., free, :], (tau[..., k, :] - force)[..., free, None])
+        a[..., k, free] = a_v[..., 0]
+        a[..., k, :] = np.where(reduced.is_independent, a[..., k, :], 0.0) @ N.T
+        tau[..., k, u] = (force + (C @ a_v)[..., 0])[..., u]
+    return a, tau

@@ -140,7 +140,11 @@ class Variants:
 
     def constants_of(self, k: int) -> Array:
         """Return the constants of the model of robot k."""
-        constants = self.model.constants.copy()
+        return self._with_constants_of(k, self.model)
+
+    def _with_constants_of(self, k: int, model: Model) -> Array:
+        """Return the constants of a model with those of robot k; the model may have more, of eliminated couplings."""
+        constants = model.constants.copy()
         constants[list(self._varying_indices)] = self._varying_constants[k]
         return constants
 
@@ -198,7 +202,8 @@ class Variants:
         compile_entry_point(entry, signature)
         for k in range(len(self)):
             state = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
-            code = entry(model._arrays.index, self.constants_of(k), simd_thread_workspace(size), *static_arguments, *state, 0, 1)
+            constants = self._with_constants_of(k, model)
+            code = entry(model._arrays.index, constants, simd_thread_workspace(size), *static_arguments, *state, 0, 1)
             if code:
                 return code
         return batch_blocks.OK

@@ -9,8 +9,9 @@ import numpy as np
 
 from liedyn.codegen.c99 import CFunction, identifier
 from liedyn.dynamics.batching.calls import intercepted_specialization
+from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix, raise_for_constraints
+from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix
 from liedyn.dynamics.kinematics import random_configuration
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
@@ -48,23 +49,25 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     UsageError
         If a file exists and `force` is false, or if it cannot be written.
     ModelError
-        For a robot with loops, couplings or mimics, or without a moving joint.
+        For a robot with loops, or without a moving joint.
     """
     if model.nc:
-        raise_for_constraints(model, function)
+        reduced_model(model, function)
     if path is not None and (path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii()):
         raise UsageError(f"{path} is not the name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
     compute, names, quantity, variables = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
-    specialization, _ = intercepted_specialization(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
-    c_function = CFunction(model, function, specialization, name=path.stem, passive=passive, single=single)
+    at, *_ = follow_couplings(model, model.neutral())
+    specialization, traced = intercepted_specialization(compute, model, at, *np.zeros((len(names), model.nv)), **options)
+    c_function = CFunction(traced, function, specialization, name=path.stem, passive=passive, single=single)
     texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
         rng, units = np.random.default_rng(0), _units(model)
         rates = rng.standard_normal((len(names), model.nv)) * np.reshape([units[name] for name in names], (-1, model.nv))
         state = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
+        state |= dict(zip("qva", follow_couplings(model, *(state[name] for name in "qva" if name in state)), strict=False))
         result = compute(model, *state.values(), **options)
         results = result if isinstance(result, tuple) else (result,)
         sizes = [units[quantity] if x is None else units[quantity][:, None] / units[x] for x in variables]

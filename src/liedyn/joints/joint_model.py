@@ -1,9 +1,10 @@
 """The model for kernels: views into its two flat arrays (AGF (27), Figure 1: parents and children).
 
-`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0], then parent, kind, iq, iv, flags, slot (n each),
-                         link_body (n_links), above, top, last (nv each).
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, followers, terms], then parent, kind, iq, iv, flags,
+                         slot (n each), link_body (n_links), above, top, last (nv each).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
+Where coupled coordinates are eliminated, both end with the followers and the terms of their values (`kernels.couplings`).
 
 Body 0 is the ground; parents come before their children. `constants` may be (m, 8): then each lane has another model with the
 same flags.
@@ -33,6 +34,7 @@ from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 8
+FOLLOWER_COUNT, TERM_COUNT = 6, 7             # entries of the header: followers of couplings, and terms of their values
 
 
 class Tree(NamedTuple):

@@ -123,6 +123,7 @@ def as_int64(block):
 # Checks of inputs and results, with codes that entry points return: cheaper here than in Python -------------------------
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
+BAD_FOLLOWER_Q, BAD_FOLLOWER_V, BAD_FOLLOWER_A = range(10, 13)     # of a coordinate that moves with others (`kernels.couplings`)
 QUATERNION_TOLERANCE = 1e-9                # maximum difference between |quaternion|^2 and 1: double precision, many roundings
 SMALLEST_NORMAL = 2.2250738585072014e-308  # x < SMALLEST_NORMAL: x is 0 or less
 

@@ -19,6 +19,7 @@ from liedyn.joints.joint_model import (
     tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_motion, store_block, unpack_block
+from liedyn.kernels.couplings import coupling_views
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size, load_input, solution_code
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.mass_matrix import solve_articulated, sweep_workspace
@@ -386,7 +387,7 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
     for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
             bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
-            code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+            code = load_input(tree, coupling_views(index, constants), prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
             if code == OK:
                 code = solution_code(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
             if code != OK:

@@ -35,6 +35,17 @@ from liedyn.kernels.batch_blocks import (
     load_state,
     unpack_block,
 )
+from liedyn.kernels.couplings import (
+    close_state,
+    coupling_views,
+    expand_rates,
+    fold_forces,
+    fold_matrix,
+    load_followers,
+    store_follower_forces,
+    subtract_follower_forces,
+    with_pattern,
+)
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.mass_matrix import composite_rigid_body, composite_workspace, composite_workspace_size
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size, store_ground
@@ -136,12 +147,13 @@ def second_forward_pass(tree, prescribed, v, passive, a, tau, ws):
 
 # batches ----------------------------------------------------------------------------------------------------------------
 @inline_kernel
-def load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
+def load_input(tree, couplings, prescribed, q, v, a, tau, k, Q, V, A, Tau):
     """Copy inputs to blocks and return their code, as `batch_blocks.load_motion`; a may be empty."""
-    code = load_state(tree, q, v, k, Q, V)
+    code = load_state(tree, q, v, k, Q, V) or close_state(couplings, Q, V)
     if a.size:
         load_block(a, k, A)
     load_block(tau, k, Tau)
+    code = code or load_followers(couplings, A, Tau)
     if code == OK and not all_finite_where(A, prescribed, True):
         code = BAD_A
     if code == OK and not all_finite_where(Tau, prescribed, False):
@@ -162,21 +174,36 @@ def hybrid_batch_workspace_size(n, nq, nv, nl):
     return hybrid_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
+def coupled_batch_workspace_size(n, nq, nv, nl):
+    """Return the size (numbers) of the workspace of `hybrid_batch` for one state of a robot whose couplings are eliminated."""
+    return mass_matrix_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+
+
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
              nogil=True)
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
-    """Complete a and tau (N, nv) in place for states first … last - 1, eight at a time."""
+    """Complete a and tau (N, nv) in place for states first … last - 1, eight at a time.
+
+    Where couplings are eliminated, `prescribed` is True for all followers, and `coupled_batch_workspace_size` is the size of the
+    workspace.
+    """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
                                                         constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
-    ws = hybrid_workspace(m, n, nv)
+    couplings = coupling_views(index, constants)
+    nf = couplings.follower.size
     passive = passive and index[4] != 0
-    any_prescribed, any_free = prescribed.any(), not prescribed.all()
+    any_prescribed, any_free = prescribed.sum() > nf - couplings.prescribed.sum(), not prescribed.all() or nf > 0
     for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
-        code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        code = load_input(tree, couplings, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
-            code = solution_code(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, ws), A, Tau)
+            if nf:
+                deficit = mass_matrix_hybrid(with_pattern(tree, couplings), couplings, prescribed, Q, V, A, Tau, F, passive,
+                                             mass_matrix_workspace(m, nv))
+            else:
+                deficit = complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, hybrid_workspace(m, n, nv))
+            code = solution_code(deficit, A, Tau)
         if code != OK:
             return code
         if any_free:
@@ -278,6 +305,8 @@ def solve_matrix(tree, prescribed, L, Psi, X, upper):
 #
 # Source: K1 (30), (31); Walker and Orin 1982, method 3. The number of operations grows with the square of the length of a chain.
 # Up to eight joints it is smaller than that of the articulated-body recursion (`hybrid`), and more operations are independent.
+# With couplings, M and b are N^T M N and N^T b (`kernels.couplings`), u contains the followers, and the tree has the paths of
+# N^T M N.
 
 class MassMatrixWorkspace(NamedTuple):
     """Workspace of `mass_matrix_hybrid`."""
@@ -302,10 +331,10 @@ def mass_matrix_workspace_size(n, nv):
 
 
 @inline_kernel
-def mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
+def mass_matrix_hybrid(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, ws):
     """Compute the results of `hybrid` with the mass matrix."""
     nv = prescribed.size
-    deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    deficit = solve_accelerations(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, ws)
     for u in range(nv):
         if prescribed[u]:
             x = load(ws.bias, u)
@@ -315,22 +344,29 @@ def mass_matrix_hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
             store(tau, u, x)
         else:
             store(a, u, load(ws.a, u))
+    expand_rates(couplings, a)
     return deficit
 
 
 @inline_kernel
-def solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
+def solve_accelerations(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, ws):
     """Write all accelerations, b, M and the factors of M_vv to the workspace. Returns a positive number if a pivot vanishes."""
     n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
     for k in range(nv):
         store(ws.a, k, load(a, k) if prescribed[k] else zero)
+    expand_rates(couplings, ws.a)
     newton_euler(tree, tree.J, q, v, ws.a, f_ext, passive, ws.bias, newton_euler_workspace(ws.memory, n, nv))
+    subtract_follower_forces(couplings, tau, ws.bias)
+    fold_forces(couplings, ws.bias)
+    store_follower_forces(couplings, tau, ws.bias)
     composite_rigid_body(tree, q, ws.M, composite_workspace(ws.memory, n))
+    fold_matrix(couplings, ws.M, nv)
     deficit = factor_mass_matrix(tree, prescribed, ws.M, ws.L, ws.Psi)
     for k in range(nv):
         if not prescribed[k]:
             store(ws.a, k, load(tau, k) - load(ws.bias, k))
     solve_factored(tree, prescribed, ws.L, ws.Psi, ws.a)
+    expand_rates(couplings, ws.a)
     return deficit
 
 

@@ -7,6 +7,12 @@ inputs (tau_v, a_u) are the principal pivot transform of M: see `pivot_transform
 """
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST_NORMAL, is_below, states_per_block, store_block
+from liedyn.kernels.couplings import (
+    coupling_views,
+    expand_solution_derivatives,
+    fold_matrix,
+    with_pattern,
+)
 from liedyn.kernels.hybrid_dynamics import is_free_on_branch, load_input, mass_matrix_workspace, solve_accelerations, solve_matrix
 from liedyn.kernels.inverse_dynamics_derivatives import derivatives_workspace, derivatives_workspace_size, inverse_derivatives
 from liedyn.kernels.kinematics import load_wrenches
@@ -23,15 +29,17 @@ def hybrid_derivatives_workspace_size(n, nv):
 
 
 @inline_kernel
-def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, ws):
+def hybrid_derivatives(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, ws):
     """Write derivatives (nv nv each, by rows) of tau where prescribed and of a elsewhere.
 
     Dq, Dv: with respect to q and v; Du: with respect to a where prescribed and tau elsewhere. Returns a positive number if a
     joint's articulated inertia vanishes.
     """
     n, nv = tree.parent.size, prescribed.size
-    deficit = solve_accelerations(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    deficit = solve_accelerations(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, ws)
     inverse_derivatives(tree, q, v, ws.a, f_ext, passive, Dq, Dv, ws.M, derivatives_workspace(ws.memory, n, nv))
+    for X in (Dq, Dv, ws.M):
+        fold_matrix(couplings, X, nv)
     solve_matrix(tree, prescribed, ws.L, ws.Psi, Dq, False)
     solve_matrix(tree, prescribed, ws.L, ws.Psi, Dv, False)
     inverse_mass_matrix(tree, prescribed, ws.L, ws.Psi, Du)
@@ -40,6 +48,7 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
         add_products(tree, prescribed, ws.M, Dv)
         pivot_transform(tree, prescribed, ws.M, Du)
     store_floating_columns(tree, prescribed, passive, v, derivatives_workspace(ws.memory, n, nv).T, Dq, Dv, Du)
+    expand_solution_derivatives(couplings, prescribed, Dq, Dv, Du)
     return deficit
 
 
@@ -153,14 +162,16 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     size = nv * nv
     tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, Tau, links, bodies, x, y, z, m = parts
-    ws = mass_matrix_workspace(m, nv)
+    ws, couplings = mass_matrix_workspace(m, nv), coupling_views(index, constants)
+    if couplings.follower.size:
+        tree = with_pattern(tree, couplings)
     passive = passive and index[4] != 0
     for k in range(first, last, states_per_block(memory)):
         bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
-        code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        code = load_input(tree, couplings, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code != OK:
             return code
-        deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, ws)
+        deficit = hybrid_derivatives(tree, couplings, prescribed, Q, V, A, Tau, F, passive, x, y, z, ws)
         if not is_below(deficit, SMALLEST_NORMAL):
             return SINGULAR
         if not (store_block(x, Dq, k) and store_block(y, Dv, k) and store_block(z, Du, k)):

@@ -34,6 +34,7 @@ from liedyn.joints.joint_model import (
     tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, states_per_block, store_block
+from liedyn.kernels.couplings import close_motion, coupling_views, fold_matrix
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import (
@@ -228,13 +229,15 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
     size = nv * nv
     tree, parts = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, links, bodies, of_q, of_v, mass, m = parts
-    ws = derivatives_workspace(m, n, nv)
+    ws, couplings = derivatives_workspace(m, n, nv), coupling_views(index, constants)
     for k in range(first, last, states_per_block(memory)):
         bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
-        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext or close_motion(couplings, Q, V, A)
         if code != OK:
             return code
         inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, ws)
+        for X in (of_q, of_v, mass):
+            fold_matrix(couplings, X, nv)
         if not (store_block(of_q, Dq, k) and store_block(of_v, Dv, k) and store_block(mass, M, k)):
             return BAD_RESULT
     return OK

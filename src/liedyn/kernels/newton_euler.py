@@ -17,6 +17,7 @@ from liedyn.joints.joint_model import (
     tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, store_block, unpack_block
+from liedyn.kernels.couplings import close_motion, coupling_views, fold_forces
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, sub, sub_dad, zero6
@@ -133,14 +134,15 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_views(index,
                                                         constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
-    ws = newton_euler_workspace(m, n, nv)
+    ws, couplings = newton_euler_workspace(m, n, nv), coupling_views(index, constants)
     passive = passive and index[4] != 0
     for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = load_wrenches(tree, f_ext, k, links, bodies)
-        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext or close_motion(couplings, Q, V, A)
         if code != OK:
             return code
         newton_euler(tree, tree.I if wrenches.size else tree.J, Q, V, A, F, passive, Tau, ws)
+        fold_forces(couplings, Tau)
         if not store_block(Tau, tau, k):
             return BAD_RESULT
         if wrenches.size:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Base, Integers
+from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
 from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
+from liedyn.model.couplings import Elimination, eliminate
 from liedyn.model.description import (
+    COUPLING,
     FREE,
     HAS_CHILDREN,
     JOINT_TYPES,
@@ -44,12 +46,19 @@ from liedyn.model.spatial import (
     screw_frame,
     transform_inertia,
 )
-from liedyn.model.validate import check_finite, validate, validate_changes
+from liedyn.model.validate import check_finite, mimic_couplings, validate, validate_changes
 from liedyn.model.warnings import joints_without_inertia
 from liedyn.public_calls import explained
 
 Value = TypeVar("Value")
 _SPANNING_TREE = ModelValue("spanning tree")
+
+
+@dataclass(frozen=True)
+class _EliminationKey:
+    """Key of an `Elimination`. prescribed: the mask of prescribed coordinates as bytes."""
+
+    prescribed: bytes
 
 
 class KernelArrays(NamedTuple):
@@ -99,7 +108,7 @@ class Model(Immutable):
     gravity              (3,) m/s^2 in the world frame
     index, constants     arrays for the kernels; see `joints.joint_model`
     constraints          closures, couplings and mimics (`ModelConstraint`). Parts of the constrained equations (mass matrix, bias
-                         force, regressor, …) are those of the open tree; dynamics that would ignore constraints raise an error
+                         force, regressor, …) are those of the open tree; dynamics that would ignore loops raise an error
     loop_index, loop_constants   constraints as arrays for the kernels; see `model.constraint_arrays`; empty without constraints
     packed_model         index, constants, loop_index and loop_constants as one array
     single_calls         data that functions of one state reuse, by (function, options); without a lock, for speed
@@ -244,7 +253,8 @@ class Model(Immutable):
     @cached_property
     def paths(self) -> Integers:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.joint_model`)."""
-        return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
+        first = 8 + 6 * self.n_bodies + len(self.link_names)
+        return self.index[first:first + 3 * self.nv].reshape(3, self.nv)
 
     @cached_property
     def quaternions(self) -> dict[str, slice]:
@@ -302,6 +312,35 @@ class Model(Immutable):
         robot = replace(robot, loops=(), couplings=(), joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
         return self._copy(description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
                           packed_model=none)
+
+    @cached_property
+    def has_only_couplings(self) -> bool:
+        """Whether all constraints are linear couplings and mimic joints, which dynamics eliminate; True without constraints."""
+        return all(constraint.kind == COUPLING for constraint in self.constraints)
+
+    def elimination(self, prescribed: Mask | None = None) -> Elimination:
+        """Return the followers of couplings and mimic joints, and their values by independent coordinates.
+
+        prescribed: (nv,) bool, coordinates that are independent where the couplings allow it. Raises ModelError if couplings
+        contradict each other.
+        """
+        mask = np.zeros(self.nv, dtype=bool) if prescribed is None else prescribed
+        return self.cached(_EliminationKey(mask.tobytes()), lambda: self._eliminate(mask))
+
+    def _eliminate(self, prescribed: Mask) -> Elimination:
+        robot, names = self.description, {joint.name: joint for joint in self.description.joints}
+        coordinates = [(joint.name, label) for joint in self.joints            # a floating base has no joint in the description
+                       for label in (names[joint.name].labels if joint.name in names else [""] * NV[FREE])]
+        length = max((constraint.length for constraint in self.constraints if constraint.kind == COUPLING), default=1.0)
+        unit = np.array([length if unit == "m" else 1.0 for unit in self.v_units])
+        mimics = np.array([not label and names[joint].mimic is not None if joint in names else False
+                           for joint, label in coordinates], dtype=bool)
+        return eliminate((*robot.couplings, *mimic_couplings(robot)), coordinates, unit, mimics, prescribed)
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Names of the velocity coordinates that no coupling and no mimic joint determines: the drivers."""
+        return tuple(self.v_names[k] for k in self.elimination().independent)
 
     def joint(self, name: str) -> ModelJoint:
         """Return the moving joint with this name. Raise NameLookupError, with the nearest name, if there is none."""

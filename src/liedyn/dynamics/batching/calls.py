@@ -32,6 +32,7 @@ from liedyn.dynamics.batching.arrays import (
 from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
+from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
 from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -336,6 +337,8 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
         read = True if prescribed is None or code == batch_blocks.BAD_V else prescribed == (code == batch_blocks.BAD_A)
         check_finite(name, np.where(read, x, 0.0), model.v_names)
         raise ConfigurationError(f"{name} contains NaN or infinite values")
+    if code in _FOLLOWER_ARGUMENTS:
+        raise_for_followers(model, *_FOLLOWER_ARGUMENTS[code], arrays)
     if code == batch_blocks.BAD_F_EXT:
         texts = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
         argument = next((text for name, text in texts.items() if name in arrays), "f_ext")
@@ -346,6 +349,42 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
     if code == batch_blocks.BAD_RESULT:
         raise ComputationError("the result is not finite: the state is too large for double precision")
     raise ShapeError("arguments have the wrong shape")
+
+
+_FOLLOWER_ARGUMENTS = {batch_blocks.BAD_FOLLOWER_Q: ("q", 0), batch_blocks.BAD_FOLLOWER_V: ("v", 1),
+                       batch_blocks.BAD_FOLLOWER_A: ("a", 2)}
+
+
+def follower_values(model: Model, level: int, x: Array) -> tuple[Array, Array]:
+    """Return the values (N, nf) of followers in states x, and the differences of given values from them, in the allowed ones.
+
+    level: 0 for q (N, nq), 1 and 2 for v and a (N, nv), k for the k-th derivative of q.
+    """
+    couplings = coupling_views.py_func(model.index, model.constants)
+    followers, terms = (couplings.follower_q, couplings.term_q) if level == 0 else (couplings.follower, couplings.term)
+    parts, count = x[:, terms] * couplings.ratio, len(followers)
+    of_follower = np.repeat(np.eye(count), np.diff(couplings.first), axis=0)
+    offset = couplings.offset if level == 0 else np.zeros(count)
+    values, sizes = parts @ of_follower + offset, np.abs(parts) @ of_follower + np.abs(offset)
+    rounding = couplings.rounding.reshape(3, count)
+    frequency = rounding[2] / rounding[1] if level > 2 else 1.0
+    allowed = FOLLOWER_TOLERANCE * sizes + rounding[min(level, 2)] * frequency**max(level - 2, 0)
+    return values, np.abs(x[:, followers] - values) / allowed
+
+
+def raise_for_followers(model: Model, name: str, level: int, arrays: Mapping[str, Array]) -> NoReturn:
+    """Raise ConfigurationError that names the coordinate whose value contradicts its couplings most."""
+    couplings = coupling_views.py_func(model.index, model.constants)
+    names, followers = (model.q_names, couplings.follower_q) if level == 0 else (model.v_names, couplings.follower)
+    x = arrays[name]
+    values, excess = follower_values(model, level, x)
+    if level >= 2 and couplings.prescribed.any():              # of hybrid dynamics: other accelerations are not read
+        excess = np.where(couplings.prescribed, excess, 0.0)
+    k, f = np.unravel_index(np.argmax(excess), excess.shape)
+    state = f" of state {k}" if len(x) > 1 else ""
+    raise ConfigurationError(f"{name} ({names[followers[f]]}){state} contradicts the couplings of robot {model.name}; "
+                             f"found {x[k, followers[f]]:.12g}, expected {values[k, f]:.12g} (ld.expand computes it; "
+                             "model.spanning_tree() is the robot without couplings)")
 
 
 def check_finite(name: str, x: Array, coordinates: tuple[str, ...] = (), n_axes: int = 1, item: str = "state") -> None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
+from liedyn.kernels.couplings import Couplings, with_pattern
+from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace, mass_matrix_hybrid, mass_matrix_workspace
 from liedyn.kernels.manifold import difference
 from liedyn.kernels.simulation.signals import (
     MAX,
@@ -64,6 +65,8 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
+    given: np.ndarray        # (nv,) bool: prescribed, or follows other coordinates by a coupling
+    couplings: Couplings | None      # of the robot, which the dynamics of laws eliminate; None: not compiled
     # accelerations of driven coordinates in place of `evaluate_signal`; None: not compiled
     task: Task | None
 
@@ -97,7 +100,7 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
 def add_gravity_compensation(laws, tree, ws):
     """Add the gravity force."""
     for k in range(laws.v.size):
-        laws.v[k], laws.a[k] = 0.0, 0.0
+        laws.v[k], laws.a[k], laws.tau[k] = 0.0, 0.0, 0.0
     law_dynamics(laws, laws.all, tree, False, ws.q, laws.v)
     for k in range(laws.v.size):
         if laws.gravity[k]:
@@ -130,7 +133,7 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.prescribed, tree, passive[0], ws.q, ws.v)
+    law_dynamics(laws, laws.given, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]
@@ -139,8 +142,12 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
 @kernel
 def law_dynamics(laws, prescribed, tree, passive, q, v):
     """Complete laws.a and laws.tau by hybrid dynamics without external wrenches."""
-    ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
-    complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
+    if laws.couplings is None:
+        ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
+        complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
+    else:
+        reduced, ws = with_pattern(tree, laws.couplings), mass_matrix_workspace(laws.memory, prescribed.size)
+        mass_matrix_hybrid(reduced, laws.couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
 
 
 @inline_kernel

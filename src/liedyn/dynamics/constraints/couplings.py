@@ -1,0 +1,234 @@
+"""Models whose linear couplings and mimic joints are eliminated: q = G y + c with independent coordinates y.
+
+`kernels.couplings` computes with them; `model.couplings` chooses the followers.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.calls import check_finite, follower_values, raise_for_followers
+from liedyn.dynamics.constraints.rank import coordinate_scales
+from liedyn.dynamics.scales import model_scales
+from liedyn.errors import ModelError
+from liedyn.joints.joint_model import FOLLOWER_COUNT, TERM_COUNT, tree_views
+from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
+from liedyn.model.couplings import Elimination
+from liedyn.model.description import ONE_DOF
+from liedyn.model.model import Model
+
+
+@dataclass(frozen=True)
+class _ReducedModelKey:
+    """Key of a model whose couplings are eliminated. prescribed: the mask of prescribed coordinates as bytes."""
+
+    prescribed: bytes
+
+
+class ReducedModel(NamedTuple):
+    """A model for the kernels whose couplings are eliminated, for one mask of prescribed coordinates.
+
+    model  the open tree with the couplings at the end of its arrays
+    mask   (nv,) bool: prescribed coordinates and all followers
+    """
+
+    model: Model
+    mask: Mask
+    elimination: Elimination
+
+    @property
+    def is_independent(self) -> Mask:
+        """Return (nv,) bool."""
+        mask = np.ones(len(self.mask), dtype=bool)
+        mask[self.elimination.follower] = False
+        return mask
+
+
+def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
+    """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
+    names = [constraint.name for constraint in model.constraints]
+    listing = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    use = f"use {instead}, or " if instead else "no function obeys them here; "
+    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({listing})",
+                     hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
+
+
+def reduced_model(model: Model, function: str, instead: str | None = None, prescribed: Mask | None = None) -> ReducedModel:
+    """Return the model with eliminated couplings. Prescribed coordinates are independent as far as the couplings allow it.
+
+    Raises ModelError for a robot with loops: see `raise_for_constraints`, also for function and instead.
+    """
+    if not model.has_only_couplings:
+        raise_for_constraints(model, function, instead)
+    mask = np.zeros(model.nv, dtype=bool) if prescribed is None else prescribed
+    return model.cached(_ReducedModelKey(mask.tobytes()), lambda: _reduced_model(model, mask))
+
+
+def _reduced_model(model: Model, prescribed: Mask) -> ReducedModel:
+    elimination, tree, q_of_v = model.elimination(prescribed), model.spanning_tree(), _q_of_v(model)
+    rows, terms = np.nonzero(elimination.ratios)
+    follower = elimination.follower
+    first = np.searchsorted(rows, np.arange(len(follower) + 1))
+    index = np.concatenate([tree.index, follower, q_of_v[follower], prescribed[follower], first, terms, q_of_v[terms],
+                            *_pattern(model, elimination)]).astype(np.int64)
+    index[[FOLLOWER_COUNT, TERM_COUNT]] = len(follower), len(terms)
+    time = model_scales(model).time
+    rounding = FOLLOWER_TOLERANCE * np.outer([1.0, 1.0 / time, 1.0 / time**2], coordinate_scales(model)[follower])
+    constants = np.concatenate([tree.constants, elimination.ratios[rows, terms], elimination.offset, rounding.ravel()])
+    mask = prescribed.copy()
+    mask[follower] = True
+    reduced = tree._copy(index=index, constants=constants)
+    vars(reduced)["single_calls"] = model.single_calls          # functions of the model find what its reduced models store
+    return ReducedModel(reduced, mask, elimination)
+
+
+def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
+           ddy: ArrayLike | None = None) -> Array | tuple[Array, ...]:
+    """Return the configuration of a robot, or also v and a, from its independent coordinates.
+
+    Couplings and mimic joints determine the other coordinates: q = G y + c.
+
+    Parameters
+    ----------
+    model : Model
+        Without loops. Without couplings, all coordinates are independent.
+    y : (..., nq - nf) array
+        q without the coordinates that follow others [rad | m]; nf is their number.
+    dy, ddy : (..., nv - nf) arrays, optional
+        Velocity and acceleration of the coordinates ``model.independent``.
+
+    Returns
+    -------
+    q, or (q, v), or (q, v, a)
+        As many as are given: (..., nq) and (..., nv) arrays.
+
+    Raises
+    ------
+    ShapeError
+    ModelError
+        For a robot with loops: see `assemble`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/panda.yaml")
+    >>> y = np.zeros(len(model.independent))
+    >>> ld.expand(model, y).shape == (model.nq,)
+    True
+    """
+    if not model.has_only_couplings:
+        raise_for_constraints(model, "expand", "assemble")
+    elimination, moving = model.elimination(), _moving_positions(model)
+    n = model.nv - len(elimination.follower)
+    rates = [as_array(x, name, (n,)) for name, x in (("dy", dy), ("ddy", ddy)) if x is not None]
+    parts = [as_array(y, "y", (len(moving),)), *rates]
+    full = [np.zeros((*x.shape[:-1], model.nv if level else model.nq)) for level, x in enumerate(parts)]
+    for level, (whole, part) in enumerate(zip(full, parts, strict=True)):
+        whole[..., elimination.independent if level else moving] = part
+    motion = follow_couplings(model, *full)
+    return motion if len(motion) > 1 else motion[0]
+
+
+def reduce(model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> Array | tuple[Array, ...]:
+    """Return the independent coordinates of a configuration, or also of v and a: the inverse of `expand`.
+
+    Parameters
+    ----------
+    model : Model
+        Without loops.
+    q : (..., nq) array
+    v, a : (..., nv) arrays, optional
+
+    Returns
+    -------
+    y, or (y, dy), or (y, dy, ddy)
+
+    Raises
+    ------
+    ShapeError
+    ConfigurationError
+        Where coordinates contradict the couplings.
+    ModelError
+        For a robot with loops.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/panda.yaml")
+    >>> ld.reduce(model, ld.expand(model, np.zeros(len(model.independent)))).tolist() == [0.0] * len(model.independent)
+    True
+    """
+    reduced = reduced_model(model, "reduce")
+    motion = closed_motion(reduced, *(x for x in (q, v, a) if x is not None))
+    places = (_moving_positions(model), *(model.elimination().independent,) * 2)
+    parts = tuple(x[..., k] for x, k in zip(motion, places, strict=False))
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _moving_positions(model: Model) -> Integers:
+    """Return the indices in q of the coordinates that do not follow others."""
+    return np.setdiff1d(np.arange(model.nq), _q_of_v(model)[model.elimination().follower])
+
+
+def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
+    """Return q (…, nq), v and a (…, nv), as many as are given, with followers moved to their values."""
+    elimination, (q, *rates) = model.elimination(), motion
+    q, places = q.copy(), _q_of_v(model)
+    q[..., places[elimination.follower]] = (q[..., places[elimination.independent]]
+                                            @ elimination.ratios[:, elimination.independent].T + elimination.offset)
+    return q, *(x @ elimination.projection.T for x in rates)
+
+
+def _q_of_v(model: Model) -> Integers:
+    """Return (nv,) the index in q of each single coordinate; 0 for those of ball and free joints."""
+    places = np.zeros(model.nv, dtype=np.int64)
+    tree = tree_views.py_func(model.index, model.constants)
+    single = tree.kind[1:] == ONE_DOF
+    places[tree.iv[1:][single]] = tree.iq[1:][single]
+    return places
+
+
+def closed_motion(reduced: ReducedModel, *motion: ArrayLike) -> tuple[Array, ...]:
+    """Return q (…, nq), v and a (…, nv), as many as are given, with the values of followers.
+
+    Raises ConfigurationError where a value of a follower contradicts its couplings.
+    """
+    model = reduced.model
+    return tuple(_closed(model, name, level, as_array(x, name, (model.nq if level == 0 else model.nv,)))
+                 for level, (name, x) in enumerate(zip(("q", "v", "a"), motion, strict=False)))
+
+
+def closed_rates(reduced: ReducedModel, name: str, x: Array, order: int) -> Array:
+    """Return derivatives x (…, rows, nv) of q, the first of this order, with the values of followers: see `closed_motion`."""
+    return np.stack([_closed(reduced.model, name, order + k, x[..., k, :]) for k in range(x.shape[-2])], axis=-2)
+
+
+def _closed(model: Model, name: str, level: int, x: Array) -> Array:
+    rows = x.reshape(-1, x.shape[-1]).copy()
+    check_finite(name, rows, model.v_names if level else model.q_names)
+    values, excess = follower_values(model, level, rows)
+    if (excess > 1.0).any():
+        raise_for_followers(model, name, level, {name: rows})
+    couplings = coupling_views.py_func(model.index, model.constants)
+    rows[:, couplings.follower if level else couplings.follower_q] = values
+    return rows.reshape(x.shape)
+
+
+def _pattern(model: Model, elimination: Elimination) -> tuple[Integers, Integers, Integers]:
+    """Return above, top and last of the coordinates for the reduced mass matrix.
+
+    Independent coordinates of branches that couplings connect form one chain; a follower is on no path.
+    """
+    nv = model.nv
+    branch = model.paths[1].copy()                              # the first coordinate of each branch of the tree
+    for follower, ratios in zip(elimination.follower, elimination.ratios, strict=True):
+        joined = np.unique(branch[[follower, *np.flatnonzero(ratios)]])
+        branch[np.isin(branch, joined)] = joined[0]
+    above, top, last = np.full(nv, -1), np.arange(nv), np.arange(nv)
+    for b in np.unique(branch[elimination.independent]):
+        chain = elimination.independent[branch[elimination.independent] == b]
+        above[chain[1:]], top[chain], last[chain] = chain[:-1], chain[0], chain[-1]
+    last[elimination.follower] -= 1
+    return above, top, last
