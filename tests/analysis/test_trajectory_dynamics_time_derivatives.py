@@ -273,7 +273,7 @@ def test_robots_with_loops_are_refused(tmp_path):
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
     for compute in (partial(dynamics_along, of=of, prescribed=["*"]) for of in ("inverse", "forward", "hybrid")):
-        with pytest.raises(UsageError, match=f"the robot {model.name} has constraints .loops, couplings.:.*; omit --order and"):
+        with pytest.raises(UsageError, match=f"the robot {model.name} has loops: .*; omit --order and"):
             compute(model, file, order=1)
 
 
@@ -283,7 +283,7 @@ def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
-    with pytest.raises(UsageError, match=r"the robot four_bar has constraints \(loops, couplings\): derivatives along"):
+    with pytest.raises(UsageError, match=r"the robot four_bar has loops: derivatives along"):
         derivatives_along(model, file)
     with pytest.raises(ld.ModelError, match=r"base_parameters does not account for the constraints of robot four_bar \(pin\)"):
         parameters_of(ROOT / "robots/four_bar.yaml")

@@ -37,6 +37,7 @@ from liedyn.analysis.weighted_least_squares import (
     variance_by_force,
 )
 from liedyn.arrays import Array, ArrayLike, Base, Mask, Wrenches
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import TOLERANCE, BaseParameters, base_parameters, joint_parameter_kinds, regressor
 from liedyn.dynamics.scales import model_scales
@@ -317,8 +318,8 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options)
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
-    tau = motion.tau
-    assert tau is not None                                     # checked by `identify`
+    assert motion.tau is not None                              # checked by `identify`
+    tau = motion.tau @ model.elimination().projection if model.nc else motion.tau
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
     rows = _RegressorRows(model, base, motion, tau, samples, columns)
     raw = rows.equations()
@@ -381,8 +382,12 @@ class _RegressorRows:
         """
         inner, passive = self.samples.inner, self.motion.passive
         q, v, a = self.samples.states(raised, added)
+        N = None
+        if self.model.nc:                                      # forces of followers act on the coordinates that move them
+            (q, v, a), N = follow_couplings(self.model, q, v, a), self.model.elimination().projection
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
         Y = regressor(self.model, q, v, a, passive=passive, joints=self.columns)[:, :, self.base.columns]
+        Y = Y if N is None else N.T @ Y
         modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
         return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2)
 

@@ -30,7 +30,7 @@ from liedyn.model.description import Actuator
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
-from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
 from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
 
@@ -230,7 +230,7 @@ def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, la
                                      force_signal=first + nv + np.arange(len(forces)))
     elif problem.joint_laws is not None:                       # computed torque reads which accelerations are prescribed
         known = problem.joint_laws._replace(prescribed=problem.joint_laws.prescribed | motion)
-        problem = replace(problem, joint_laws=known)
+        problem = replace(problem, joint_laws=with_couplings(problem.model, known))
     signals = _with_constants(signals, values)
     schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=InputSchedule._field_defaults["poses"],
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))

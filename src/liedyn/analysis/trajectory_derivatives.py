@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.analysis.numerical_differentiation import POINTS, error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_for, prescribed_of
 from liedyn.analysis.recording_checks import recording_warnings
+from liedyn.analysis.trajectory_dynamics import satisfy_constraints, with_followers
 from liedyn.arrays import Array, Integers, Mask, Progress
 from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
@@ -379,8 +380,10 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
         return lambda s: _outcome_of_robot(perturbed_model(model, name, s), model, request, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
+    N = model.elimination(request.prescribed).projection       # followers move with the coordinate
+    dq, dv, du = N @ dq, N @ dv, np.where(request.prescribed, N @ du, du)
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
-    if kind == "u":                                            # results are linear in u: large steps are accurate
+    if kind == "u" and du.any():                                         # results are linear in u: large steps are accurate
         sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if is_prescribed else 'tau'}.{v_name}")
                                                 for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
@@ -459,16 +462,17 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
     ------
     TrajectoryError, ComputationError
     UsageError
-        For a robot with constraints, a pattern that matches nothing, or more than 20,000 columns.
+        For a robot with loops, a pattern that matches nothing, or more than 20,000 columns.
     CheckFailed
         With `verify`, if a difference is larger than 1e-6 and than the uncertainty of finite differences.
     """
-    if model.nc:
-        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a trajectory are for "
-                         "robots without "
+    if not model.has_only_couplings:
+        raise UsageError(f"the robot {model.name} has loops: derivatives along a trajectory are for robots without "
                          "them; use liedyn linearize, or constrained_inverse_derivatives in Python")
     request = derivative_request(model, of, prescribed, by, joints)
     motion = motion_for(model, trajectory, of, request.prescribed)
+    if model.nc:
+        motion = with_followers(model, satisfy_constraints(model, trajectory, motion))
     parts = [jacobian(model, request, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, request)

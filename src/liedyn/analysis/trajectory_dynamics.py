@@ -45,6 +45,7 @@ from liedyn.dynamics.constraints.constraints import (
     constraint_velocity,
     constraint_wrenches,
 )
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
 from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
 from liedyn.dynamics.kinematics import link_poses
@@ -82,11 +83,16 @@ _MOVED = 1e-6           # of the maximum acceleration: larger corrections of acc
 def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tuple[Mask, list[LiedynWarning]]:
     """Return the mask (nv,) of actuated joints and warnings.
 
-    If the mask `selected` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them.
+    If the mask `selected` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them. For a
+    robot without loops these are independent joints, as many as its motion has degrees of freedom.
     """
     if selected.any():
         return selected, []
     actuated: Mask = np.abs(motion.tau_or_zero).max(axis=0) > 0.0
+    if model.has_only_couplings:
+        independent = np.zeros(model.nv, dtype=bool)
+        independent[model.elimination(actuated).independent] = True
+        return independent, []
     if not actuated.any():
         raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
                          f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
@@ -135,6 +141,14 @@ def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMot
                             f"{change:.2g} of {tolerance / _CLOSED:.3g}")
     variants = tuple(replace(variant, v=_nearest_velocities(model, variant)[0]) for variant in motion.variants)
     return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([warning] if change > tolerance else [])))
+
+
+def with_followers(model: Model, motion: SampledMotion) -> SampledMotion:
+    """Return the motion of a robot with couplings, with followers moved to their values: recordings have few digits."""
+    rates = [motion.v] if motion.a is None else [motion.v, motion.a]
+    q, v, *a = follow_couplings(model, motion.q, *rates)
+    variants = tuple(with_followers(model, variant) for variant in motion.variants)
+    return replace(motion, q=q, v=v, a=a[0] if a else None, variants=variants)
 
 
 def _nearest_velocities(model: Model, motion: SampledMotion) -> tuple[Array, float]:
@@ -424,16 +438,18 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     ------
     TrajectoryError, ComputationError
     UsageError
-        For a robot with constraints, and for a pattern that matches nothing.
+        For a robot with loops, and for a pattern that matches nothing.
     """
-    if model.nc:
-        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
+    if not model.has_only_couplings:
+        raise UsageError(f"the robot {model.name} has loops: time derivatives of its dynamics are "
                          "not available; omit --order and --smooth")
     from liedyn.simulation.run import SilentProgress
 
     show: Progress = progress or SilentProgress()
     check_no_events(trajectory, "time derivatives")
     t, q = trajectory.t, positions_of(model, trajectory)
+    if model.nc:
+        _check_closed(model, trajectory, "position", constraint_residual(model, q), _CLOSED)
     unwrapping: list[LiedynWarning] = []
     if bind_columns(model, trajectory, "v") is None:
         with naming(trajectory):
@@ -452,7 +468,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
 
     def compute(fit: SmoothingFit) -> tuple[State, Array, Array]:
         with show.stage("deriving what the file lacks"):
-            state = _state(chains, t, fit)
+            state = _state(model, chains, t, fit)
         with show.stage(f"computing ({FIRST_RUN_MESSAGE})"):
             return state, *_compute(model, request, state, show)
 
@@ -490,10 +506,12 @@ def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q
     return chains
 
 
-def _state(chains: list[Chain], t: Array, fit: SmoothingFit) -> State:
+def _state(model: Model, chains: list[Chain], t: Array, fit: SmoothingFit) -> State:
     filled = {chain.names[0]: chain.filled(t, fit) for chain in chains}
     q, *v = filled.pop("q")
     stacked = {kind: np.stack(arrays, axis=1) for kind, arrays in filled.items()}
+    if model.nc:
+        q, *v = follow_couplings(model, q, *v)
     return State(q, np.stack(v, axis=1), stacked.get("tau"), stacked.get("fext"))
 
 

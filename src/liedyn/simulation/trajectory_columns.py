@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.arrays import Array
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import Place, TrajectoryError, nearest
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
@@ -158,13 +159,33 @@ def _split_kind(kind: str) -> tuple[str, int]:
 def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | None:
     """Return the (N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name; None without such columns.
 
-    Raises TrajectoryError where only some are present, and for a different unit.
+    Missing columns of coordinates that couplings determine are computed; missing forces at them are zero. Raises TrajectoryError
+    where others are missing, and for a different unit.
     """
     units = _units(model, kind)
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
+    if present and model.nc and model.has_only_couplings:
+        followers = {model.v_names[k] for k in model.elimination().follower}        # single coordinates: their names in q, too
+        absent = [name for name in units if name not in present]
+        if absent and followers.issuperset(absent):
+            return _with_followers(model, kind, np.column_stack([
+                trajectory.columns.get(f"{kind}.{name}", np.zeros(len(trajectory.t))) for name in units]), absent)
     return _stack_columns(trajectory, kind, list(units), present)
+
+
+def _with_followers(model: Model, kind: str, x: Array, absent: list[str]) -> Array:
+    """Return x (N, n) with the values of the absent coordinates, which couplings determine."""
+    quantity, _ = _split_kind(kind)
+    if quantity == "tau":
+        return x
+    if quantity == "q":
+        followed, places = follow_couplings(model, x)[0], [model.q_names.index(name) for name in absent]
+    else:
+        followed, places = x @ model.elimination().projection.T, [model.v_names.index(name) for name in absent]
+    x[:, places] = followed[:, places]
+    return x
 
 
 def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:

@@ -13,10 +13,12 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
+from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.errors import Place, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Motor, Pd, Prescribe, Rule, Scenario
-from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
+from liedyn.kernels.couplings import coupling_views
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model, build
@@ -203,9 +205,10 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     places = {k: place for k, place in places.items() if not unlimited[k]} | {k: motor.rule.place for k, motor in motors.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
-    if model.nc and (control or gravity.any()):
+    unsupported = "loops" if not model.has_only_couplings else "couplings" if control and control.law == "task_space" else ""
+    if model.nc and unsupported and (control or gravity.any()):
         purpose = f"control: {control.law}" if control else "gravity of a pd law"
-        raise ScenarioError(f"{purpose} is for robots without loops and couplings", place=control.place if control else Place(),
+        raise ScenarioError(f"{purpose} is for robots without {unsupported}", place=control.place if control else Place(),
                             found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:
@@ -223,7 +226,17 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
                               f"gravity of {names} is compensated twice, by `gravity: true` of the pd law and by control: "
                               f"{control.law}", place=control.place)
     active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
-    return _with_switches(laws._replace(active_laws=active_laws), actuation["integral"], places, compiler)
+    laws = with_couplings(model, laws._replace(active_laws=active_laws))
+    return _with_switches(laws, actuation["integral"], places, compiler)
+
+
+def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
+    """Return the laws with the couplings of the robot for `laws.prescribed`, and the memory that they need."""
+    if not model.nc or not model.has_only_couplings:
+        return laws._replace(given=laws.prescribed)
+    reduced = reduced_model(model, "control", prescribed=np.ascontiguousarray(laws.prescribed))
+    return laws._replace(given=reduced.mask, couplings=coupling_views.py_func(reduced.model.index, reduced.model.constants),
+                         memory=np.zeros(mass_matrix_workspace_size(model.n_bodies, model.nv)))
 
 
 def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask) -> JointLaws:
@@ -234,7 +247,8 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      switch=np.full(nv, -1),
                      top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
-                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, task=None)
+                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, given=prescribed.copy(),
+                     couplings=None, task=None)
 
 
 def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:

@@ -7,6 +7,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
@@ -33,7 +34,11 @@ def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws
 def gravity_compensation_jacobian(model: Model, q: Array) -> Array:
     """Return the derivative (nv, nv) of the gravity force with respect to q."""
     rest = np.zeros(model.nv)
-    return inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
+    by_q: Array = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
+    if not model.nc:
+        return by_q
+    N = model.elimination().projection
+    return N.T @ by_q @ N
 
 
 # state feedback ---------------------------------------------------------------------------------------------------------
@@ -84,8 +89,16 @@ def setpoint_of(context: LawContext) -> tuple[Array, Array]:
     control, model = context.control, context.model
     q, v = model.neutral(), np.zeros(model.nv)
     rules = write_values(q, control.setpoint_q, model, model.q_index)
-    write_values(v, control.setpoint_v, model, model.v_index)
+    rates = write_values(v, control.setpoint_v, model, model.v_index)
     context.compiler.warnings.extend(normalize_quaternions(q, rules, model))
+    if model.nc:
+        closed = follow_couplings(model, q, v)
+        for given, x, values, index in (rules, q, closed[0], model.q_index), (rates, v, closed[1], model.v_index):
+            for name, rule in given.items():
+                if not np.allclose(x[index(name)], values[index(name)], rtol=_EQUILIBRIUM_TOLERANCE, atol=_EQUILIBRIUM_TOLERANCE):
+                    raise ScenarioError("the setpoint contradicts a coupling of the robot", place=rule.place,
+                                        found=x[index(name)].tolist(), expected=values[index(name)].tolist())
+        q, v = closed
     return q, v
 
 
@@ -139,7 +152,13 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
             if joint.v.stop - joint.v.start != 1:
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
                                     "joints of one", place=rule.place)
-    names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
+    followers = set(model.elimination().follower) if model.nc else set()
+    for rule in control.motion:
+        if rule.pattern in model.joint_names and model.v_index(rule.pattern).start in followers:
+            raise ScenarioError(f"joint {rule.pattern} follows other joints by a coupling", place=rule.place,
+                                expected="a motion of the joints " + format_names(model.independent, 6))
+    names = [joint.name for joint in model.joints
+             if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start] and joint.v.start not in followers]
     bound = bind_joints(control.motion, model, names)
     if not bound:
         raise ScenarioError("the law drives no joint", place=control.place,
@@ -168,5 +187,8 @@ def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: f
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
         du[k, k], du[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, inputs.tau, laws.prescribed, passive=problem.passive).split()
+    if model.nc:                                           # the state of a run satisfies couplings up to its tolerance
+        q, v = follow_couplings(model, q, v)
+        a = model.elimination(laws.prescribed).projection @ a
+    d = hybrid_dynamics_derivatives(model, q, v, a, inputs.tau, laws.prescribed, passive=problem.passive).split()
     return np.asarray(np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ du)

@@ -1,0 +1,114 @@
+"""Recordings of robots with mimic joints and couplings: columns of drivers only, few digits, derivatives, identification."""
+import warnings
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import run
+from liedyn.analysis.trajectory_derivatives import derivatives_along
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.errors import TrajectoryError
+from simulation.test_joint_control_couplings import ROBOT
+
+T = np.linspace(0.0, 2.0, 401)
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    return ld.load(tmp_path / "robot.yaml")
+
+
+def motion(model, t=T):
+    """q, v, a of a smooth motion."""
+    w, phase, size = np.array([2.0, 3.1]), np.array([0.3, 1.0]), np.array([0.7, 0.5])
+    angle = np.outer(t, w) + phase
+    return ld.expand(model, size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle))
+
+
+def write(path, columns, digits=17):
+    names = [f"{name}[{unit}]" for name, unit, _ in columns]
+    rows = [",".join(f"{x:.{digits}g}" for x in row) for row in zip(T, *(x for *_, x in columns), strict=True)]
+    path.write_text("\n".join(["# robot: robot.yaml", ",".join(["t[s]", *names]), *rows]) + "\n")
+    return path
+
+
+def columns(model, names, **arrays):
+    units = {"q": "", "v": "/s", "a": "/s^2"}
+    return [(f"{kind}.{name}", model.v_units[k] + units[kind], x[:, k]) for kind, x in arrays.items()
+            for k, name in enumerate(model.v_names) if name in names]
+
+
+@pytest.mark.parametrize("names", [("j1", "j2"), ("j1", "j2", "j4"), ("j1", "j2", "j3", "j4")])
+def test_columns_of_followers_are_completed(model, tmp_path, names):
+    q, v, a = motion(model)
+    path = write(tmp_path / "motion.csv", columns(model, names, q=q, v=v, a=a))
+    result = run("inverse", path, "-o", tmp_path / f"out{len(names)}.csv")
+    assert result.exit_code == 0 and "actuated" not in result.stderr
+    table = ld.read_trajectory(tmp_path / f"out{len(names)}.csv")
+    tau = np.column_stack([table.columns[f"tau.{name}"] for name in model.v_names])
+    np.testing.assert_allclose(tau, ld.inverse_dynamics(model, q, v, a), atol=1e-12)
+
+
+def test_a_missing_driver_is_an_error_and_a_contradiction_too(model, tmp_path):
+    q, v, a = motion(model)
+    path = write(tmp_path / "motion.csv", columns(model, ("j2", "j3"), q=q, v=v, a=a))
+    with pytest.raises(TrajectoryError, match="a column is missing"):
+        dynamics_along(model, ld.read_trajectory(path), of="inverse")
+    q[200, 2] += 1e-3
+    path = write(tmp_path / "wrong.csv", columns(model, model.v_names, q=q, v=v, a=a))
+    with pytest.raises(TrajectoryError, match="the position violates the constraints"):
+        dynamics_along(model, ld.read_trajectory(path), of="inverse")
+
+
+def test_orders_and_smoothing_are_those_of_the_exact_motion(model, tmp_path):
+    q, v, a = motion(model)
+    path = write(tmp_path / "motion.csv", columns(model, ("j1", "j2"), q=q))
+    for options in ("--order", 1), ("--smooth", "auto"):
+        result = run("inverse", path, *options, "-o", tmp_path / "out.csv", "--force")
+        assert result.exit_code == 0, result.stderr
+        table = ld.read_trajectory(tmp_path / "out.csv")
+        tau = np.column_stack([table.columns[f"tau.{name}"] for name in model.v_names])
+        exact = ld.inverse_dynamics(model, q, v, a)
+        np.testing.assert_allclose(tau[50:-50], exact[50:-50], atol=2e-3 * np.abs(exact).max())
+
+
+def test_few_digits_are_enough(model, tmp_path):
+    """Followers of a recording with seven digits are off by 1e-7."""
+    q, v, a = motion(model)
+    path = write(tmp_path / "motion.csv", columns(model, model.v_names, q=q, v=v, a=a), digits=7)
+    table = derivatives_along(model, ld.read_trajectory(path), of="inverse")
+    exact = ld.inverse_dynamics_derivatives(model, q, v, a).dtau_dq
+    found = {name: x for name, _, x in table.columns}
+    np.testing.assert_allclose(found["dtau.j1/dq.j1"], exact[:, 0, 0], atol=1e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("of, prescribed", [("inverse", ()), ("forward", ()), ("hybrid", ("j1",)), ("hybrid", ("j3",))])
+def test_derivatives_are_those_of_differences(model, tmp_path, of, prescribed):
+    """--verify raises where they differ; friction is left out, whose differences are rough."""
+    q, v, a = motion(model)
+    tau = np.zeros_like(q) if of == "inverse" else np.column_stack([np.sin(T), np.cos(T), 0 * T, 0 * T])
+    given = columns(model, model.v_names, q=q, v=v, a=a)
+    given += [(f"tau.{name}", "N" if name == "j3" else "N m", tau[:, k]) for k, name in enumerate(model.v_names)]
+    path = write(tmp_path / "motion.csv", given)
+    trajectory = ld.read_trajectory(path)
+    result = derivatives_along(model.with_changes(friction={"j4": 0.0}), trajectory, of=of, prescribed=prescribed, verify=True)
+    assert any(warning.code == "compared" for warning in result.warnings)
+
+
+def test_identification_finds_what_the_drivers_determine(model):
+    t = np.linspace(0.0, 20.0, 4001)
+    q, v, a = (x + 0.0 for x in motion(model, t))
+    rng = np.random.default_rng(0)
+    tau = ld.inverse_dynamics(model, q, v, a)
+    tau[:, :2] += 1e-4 * rng.standard_normal((len(t), 2))
+    other = model.with_changes(mass={"c": 0.9}, damping={"j3": 0.6})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = ld.identify(other, t, q, tau, v=v, a=a)
+    values = dict(zip(fit.base.names, fit.values, strict=True))
+    assert values["mass.c"] == pytest.approx(0.5, abs=1e-3)
+    assert values["damping.j1"] == pytest.approx(0.3 + 0.25 * 0.4, abs=1e-3)              # with that of j3, which moves half as fast
+    assert values["friction.j1"] == pytest.approx(0.2, abs=5e-3)                          # of j4
+    assert fit.residual.max() < 3e-4
