@@ -109,6 +109,6 @@ def test_identification_finds_what_the_drivers_determine(model):
         fit = ld.identify(other, t, q, tau, v=v, a=a)
     values = dict(zip(fit.base.names, fit.values, strict=True))
     assert values["mass.c"] == pytest.approx(0.5, abs=1e-3)
-    assert values["damping.j1"] == pytest.approx(0.3 + 0.25 * 0.4, abs=1e-3)              # with that of j3, which moves half as fast
+    assert values["damping.j1"] == pytest.approx(0.3 + 0.25 * 0.4, abs=1e-3)           # with that of j3, half as fast
     assert values["friction.j1"] == pytest.approx(0.2, abs=5e-3)                          # of j4
     assert fit.residual.max() < 3e-4

@@ -61,8 +61,8 @@ def test_computed_torque_gives_the_error_its_poles(run, motion, method):
 
 def test_pd_with_gravity_reaches_its_target(run):
     law = {"kp": 60, "kd": 15, "target": 0.4, "gravity": True}
-    result = run(duration=8.0, joints={"j1": {"torque": {"pd": law}}, "j2": {"torque": {"pd": {**law, "kp": 600, "target": -0.1}}}},
-                 passive=False)
+    other = {**law, "kp": 600, "target": -0.1}
+    result = run(duration=8.0, joints={"j1": {"torque": {"pd": law}}, "j2": {"torque": {"pd": other}}}, passive=False)
     np.testing.assert_allclose(result.q[-1], [0.4, -0.1, 0.3, -0.6], atol=1e-6)
 
 
@@ -72,7 +72,7 @@ def test_state_feedback_begins_at_a_setpoint_on_the_couplings(run):
     result = run(duration=4.0, control=law, initial={"q": {"j1": 0.2, "j2": 0.1, "j3": 0.2, "j4": -0.4}})
     np.testing.assert_allclose(result.q, np.tile(result.q[0], (len(result.t), 1)), atol=1e-9)
     law["setpoint"]["q"]["j3"] = 0.5
-    with pytest.raises(ScenarioError, match=r"the setpoint contradicts a coupling of the robot; found \[0\.5\]; expected \[0\.2\]"):
+    with pytest.raises(ScenarioError, match=r"the setpoint contradicts a coupling .*; found \[0\.5\]; expected \[0\.2\]"):
         run(control=law)
 
 
@@ -85,7 +85,7 @@ def test_linearization_has_the_poles_of_computed_torque(run, tmp_path):
 
 
 def test_a_motion_of_a_follower_and_task_space_are_refused(run):
-    with pytest.raises(ScenarioError, match="joint j3 follows other joints by a coupling; expected a motion of the joints j1, j2"):
+    with pytest.raises(ScenarioError, match=r"joint j3 follows other joints by a coupling; expected a motion of the .* j1, j2"):
         run(control={"law": "computed_torque", "motion": {"j3": "t"}, "poles": [-8, -9]})
     with pytest.raises(ScenarioError, match="control: task_space is for robots without couplings"):
         run(control={"law": "task_space", "link": "c", "target": {"xyz": [0.1, 0, -1]}, "bandwidth": 5})
