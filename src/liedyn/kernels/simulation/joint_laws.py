@@ -65,7 +65,7 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
-    given: np.ndarray        # (nv,) bool: prescribed, or follows other coordinates by a coupling
+    acceleration_known: np.ndarray   # (nv,) bool: prescribed, or follows other coordinates by a coupling
     couplings: Couplings | None      # of the robot, which the dynamics of laws eliminate; None: not compiled
     # accelerations of driven coordinates in place of `evaluate_signal`; None: not compiled
     task: Task | None
@@ -133,7 +133,7 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.given, tree, passive[0], ws.q, ws.v)
+    law_dynamics(laws, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]

@@ -233,9 +233,10 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
 def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
     """Return the laws with the couplings of the robot for `laws.prescribed`, and the memory that they need."""
     if not model.nc or not model.has_only_couplings:
-        return laws._replace(given=laws.prescribed)
+        return laws._replace(acceleration_known=laws.prescribed)
     reduced = reduced_model(model, "control", prescribed=np.ascontiguousarray(laws.prescribed))
-    return laws._replace(given=reduced.mask, couplings=coupling_views.py_func(reduced.model.index, reduced.model.constants),
+    couplings = coupling_views.py_func(reduced.model.index, reduced.model.constants)
+    return laws._replace(acceleration_known=reduced.mask, couplings=couplings,
                          memory=np.zeros(mass_matrix_workspace_size(model.n_bodies, model.nv)))
 
 
@@ -247,7 +248,7 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      switch=np.full(nv, -1),
                      top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
-                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, given=prescribed.copy(),
+                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, acceleration_known=prescribed.copy(),
                      couplings=None, task=None)
 
 

@@ -93,8 +93,8 @@ def setpoint_of(context: LawContext) -> tuple[Array, Array]:
     context.compiler.warnings.extend(normalize_quaternions(q, rules, model))
     if model.nc:
         closed = follow_couplings(model, q, v)
-        for given, x, values, index in (rules, q, closed[0], model.q_index), (rates, v, closed[1], model.v_index):
-            for name, rule in given.items():
+        for written, x, values, index in (rules, q, closed[0], model.q_index), (rates, v, closed[1], model.v_index):
+            for name, rule in written.items():
                 if not np.allclose(x[index(name)], values[index(name)], rtol=_EQUILIBRIUM_TOLERANCE, atol=_EQUILIBRIUM_TOLERANCE):
                     raise ScenarioError("the setpoint contradicts a coupling of the robot", place=rule.place,
                                         found=x[index(name)].tolist(), expected=values[index(name)].tolist())
