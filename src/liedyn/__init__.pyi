@@ -111,6 +111,7 @@ from liedyn.dynamics.kinematics import (
     momentum as momentum,
     momentum_derivatives as momentum_derivatives,
     random_configuration as random_configuration,
+    random_motion as random_motion,
 )
 from liedyn.dynamics.model_parameters import parameter_names as parameter_names
 from liedyn.dynamics.plan import Plan as Plan, plan as plan

@@ -663,7 +663,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     """Random configurations.
 
     1-DoF coordinates are uniform within their limits (+-pi or +-1 m if there are none), rotations uniform, free positions
-    standard normal.
+    standard normal. Coordinates that couplings and mimic joints determine follow the others; loops are not closed.
 
     Parameters
     ----------
@@ -698,6 +698,40 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
         if joint.kind == FREE:
             q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*lead, 3))
     return follow_couplings(model, q)[0] if model.nc and model.has_only_couplings else q
+
+
+def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
+    """Random configurations, velocities and accelerations.
+
+    Configurations as in `random_configuration`. Velocities and accelerations are standard normal; those of coordinates that
+    couplings and mimic joints determine follow the others.
+
+    Parameters
+    ----------
+    model : Model
+    rng : numpy.random.Generator
+    size : int or tuple of int
+        Leading axes.
+
+    Returns
+    -------
+    q : (*size, nq) array
+        [rad | m].
+    v, a : (*size, nv) arrays
+        [rad/s | m/s] and their rates.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> q, v, a = ld.random_motion(model, np.random.default_rng(0), 1000)
+    >>> ld.inverse_dynamics(model, q, v, a).shape
+    (1000, 2)
+    """
+    q = random_configuration(model, rng, size)
+    v, a = rng.standard_normal((2, *q.shape[:-1], model.nv))
+    if model.nc and model.has_only_couplings:
+        q, v, a = follow_couplings(model, q, v, a)
+    return q, v, a
 
 
 def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, overload
 
 import numpy as np
 
@@ -86,6 +86,14 @@ def _reduced_model(model: Model, prescribed: Mask) -> ReducedModel:
     return ReducedModel(reduced, mask, elimination)
 
 
+@overload
+def expand(model: Model, y: ArrayLike) -> Array: ...
+@overload
+def expand(model: Model, y: ArrayLike, dy: ArrayLike) -> tuple[Array, Array]: ...
+@overload
+def expand(model: Model, y: ArrayLike, dy: ArrayLike, ddy: ArrayLike) -> tuple[Array, Array, Array]: ...
+
+
 def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
            ddy: ArrayLike | None = None) -> Array | tuple[Array, ...]:
     """Return the configuration of a robot, or also v and a, from its independent coordinates.
@@ -130,6 +138,14 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
         whole[..., elimination.independent if level else moving] = part
     motion = follow_couplings(model, *full)
     return motion if len(motion) > 1 else motion[0]
+
+
+@overload
+def reduce(model: Model, q: ArrayLike) -> Array: ...
+@overload
+def reduce(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+@overload
+def reduce(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]: ...
 
 
 def reduce(model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> Array | tuple[Array, ...]:
