@@ -72,7 +72,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
 
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
-         loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
+         loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -88,6 +88,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     strict : bool
         Warnings about the robot (see `model.warnings`) become an error. By default, a robot that has some is loaded with one
         `LiedynWarning`.
+    ignore_mimic : bool
+        Whether mimic joints and couplings are left out, so that their joints move independently.
 
     Raises
     ------
@@ -103,17 +105,20 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
     array([ 0.  ,  0.  , -1.62])
     """
-    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
+    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic)
     warn(robot_file_warnings(model))
     return model
 
 
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
-               loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
+               loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings."""
     robot = load_description(path, base, loops)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
+    if ignore_mimic:
+        joints = tuple(dataclasses.replace(joint, mimic=None) for joint in robot.joints)
+        robot = dataclasses.replace(robot, joints=joints, couplings=())
     model = build(robot)
     if strict and model.warnings:
         first = model.warnings[0]

@@ -112,3 +112,27 @@ def test_identification_finds_what_the_drivers_determine(model):
     assert values["damping.j1"] == pytest.approx(0.3 + 0.25 * 0.4, abs=1e-3)           # with that of j3, half as fast
     assert values["friction.j1"] == pytest.approx(0.2, abs=5e-3)                          # of j4
     assert fit.residual.max() < 3e-4
+
+
+def test_mimic_joints_can_be_ignored(model, tmp_path):
+    """Then each joint has its own force, also in results that are computed from the result."""
+    rng = np.random.default_rng(1)
+    q, v, a = 0.1 * rng.standard_normal((3, len(T), 4))
+    path = write(tmp_path / "motion.csv", columns(model, model.v_names, q=q, v=v, a=a))
+    refused = run("inverse", path, "-o", tmp_path / "none.csv")
+    assert refused.exit_code == 3 and "the position violates the constraints" in refused.stderr
+    tree = ld.load(tmp_path / "robot.yaml", ignore_mimic=True)
+    assert not tree.nc and tree.independent == tree.v_names
+    result = run("inverse", path, "--ignore-mimic", "-o", tmp_path / "tau.csv")
+    assert result.exit_code == 0, result.stderr
+    table = ld.read_trajectory(tmp_path / "tau.csv")
+    tau = np.column_stack([table.columns[f"tau.{name}"] for name in model.v_names])
+    np.testing.assert_allclose(tau, ld.inverse_dynamics(tree, q, v, a), atol=1e-12)
+    again = run("forward", tmp_path / "tau.csv", "-o", tmp_path / "a.csv")
+    assert again.exit_code == 0, again.stderr
+    assert ld.read_trajectory(tmp_path / "a.csv").header["mimic"] == "ignored"
+    robot = tmp_path / "robot.yaml"
+    listed, independent = (run("parameters", robot, "--json", *options).stdout for options in ((), ("--ignore-mimic",)))
+    assert len(listed) < len(independent)
+    exported = run("export", robot, "--ignore-mimic", "-o", tmp_path / "fd.c")
+    assert exported.exit_code == 0

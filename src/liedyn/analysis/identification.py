@@ -565,9 +565,10 @@ class ParametersResult(NamedTuple):
     warnings: tuple[LiedynWarning, ...]
 
 
-def parameters_of(robot: str | Path | None, trajectory: str | Path | None = None, *, base: Base | None = None,
-                  strict: bool = False, joints: Sequence[str] = (), offset: bool = True, smooth: float | str | None = "auto",
-                  tolerance: float | None = None) -> ParametersResult:
+def parameters_of(  # noqa: PLR0913 - options of the command
+        robot: str | Path | None, trajectory: str | Path | None = None, *, base: Base | None = None,
+        strict: bool = False, ignore_mimic: bool = False, joints: Sequence[str] = (), offset: bool = True,
+        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
@@ -577,13 +578,13 @@ def parameters_of(robot: str | Path | None, trajectory: str | Path | None = None
     if trajectory is None:
         if robot is None:
             raise UsageError("a robot file or a trajectory file is needed")
-        model = read_model(robot, base=base, strict=strict)
+        model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, events=True)
-    model, warnings = robot_of(motion, robot, base=base, strict=strict)
+    model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
     identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,
                             tuple(WarningLog((*warnings, *identification.warnings))))

@@ -28,11 +28,13 @@ from liedyn.robot_files import load_description, read_model
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.trajectory_columns import trajectory_header, unused_columns
 
+MIMIC_IGNORED = "ignored"          # comment `# mimic:` of results that leave mimic joints and couplings out
 _NAMED = 8          # maximum number of columns named in a warning
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: Base | None = None,
-             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
+             strict: bool = False, ignore_mimic: bool = False,
+             edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """Return the model of the recorded robot with the base, gravity and rotor inertias of the recording, and warnings.
 
     Parameters
@@ -42,8 +44,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
         relative to the folder of the trajectory.
     base : "fixed" or "floating", optional
         Default: the comment `# base:`, else as the robot file says.
-    strict : bool
-        As in `robot_files.load`.
+    strict, ignore_mimic : bool
+        As in `robot_files.load`. The comment `# mimic: ignored` also leaves mimic joints and couplings out.
     edits : ("key.path=value", …), optional
         Changes of a robot YAML.
 
@@ -67,7 +69,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     if edits:
         model = build(load_description(path, base, loops, edits))
     else:
-        model = read_model(path, base=base, loops=loops, strict=strict)
+        ignored = ignore_mimic or header.get("mimic") == MIMIC_IGNORED
+        model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored)
     model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
     if source != path and source.is_file():                # shapes and meshes are in the robot file

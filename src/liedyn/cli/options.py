@@ -57,6 +57,8 @@ force_option = click.option("--force", is_flag=True, help="Overwrite an existing
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a report in JSON to stdout.")
 loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML file with loops and couplings for the robot file.")
 robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Default: the one named in the trajectory.")
+ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
+                                   "their joints move independently.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep"]))
@@ -112,7 +114,7 @@ _OPTIONS: tuple[Decorator, ...] = (
     click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
     click.option("-o", "--output", type=click.Path(), metavar="FILE",
                  help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the command's name appended."),
-    base_option, strict_option, force_option, json_option)
+    base_option, ignore_mimic_option, strict_option, force_option, json_option)
 
 
 def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..., CompletedTrajectory]], click.Command]:
@@ -122,8 +124,9 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
     """
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
-        def command(console: Console, trajectory: str, robot: str | None, base: Base | None, output: str | None,
-                    strict: bool, force: bool, as_json: bool, **values: Any) -> None:
+        def command(console: Console, trajectory: str, robot: str | None, base: Base | None,  # noqa: PLR0913 - options
+                    output: str | None,
+                    ignore_mimic: bool, strict: bool, force: bool, as_json: bool, **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
@@ -134,14 +137,16 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
             motion = read_trajectory(trajectory, events=True)
 
             # imported here: Numba takes half a second to import
-            from liedyn.analysis.recorded_robot import comments_for, robot_of
+            from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
-            model, robot_warnings = robot_of(motion, robot, base=base, strict=strict)
+            model, robot_warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
             console.robot(model)
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
                 result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
+            if ignore_mimic or motion.header.get("mimic") == MIMIC_IGNORED:
+                comments["mimic"] = MIMIC_IGNORED
             if motion.header.get("attached"):
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
             write_trajectory(target, comments, result.t, result.columns, force=force)

@@ -12,6 +12,7 @@ from liedyn.cli.options import (
     base_option,
     file_kind_argument,
     force_option,
+    ignore_mimic_option,
     json_option,
     loops_option,
     robot_argument,
@@ -134,9 +135,9 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
-@with_console(base_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
 def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
-           base: Base | None, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+           base: Base | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -149,7 +150,7 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     from liedyn.interop.c_files import write_export
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, strict=strict)
+    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
     console.robot(model)
     with console.progress.stage("writing the function"):
         written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,

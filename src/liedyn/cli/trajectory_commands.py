@@ -11,6 +11,7 @@ from liedyn.cli.options import (
     along_command,
     base_option,
     force_option,
+    ignore_mimic_option,
     json_option,
     order_option,
     robot_argument,
@@ -185,10 +186,10 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
-@with_console(base_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, smooth: float | str | None, joints: tuple[str, ...],          # noqa: PLR0913
-               offset: bool, tolerance: float | None, output: str | None, base: Base | None, strict: bool, force: bool,
-               as_json: bool, console: Console) -> None:
+               offset: bool, tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, strict: bool,
+               force: bool, as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -214,8 +215,8 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
     from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-        result = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
-                               smooth=smooth or "auto", tolerance=tolerance)
+        result = parameters_of(robot, trajectory, base=base, strict=strict, ignore_mimic=ignore_mimic, joints=joints,
+                               offset=offset, smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
     if output:
