@@ -1,5 +1,6 @@
-"""Which robots run lines: those of BY_LINES of a module, by the names of their files or the seeds of random trees. The others run
-the loops: lines of all take many minutes to compile, and tests/codegen compares lines with loops for every kind of joint."""
+"""Which robots run generated code: those of BY_LINES of a module, by the names of their files or the seeds of random trees, as
+"panda", or as "panda, fixed" for one base. The others run the generic kernels: generated code of all takes many minutes to compile,
+and tests/codegen compares it with the generic kernels for every kind of joint."""
 from pathlib import Path
 
 import pytest
@@ -11,5 +12,8 @@ def code_of_robot(request, monkeypatch):
     if chosen is None or parameters is None:
         return
     robots = [parameters.params[key] for key in ("path", "name", "seed") if key in parameters.params]
-    if robots and Path(str(robots[0])).stem not in chosen:
+    if not robots:
+        return
+    name, base = Path(str(robots[0])).stem, parameters.params.get("base")
+    if name not in chosen and f"{name}, {base}" not in chosen:
         monkeypatch.setenv("LIEDYN_CODE", "generic")

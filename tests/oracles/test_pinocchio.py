@@ -19,19 +19,37 @@ REFUSED = {
     "ur3.urdf": "no links in this robot",
 }
 FILES = [path for path in urdf_files() if path.name not in REFUSED]
-EVERY = pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(robots_folder())) for path in FILES])
 
-# One of each kind: pendulum, arms, hand, quadrupeds, humanoid, mobile manipulator, lone body.
-BY_LINES = {"double_pendulum_continuous", "kinova", "ur5_robot", "panda", "allegro_left_hand", "solo12", "go2", "anymal-kinova",
-            "talos_reduced", "tiago_no_hand", "quadrotor_base"}
+# One of each kind runs generated code: pendulum, arms, hand, quadrupeds, humanoid, mobile manipulator, lone body.
+BY_LINES = {"double_pendulum_continuous", "kinova, fixed", "ur5_robot, fixed", "panda, floating", "allegro_left_hand, fixed",
+            "solo12, floating", "go2, fixed", "anymal-kinova, floating", "talos_reduced, floating", "tiago_no_hand, fixed",
+            "quadrotor_base"}
 BASES = pytest.mark.parametrize("base", ["fixed", "floating"])
 
 
+@pytest.fixture(scope="module", params=FILES, ids=[str(path.relative_to(robots_folder())) for path in FILES])
+def path(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["fixed", "floating"])
+def base(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def case(path, base):
+    """Read once for all tests of a robot, which pytest calls one after the other."""
+    return Case(path, base)
+
+
 @pytest.fixture
-def few_lines(path, monkeypatch):
-    """Where each link, frame or mask is a line of its own."""
-    if path.stem not in ("ur5_robot", "allegro_left_hand", "solo12"):
+def by_few_lines(path, base, monkeypatch):
+    """Whether generated code is used, of few robots where there is a function for each link, frame or mask."""
+    few = (path.stem, base) in (("ur5_robot", "fixed"), ("allegro_left_hand", "fixed"), ("solo12", "floating"))
+    if not few:
         monkeypatch.setenv("LIEDYN_CODE", "generic")
+    return few
 
 
 class Case:
@@ -90,7 +108,7 @@ def check(worst, case, what, ours, theirs, bound=PROMISED, least=0.0):
 def test_all_robots_are_here():
     """69 files; three are refused by name."""
     assert len(urdf_files()) == 69 and len(FILES) == 66
-    assert {path.stem for path in FILES} >= BY_LINES
+    assert {path.stem for path in FILES} >= {name.partition(",")[0] for name in BY_LINES}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -115,10 +133,7 @@ def test_a_file_without_links_is_refused_by_pinocchio_too():
         pin.buildModelFromUrdf(str(file_of("ur3.urdf")))
 
 
-@EVERY
-@BASES
-def test_inverse_dynamics_and_what_follows_from_it(path, base, worst):
-    case = Case(path, base)
+def test_inverse_dynamics_and_what_follows_from_it(case, worst):
     m, q, v, a = case.model, case.q, case.v, case.a
     check(worst, case, "inverse dynamics", (lambda m, *x: ld.inverse_dynamics(m, *x, passive=False), (q, v, a)), case.inverse())
     check(worst, case, "bias", (ld.bias_force, (q, v)), case.bias())
@@ -126,11 +141,8 @@ def test_inverse_dynamics_and_what_follows_from_it(path, base, worst):
     assert m.nv == case.bridge.pin.nv and m.nq >= m.nv
 
 
-@EVERY
-@BASES
-def test_mass_matrix_and_forward_dynamics(path, base, worst):
+def test_mass_matrix_and_forward_dynamics(case, worst):
     """Forward dynamics within 1e-10, or within eps cond(M) where that is more; its residual within 1e-12 always."""
-    case = Case(path, base)
     M = case.mass()
     check(worst, case, "mass matrix", (ld.mass_matrix, (case.q,)), M)
     if not case.model.nv:
@@ -144,7 +156,7 @@ def test_mass_matrix_and_forward_dynamics(path, base, worst):
     unit = np.broadcast_to(np.eye(case.model.nv), M.shape)
     check(worst, case, label, (lambda m, q, M: ld.inverse_mass_matrix(m, q) @ M, (case.q, M)), unit, 10 * bound)
     a = forward(case.model, case.q, case.v, case.tau)
-    assert worst("residual of forward dynamics", residual(case, a), f"{case.model.name}, {base}") < 1e-12
+    assert worst("residual of forward dynamics", residual(case, a), f"{case.model.name}, {case.model.base}") < 1e-12
 
 
 def residual(case, a):
@@ -182,10 +194,7 @@ def refined(M, rhs, a):
     return a
 
 
-@EVERY
-@BASES
-def test_energy_momentum_and_centre_of_mass(path, base, worst):
-    case = Case(path, base)
+def test_energy_momentum_and_centre_of_mass(case, worst):
     if not case.model.nv:
         return
     kinetic = np.array([[pin.computeKineticEnergy(*case.theirs, Q, V)] for Q, V in zip(case.Q, case.V, strict=True)])
@@ -208,10 +217,7 @@ def test_energy_momentum_and_centre_of_mass(path, base, worst):
 FRAMES = {"local": pin.LOCAL, "world": pin.WORLD, "local_world_aligned": pin.LOCAL_WORLD_ALIGNED}
 
 
-@EVERY
-@BASES
-def test_poses_of_all_links(path, base, worst):
-    case = Case(path, base)
+def test_poses_of_all_links(case, worst):
     theirs = []
     for Q in case.Q:
         pin.framesForwardKinematics(*case.theirs, Q)
@@ -220,16 +226,14 @@ def test_poses_of_all_links(path, base, worst):
     check(worst, case, "link poses", (ld.link_poses, (case.q,)), theirs)
 
 
-@EVERY
-@BASES
-def test_jacobians_twists_and_accelerations_of_links(path, base, few_lines, worst):
-    """Of six links, the last among them, in three frames. Accelerations are Pinocchio's spatial ones in LOCAL and WORLD, and its
+def test_jacobians_twists_and_accelerations_of_links(case, by_few_lines, worst):
+    """Of six links (two by generated code), the last among them, in three frames. Accelerations are Pinocchio's spatial ones in LOCAL and WORLD, and its
     classical ones in LOCAL_WORLD_ALIGNED."""
-    case = Case(path, base)
     if not case.model.nv:
         return
     names = case.model.link_names
-    for name in dict.fromkeys([*names[::-(-len(names) // 5)], names[-1]]):
+    links = [names[len(names) // 2]] if by_few_lines else names[::-(-len(names) // 5)]
+    for name in dict.fromkeys([*links, names[-1]]):
         frame = case.bridge.pin.getFrameId(name, pin.FrameType.BODY)
         J, dJ, twists, accelerations = ({key: [] for key in FRAMES} for _ in range(4))
         for k in range(N):
@@ -254,10 +258,7 @@ def test_jacobians_twists_and_accelerations_of_links(path, base, few_lines, wors
                 lambda m, q, v, n=name, f=key: ld.jacobian_derivative(m, q, v, n, frame=f), (case.q, case.v)), dJ[key], least=1.0)
 
 
-@EVERY
-@BASES
-def test_hybrid_dynamics_of_random_masks_by_pinocchios_inverse_dynamics(path, base, few_lines, worst):
-    case = Case(path, base)
+def test_hybrid_dynamics_of_random_masks_by_pinocchios_inverse_dynamics(case, by_few_lines, worst):
     m, rng = case.model, np.random.default_rng(2)
     if not m.nv:
         return
@@ -274,7 +275,7 @@ def test_hybrid_dynamics_of_random_masks_by_pinocchios_inverse_dynamics(path, ba
                 M = full(pin.crba(*case.theirs, case.Q[k]))
                 scale = max(np.abs(case.S[k].T @ (M * (case.S[k] @ a[k]))).max(), np.abs(tau[k]).max())
                 off = np.abs(needed - tau[k]).max() / scale
-                assert worst(f"Pinocchio, {kind}: hybrid by ID", off, f"{m.name}, {base}") < PROMISED
+                assert worst(f"Pinocchio, {kind}: hybrid by ID", off, f"{m.name}, {m.base}") < PROMISED
 
 
 PLANAR = """<robot name="planar">
