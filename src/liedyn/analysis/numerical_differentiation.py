@@ -129,12 +129,13 @@ def _spline(t: Array, x: Array, degree: int, samples: int) -> BSpline:
 
     if samples == 1:
         return make_interp_spline(t, x, k=degree)
-    knots, B, lower = _basis(t, degree, samples)
+    knots, B, lower = _basis(np.asarray(t, dtype=float).tobytes(), degree, samples)
     c = cho_solve_banded((lower, True), B.T @ x)
     return BSpline(knots, c + cho_solve_banded((lower, True), B.T @ (x - B @ c)), degree)
 
 
-def _basis(t: Array, degree: int, samples: int) -> tuple[Array, csr_array, Array]:
+@lru_cache(maxsize=4)                     # a search for the spacing of knots fits two degrees to several samples of the same times
+def _basis(t_bytes: bytes, degree: int, samples: int) -> tuple[Array, csr_array, Array]:
     """Return knots of least-squares splines, values of B-splines at the samples, and the Cholesky factor of the normal equations.
 
     The time of SciPy's make_lsq_spline is quadratic in the number of rows; that of banded normal equations is linear. The digits
@@ -143,6 +144,7 @@ def _basis(t: Array, degree: int, samples: int) -> tuple[Array, csr_array, Array
     from scipy.interpolate import BSpline
     from scipy.linalg import cholesky_banded
 
+    t = np.frombuffer(t_bytes)
     inner = t[_knots(len(t), degree, samples)]
     knots = np.concatenate([np.full(degree + 1, t[0]), inner, np.full(degree + 1, t[-1])])
     B = BSpline.design_matrix(t, knots, degree)
@@ -165,7 +167,7 @@ def low_pass(t: Array, highest: int, samples: int) -> Callable[[Array], Array]:
     from scipy.linalg import solve_banded
 
     degree = degree_for(highest)
-    _, B, lower = _basis(t, degree, samples)
+    _, B, lower = _basis(np.asarray(t, dtype=float).tobytes(), degree, samples)
     return lambda x: solve_banded((degree, 0), lower, B.T @ x)
 
 

@@ -83,6 +83,8 @@ def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
         solution = solve(R, noise, sizes, seen)
         residuals = np.linalg.norm(R @ np.r_[solution.x, -1.0], axis=1) / np.sqrt(len(W))
         noise = np.maximum(freedom * residuals, min_noise)
+        if np.array_equal(noise, solution.noise):                         # of exact data: another round gives the same
+            return solution
     return solve(R, noise, sizes, seen)
 
 
