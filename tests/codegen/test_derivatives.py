@@ -49,8 +49,9 @@ def matrices(model, ops, out, given):
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_recorded_derivatives_are_those_of_the_loops(name, worst):
+def test_recorded_derivatives_are_those_of_the_loops(name, monkeypatch, worst):
     """The same operations: only products that are fused, and sines, round otherwise, which the condition of M enlarges."""
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     model = model_of(name)
     q, v, a, tau = state(model, 3, (5,))
     given = {"q": q, "v": v, "a": a, "tau": tau}
