@@ -1,4 +1,5 @@
 """Higher-order kinematics: against derivatives in a hundred digits along a smooth motion; low orders against their functions."""
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -26,6 +27,12 @@ CLOSE = 1e-12             # of the order's largest number; derivatives are sums 
 def some_links(model): return model.link_names[::-max(1, len(model.link_names) // 3)]
 
 
+@cache
+def motion_of(name):
+    """One motion for all tests of a robot, whose poses at an instant are computed once."""
+    return ExactMotion(model_of(name), 1, ORDER)
+
+
 def by_order(x, expected, least=1e-3):
     """Worst order; each against its own size, or `least`."""
     return max(relative(a, b, least) for a, b in zip(x, np.asarray(expected, dtype=float), strict=True))
@@ -34,7 +41,7 @@ def by_order(x, expected, least=1e-3):
 @EVERY
 def test_poses_and_twists(name, worst):
     model = model_of(name)
-    motion = ExactMotion(model, 1, ORDER)
+    motion = motion_of(name)
     exact_poses = derivatives(motion.links, ORDER + 1)
     poses = ld.link_pose_derivatives(model, motion.q, motion.v)
     assert poses.shape == (ORDER + 1, len(model.link_names), 4, 4)
@@ -94,10 +101,10 @@ def columns_along(motion, link, frame):
 @EVERY
 def test_jacobians(name, worst):
     model = model_of(name)
-    motion = ExactMotion(model, 2, ORDER - 2)
+    motion, v = motion_of(name), motion_of(name).v[:ORDER - 2]
     link = some_links(model)[0]
     for frame in FRAMES:
-        J = ld.jacobian_derivatives(model, motion.q, motion.v, link, frame=frame)
+        J = ld.jacobian_derivatives(model, motion.q, v, link, frame=frame)
         expected = derivatives(columns_along(motion, link, frame), ORDER - 1)
         assert J.shape == (ORDER - 1, 6, model.nv)
         assert worst(f"higher order: Jacobians, {frame}", by_order(J, expected), name) < CLOSE
@@ -138,7 +145,7 @@ def exact_totals(motion, n):
 @EVERY
 def test_centre_of_mass_and_momentum(name, worst):
     model = model_of(name)
-    motion = ExactMotion(model, 4, ORDER)
+    motion = motion_of(name)
     c, h = exact_totals(motion, ORDER + 1)
     assert worst("higher order: centre of mass",
                  by_order(ld.centre_of_mass_derivatives(model, motion.q, motion.v), c), name) < CLOSE

@@ -1,5 +1,5 @@
 """Which robots run generated code: those of BY_LINES of a module, by the names of their files or the seeds of random trees, as
-"panda", or as "panda, fixed" for one base. The others run the generic kernels: generated code of all takes many minutes to compile,
+"panda", or as "panda, fixed" for one base. The others run the generic kernels: generated code of all takes minutes to compile,
 and tests/codegen compares it with the generic kernels for every kind of joint."""
 from pathlib import Path
 

@@ -227,8 +227,8 @@ def test_poses_of_all_links(case, worst):
 
 
 def test_jacobians_twists_and_accelerations_of_links(case, by_few_lines, worst):
-    """Of six links (two by generated code), the last among them, in three frames. Accelerations are Pinocchio's spatial ones in LOCAL and WORLD, and its
-    classical ones in LOCAL_WORLD_ALIGNED."""
+    """Of six links (two by generated code), the last among them, in three frames. Accelerations are Pinocchio's spatial ones in
+    LOCAL and WORLD, and its classical ones in LOCAL_WORLD_ALIGNED."""
     if not case.model.nv:
         return
     names = case.model.link_names

@@ -97,6 +97,7 @@ class ExactMotion:
         self.offsets = [place(x) for x in self.tree.T0.reshape(-1, 12)]
         self.link_offsets = [place(x) for x in self.tree.link_pose.reshape(-1, 12)]
         self.q, self.v = ld.random_configuration(model, rng), np.empty((n, model.nv))
+        self._bodies = {}
         rows = np.concatenate([self.q[None], rng.standard_normal((n, model.nq))])
         self.coordinates = polynomial(rows)
         for i in range(1, len(self.tree.parent)):
@@ -118,11 +119,13 @@ class ExactMotion:
         return pose(rotation(x), zero) if kind == BALL else pose(rotation(x[3:]), x[:3])
 
     def bodies(self, t) -> list:
-        """Poses of the bodies at time t, the ground first."""
-        q, out = self.coordinates(t), [exact(np.eye(4))]
-        for i in range(1, len(self.tree.parent)):
-            out.append(out[self.tree.parent[i]] @ self.offsets[i] @ self.joint(i, q))
-        return out
+        """Poses of the bodies at time t, the ground first. Each instant is computed once."""
+        if t not in self._bodies:
+            q, out = self.coordinates(t), [exact(np.eye(4))]
+            for i in range(1, len(self.tree.parent)):
+                out.append(out[self.tree.parent[i]] @ self.offsets[i] @ self.joint(i, q))
+            self._bodies[t] = out
+        return self._bodies[t]
 
     def links(self, t) -> np.ndarray:
         """(n_links, 4, 4) poses of the links at time t."""

@@ -18,6 +18,7 @@ It reads the model's arrays (`joints.joint_model`) itself and uses nothing of th
 about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit
 first.
 """
+from functools import lru_cache
 from math import comb
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class Motion(NamedTuple):
     M: np.ndarray    # (n, K+1, 6, 6) inertias
 
 
+@lru_cache(maxsize=4)
 def arrays_of(model, dtype=np.float64) -> Arrays:
     index, c = model.index, model.constants.astype(dtype)
     n, nv, nl = int(index[0]), model.nv, len(model.link_names)
@@ -151,33 +153,48 @@ def joint_columns(kind, S):
 
 
 # Algorithm 1: motion ----------------------------------------------------------------------------------------------
+class MotionSeries:
+    """Motion of all bodies, which `extend` completes by one order at a time, up to K derivatives v, a, … of the coordinates."""
+
+    def __init__(self, model, q, K, base="local", dtype=np.float64):
+        self.tree, q = arrays_of(model, dtype), np.asarray(q).astype(dtype)
+        self.n, self.spatial, self.v = len(self.tree.parent), base == "world", np.zeros((K, model.nv), dtype)
+        C, V = np.zeros((self.n, K + 1, 4, 4), dtype), np.zeros((self.n, K, 6), dtype)
+        M, J = np.zeros((self.n, K + 1, 6, 6), dtype), [np.zeros((K + 1, 6, 0), dtype)]
+        C[0, 0], M[0, 0] = np.eye(4), self.tree.I[0]
+        for i in range(1, self.n):
+            tree = self.tree
+            C[i, 0] = C[tree.parent[i], 0] @ tree.T0[i] @ joint_pose(tree.kind[i], tree.S[i], q[tree.q[i]])
+            columns = joint_columns(tree.kind[i], tree.S[i])
+            J.append(np.zeros((K + 1, *columns.shape), dtype))
+            J[i][0] = np.eye(6) if self.spatial and i == 1 else adjoint(C[i, 0]) @ columns
+            back = adjoint(inverse(C[i, 0]))
+            M[i, 0] = back.T @ tree.I[i] @ back
+        self.motion = Motion(C, V, J, M)
+        self.hats, self.brackets = [[] for _ in range(self.n)], [[] for _ in range(self.n)]     # of V, by order
+
+    def extend(self, k, v):
+        """Compute order k of V and order k + 1 of the others from derivative k of v (nv,), also a second time."""
+        C, V, J, M = self.motion
+        self.v[k] = v
+        for i in range(1, self.n):
+            V[i, k] = V[self.tree.parent[i], k] + leibniz(k, J[i], self.v[:, self.tree.v[i]])
+            self.hats[i][k:] = [hat(V[i, k])]
+            self.brackets[i][k:] = [bracket(V[i, k])]
+            C[i, k + 1] = leibniz(k, self.hats[i], C[i])
+            if not (self.spatial and i == 1):
+                J[i][k + 1] = leibniz(k, self.brackets[i], J[i])
+            half = leibniz(k, M[i], self.brackets[i])
+            M[i, k + 1] = -half - half.T
+
+
 def reference_motion(model, q, v_derivatives, base="local", dtype=np.float64) -> Motion:
     """Motion of all bodies from v, a, … (K, nv). base="world": the floating base's own are its spatial twist's."""
-    tree = arrays_of(model, dtype)
-    q, v = np.asarray(q).astype(dtype), np.asarray(v_derivatives).astype(dtype)
-    n, K = len(tree.parent), len(v)
-    C, V = np.zeros((n, K + 1, 4, 4), dtype), np.zeros((n, K, 6), dtype)
-    M, J = np.zeros((n, K + 1, 6, 6), dtype), [np.zeros((K + 1, 6, 0), dtype)]
-    C[0, 0], M[0, 0] = np.eye(4), tree.I[0]
-    for i in range(1, n):
-        p, own = tree.parent[i], v[:, tree.v[i]]
-        C[i, 0] = C[p, 0] @ tree.T0[i] @ joint_pose(tree.kind[i], tree.S[i], q[tree.q[i]])
-        spatial = base == "world" and i == 1
-        Ji = np.zeros((K + 1, 6, own.shape[1]), dtype)
-        Ji[0] = np.eye(6) if spatial else adjoint(C[i, 0]) @ joint_columns(tree.kind[i], tree.S[i])
-        J.append(Ji)
-        for k in range(K):
-            V[i, k] = V[p, k] + leibniz(k, Ji, own)
-            ad = [bracket(x) for x in V[i, :k + 1]]
-            C[i, k + 1] = leibniz(k, [hat(x) for x in V[i, :k + 1]], C[i])
-            if not spatial:
-                Ji[k + 1] = leibniz(k, ad, Ji)
-        back = adjoint(inverse(C[i, 0]))
-        M[i, 0] = back.T @ tree.I[i] @ back
-        for k in range(K):
-            half = leibniz(k, M[i], ad)
-            M[i, k + 1] = -half - half.T
-    return Motion(C, V, J, M)
+    v = np.asarray(v_derivatives).astype(dtype)
+    series = MotionSeries(model, q, len(v), base, dtype)
+    for k in range(len(v)):
+        series.extend(k, v[k])
+    return series.motion
 
 
 def link_poses(model, motion: Motion):
@@ -227,24 +244,39 @@ def spatial_wrenches(model, motion: Motion, F, frame):
     return W
 
 
+class ForceSeries:
+    """tau of a motion that is completed by one order at a time. F: external wrenches (r+1, n_links, 6) or None."""
+
+    def __init__(self, model, q, series: MotionSeries, orders, F, frame, passive):
+        self.model, self.q, self.series, self.F, self.frame, self.passive = model, q, series, F, frame, passive
+        self.dtype = series.v.dtype
+        self.W = np.zeros((series.n, orders, 6), self.dtype)
+        self.G = np.concatenate([np.zeros(3, self.dtype), series.tree.g])
+
+    def of_order(self, k):
+        """(nv,) from the motion up to derivative k + 1 of v; after all lower orders."""
+        tree, motion, W, tau = self.series.tree, self.series.motion, self.W, np.zeros(self.model.nv, self.dtype)
+        W[:, k] = 0.0
+        if self.F is not None:
+            W[:, k] = -spatial_wrenches(self.model, motion, self.F[:k + 1], self.frame)[:, k]
+        for i in range(self.series.n - 1, 0, -1):
+            W[i, k] += leibniz(k + 1, motion.M[i], motion.V[i]) - motion.M[i, k] @ self.G
+            tau[tree.v[i]] = leibniz(k, motion.J[i].swapaxes(1, 2), W[i])
+            W[tree.parent[i], k] += W[i, k]
+        tau += tree.armature * self.series.v[k + 1]
+        return tau - passive_forces(tree, self.q, self.series.v[:k + 2], self.dtype)[k] if self.passive else tau
+
+
 def reference_inverse(model, q, v_derivatives, f_ext_derivatives=None, frame="local", passive=True, base="local",
                       dtype=np.float64):
     """tau and its derivatives (r+1, nv) from v, a, … (r+2, nv) of one state q; external wrenches (r+1, n_links, 6)."""
-    tree, v = arrays_of(model, dtype), np.asarray(v_derivatives).astype(dtype)
-    motion, orders = reference_motion(model, q, v, base, dtype), len(v) - 1
-    W = np.zeros((len(tree.parent), orders, 6), dtype)
-    if f_ext_derivatives is not None:
-        W = -spatial_wrenches(model, motion, f_ext_derivatives, frame)
-    G = np.concatenate([np.zeros(3, dtype), tree.g])
-    tau = np.zeros((orders, model.nv), dtype)
-    for i in range(len(tree.parent) - 1, 0, -1):
-        for k in range(orders):
-            W[i, k] += leibniz(k + 1, motion.M[i], motion.V[i]) - motion.M[i, k] @ G
-        for k in range(orders):
-            tau[k, tree.v[i]] = leibniz(k, motion.J[i].swapaxes(1, 2), W[i])
-        W[tree.parent[i]] += W[i]
-    tau += tree.armature * v[1:]
-    return tau - passive_forces(tree, q, v, dtype) if passive else tau
+    v = np.asarray(v_derivatives).astype(dtype)
+    series, orders = MotionSeries(model, q, len(v), base, dtype), len(v) - 1
+    for k in range(len(v)):
+        series.extend(k, v[k])
+    rigid = ForceSeries(model, q, series, orders, f_ext_derivatives, frame, passive=False)
+    tau = np.array([rigid.of_order(k) for k in range(orders)]).reshape(orders, model.nv)
+    return tau - passive_forces(series.tree, q, v, dtype) if passive else tau
 
 
 def passive_forces(tree, q, v, dtype=np.float64):
@@ -291,15 +323,14 @@ def reference_hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, f_
     motion[0] = v
     motion[1:, ~free] = np.asarray(a_derivatives)[:, ~free]
     M = reference_mass(model, q, base, dtype)[np.ix_(free, free)]
-    F = f_ext_derivatives
-
-    def inverse_dynamics(k):
-        return reference_inverse(model, q, motion[:k + 2], None if F is None else F[:k + 1], frame, passive, base, dtype)
+    given, tau = np.asarray(tau_derivatives).astype(dtype), np.zeros((orders, model.nv), dtype)
+    forces = ForceSeries(model, q, MotionSeries(model, q, orders + 1, base, dtype), orders, f_ext_derivatives, frame, passive)
+    forces.series.extend(0, motion[0])
     for k in range(orders):
-        need = np.asarray(tau_derivatives)[k, free].astype(dtype) - inverse_dynamics(k)[k, free]
-        motion[k + 1, free] = solve(M, need)
-    tau = inverse_dynamics(orders - 1)
-    tau[:, free] = np.asarray(tau_derivatives)[:, free]
+        forces.series.extend(k + 1, motion[k + 1])
+        motion[k + 1, free] = solve(M, given[k, free] - forces.of_order(k)[free])
+        forces.series.extend(k + 1, motion[k + 1])               # again, with all of a^(k)
+        tau[k] = np.where(free, given[k], forces.of_order(k))
     return motion[1:], tau
 
 

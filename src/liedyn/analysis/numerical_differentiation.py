@@ -134,7 +134,7 @@ def _spline(t: Array, x: Array, degree: int, samples: int) -> BSpline:
     return BSpline(knots, c + cho_solve_banded((lower, True), B.T @ (x - B @ c)), degree)
 
 
-@lru_cache(maxsize=4)                     # a search for the spacing of knots fits two degrees to several samples of the same times
+@lru_cache(maxsize=4)                      # a search for the spacing of knots fits two degrees to samples of the same times
 def _basis(t_bytes: bytes, degree: int, samples: int) -> tuple[Array, csr_array, Array]:
     """Return knots of least-squares splines, values of B-splines at the samples, and the Cholesky factor of the normal equations.
 
