@@ -395,3 +395,10 @@ def test_derivatives_by_the_pose_of_a_floating_base_are_tangent():
     tree = model.spanning_tree()
     expected = by_q(lambda x: ld.inverse_dynamics(tree, x, v, a), tree, q)[:, base]
     close(d, model.elimination().projection.T @ expected, 1e-8)
+
+
+def test_plans_are_made_on_the_couplings():
+    """Also of functions that check the state in Python."""
+    model = coupled_robot(1)
+    for function in ("inverse_dynamics", "forward_dynamics_derivatives", "inverse_dynamics_second_derivatives"):
+        assert ld.plan(model, function).way == ld.plan(model.spanning_tree(), function).way
