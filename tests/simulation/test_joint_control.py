@@ -480,8 +480,9 @@ BAD = {
                                     "the force of elbow cannot be limited: it is prescribed, its force follows from the motion"),
     "limit of a free joint": (dict(base="floating", saturate={"base": 3}),
                               "the force of base cannot be limited: it is free and has no motor"),
-    "a loop": (dict(robot=ARM + "couplings: {belt: {terms: {shoulder: 1, elbow: 1}}}\n", control={"law": "gravity_compensation"}),
-               "control: gravity_compensation is for robots without loops and couplings; found 'belt'"),
+    "a loop": (dict(robot=ARM + "loops: {pin: {type: distance, a: world, b: lower, length: 0.5}}\n",
+                    control={"law": "gravity_compensation"}),
+               "control: gravity_compensation is for robots without loops; found 'pin'"),
 }
 
 

@@ -22,8 +22,9 @@ joints:
 START = {"q": {"j1": 0.3, "j2": -0.2, "j3": 0.25, "j4": -0.5}}
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(params=["auto", "generic"])
+def run(tmp_path, request, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", request.param)
     (tmp_path / "robot.yaml").write_text(ROBOT)
 
     def run(**scenario):

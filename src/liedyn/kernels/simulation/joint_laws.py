@@ -101,7 +101,7 @@ def add_gravity_compensation(laws, tree, ws):
     """Add the gravity force."""
     for k in range(laws.v.size):
         laws.v[k], laws.a[k], laws.tau[k] = 0.0, 0.0, 0.0
-    law_dynamics(laws, laws.all, tree, False, ws.q, laws.v)
+    law_dynamics(laws, laws.couplings, laws.all, tree, False, ws.q, laws.v)
     for k in range(laws.v.size):
         if laws.gravity[k]:
             ws.tau[k] += laws.tau[k]
@@ -133,21 +133,21 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
+    law_dynamics(laws, laws.couplings, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]
 
 
 @kernel
-def law_dynamics(laws, prescribed, tree, passive, q, v):
-    """Complete laws.a and laws.tau by hybrid dynamics without external wrenches."""
-    if laws.couplings is None:
+def law_dynamics(laws, couplings, prescribed, tree, passive, q, v):
+    """Complete laws.a and laws.tau by hybrid dynamics without external wrenches. couplings: of the laws, or None."""
+    if couplings is None:
         ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
         complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
     else:
-        reduced, ws = with_pattern(tree, laws.couplings), mass_matrix_workspace(laws.memory, prescribed.size)
-        mass_matrix_hybrid(reduced, laws.couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
+        reduced, ws = with_pattern(tree, couplings), mass_matrix_workspace(laws.memory, prescribed.size)
+        mass_matrix_hybrid(reduced, couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
 
 
 @inline_kernel
