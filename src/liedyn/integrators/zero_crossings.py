@@ -363,6 +363,7 @@ class ZeroCrossings:
             return
         self.signal_of, operation = _switch_signals(problem.signals, len(self.sign))
         self.is_floor, self.is_discontinuous = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
+        self.any_floor = bool(self.is_floor.any())
         self.event = _switch_events(problem, self.signal_of)
         self.inside_sign, self.direction = _hard_stop_signs(problem, self.event), np.append(problem.directions, 0)[self.event]
         self.events = np.flatnonzero(self.event >= 0)
@@ -395,7 +396,9 @@ class ZeroCrossings:
         Zero counts as beyond for armed events, and as not beyond for other switches.
         """
         x, s = self.value, self.sign
-        beyond = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        beyond = -s * x
+        if self.any_floor:
+            beyond = np.where(self.is_floor, np.maximum(s - x, x - (s + 1)), beyond)
         beyond = np.where(beyond == 0.0, -_MIN_VIOLATION, beyond)
         if len(self.events):
             beyond = np.where(self.event >= 0, violation(s, x, self.armed, self.bound), beyond)

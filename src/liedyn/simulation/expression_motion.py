@@ -27,7 +27,8 @@ class StateProgram:
 
     def __init__(self, problem: InitialValueProblem, words: Integers, t: float, q: Array, v: Array, tau: Array | None = None):
         self.signals, self.words, self.t = problem.signals, words, t
-        if np.isin(words & 255, (code.MEASURED, code.MOVING_POINT)).any():
+        operations = (words & 255).tolist()                     # np.isin takes longer for few numbers
+        if code.MEASURED in operations or code.MOVING_POINT in operations:
             self.signals = with_measured_values(problem.model, problem.signals, q, v)
             if tau is not None:
                 self.signals.measured[:problem.model.nv] = tau
@@ -118,7 +119,8 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
         return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
     motions = [_state_value_rates(model, signals, word, q, v, a) for word in program.values]
     rates, curvatures = np.array(motions).reshape(-1, 2).T
-    value, rate, curvature = program.jet(np.nan_to_num(rates), 1.0, np.nan_to_num(curvatures))
+    finite_rates, finite_curvatures = np.nan_to_num((rates, curvatures))
+    value, rate, curvature = program.jet(finite_rates, 1.0, finite_curvatures)
     known_rate, known_curvature = not np.isnan(rates).any(), not np.isnan(curvatures).any()
     return ExpressionMotion(value, rate if known_rate else np.nan, curvature if known_rate and known_curvature else np.nan, bound,
                             float(size))
@@ -127,7 +129,8 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
 def _smooth_instructions(words: Integers) -> Integers:
     """Return the instructions without the sign at the end of an event's program, and without switches whose side is held."""
     words = words[:-1] if len(words) and words[-1] & 255 == code.SIGN else words
-    return np.where(np.isin(words & 255, code.SWITCH_OPERATIONS), words & 255, words)
+    smooth = [word & 255 if word & 255 in code.SWITCH_OPERATIONS else word for word in words.tolist()]
+    return np.array(smooth, dtype=words.dtype)
 
 
 def _state_value_rates(model: Model, signals: code.Signals, word: int, q: Array, v: Array, a: Array) -> tuple[float, float]:
