@@ -147,12 +147,15 @@ ROBOTS["carried"] = {**ROBOTS["two"], "joints": {"x": slides("world", "a", (1, 0
 FLOOR = {"hit": impact("z", 0, "falling", 0.5)}
 
 
-@METHODS
+BEFORE = [{}, {"put": {"at": 0.1, "do": {"set": {"q": {"z": 0}, "v": {"z": 0}}}}},
+          {"hold": {"at": 0.05, "do": {"lock": "z"}}, "free": {"at": 0.2, "do": {"unlock": "z"}},
+           "put": {"at": 0.1, "do": {"set": {"q": {"z": 0}}}}}]
+
+
 @pytest.mark.parametrize("robot", ["two", "carried"])
-@pytest.mark.parametrize("speed", [0.0, 1e-3, 1.0])
-@pytest.mark.parametrize("before", [{}, {"put": {"at": 0.1, "do": {"set": {"q": {"z": 0}, "v": {"z": 0}}}}},
-                                    {"hold": {"at": 0.05, "do": {"lock": "z"}}, "free": {"at": 0.2, "do": {"unlock": "z"}},
-                                     "put": {"at": 0.1, "do": {"set": {"q": {"z": 0}}}}}])
+@pytest.mark.parametrize(("method", "speed", "before"), [          # each method once with each speed and with each event before
+    (("rk4", "dopri5", "Radau")[(i + k) % 3], speed, before)
+    for i, speed in enumerate((0.0, 1e-3, 1.0)) for k, before in enumerate(BEFORE)])
 def test_a_coordinate_rests_at_its_stop_whatever_else_moves(run, robot, speed, before, method):
     result = run(robot, duration=1, initial={"q": {"z": 1.0 if before else 0.0}, "v": {"x": speed}}, events={**before, **FLOOR},
                  integrator={"method": method})
@@ -196,9 +199,9 @@ def arm(n, rng=None):
                        for i, name in enumerate(names)}}
 
 
-@pytest.mark.parametrize("method", ["rk4", "dopri5"])
-@pytest.mark.parametrize("restitutions", [(0, 0), (0, 0.6), (0.6, 0), (0.3, 0.8)])
-@pytest.mark.parametrize("hard", [None, "a", "b"])
+@pytest.mark.parametrize(("method", "restitutions", "hard"), [
+    (("rk4", "dopri5")[(i + k) % 2], restitutions, hard)
+    for i, restitutions in enumerate([(0, 0), (0, 0.6), (0.6, 0), (0.3, 0.8)]) for k, hard in enumerate([None, "a", "b"])])
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
 def test_impacts_of_two_hinges_keep_both_at_their_stops(run, restitutions, hard, method):
     """Events at both; or a hard stop at one and an event at the other."""
@@ -263,9 +266,9 @@ def test_friction_by_the_sign_of_the_velocity_that_holds_a_coordinate_at_its_sto
         run("slider", duration=0.6, initial={"q": {"a": -0.5}}, joints={"a": STICKS}, integrator={"method": "rk4"}, limits="hard")
 
 
-@METHODS
-@pytest.mark.parametrize("beyond", [1e-14, -1e-14, 3e-14, 1e-13])
-@pytest.mark.parametrize("turns", [False, True])
+@pytest.mark.parametrize(("method", "beyond", "turns"), [
+    (method, beyond, (i + k) % 2 == 1)
+    for i, method in enumerate(("rk4", "dopri5", "Radau")) for k, beyond in enumerate((1e-14, -1e-14, 3e-14, 1e-13))])
 def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond, turns, method):
     """Impacts that come to an end together leave hinges some roundings beyond their stops, whatever the robot's size."""
     ROBOTS["short"] = {"gravity": [0, 0, 0], "links": {"a": {"mass": 1, "com": [0.1, 0, 0], "inertia": [0.01, 0.01, 0.01]}},
@@ -332,8 +335,8 @@ STACKS = {
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize("method", ["rk4", "dopri5"])
-@pytest.mark.parametrize("case", STACKS)
+@pytest.mark.parametrize(("method", "case"), [("rk4", case) for case in STACKS] + [
+    ("dopri5", case) for case in ("one rebounds below one that does not", "a force between what rests", "heavy upon light")])
 def test_stacks_come_to_rest(tmp_path, case, method):
     masses, heights, restitutions, forces = STACKS[case]
     hard = 0.9 if restitutions[0] is None else None
@@ -343,18 +346,18 @@ def test_stacks_come_to_rest(tmp_path, case, method):
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("length", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("hard", [None, 0.5])
+@pytest.mark.parametrize(("scale", "length", "hard"), [
+    (scale, length, (None, 0.5)[(i + k) % 2])
+    for i, scale in enumerate((1e-6, 1.0, 1e6)) for k, length in enumerate((1e-3, 1.0, 1e3))])
 def test_stacks_come_to_rest_in_any_unit(tmp_path, scale, length, hard):
     result = stack(tmp_path, (scale, 2 * scale), (1, 0), (0.5, 0) if hard is None else (None, None), (), hard, length=length)
     check_stack(result, length)
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize("restitution", [0.2, 0.5, 0.9])
-@pytest.mark.parametrize("method", ["rk4", "dopri5"])
-@pytest.mark.parametrize("height", [1e-4, 1e-2])
+@pytest.mark.parametrize(("method", "restitution", "height"), [
+    (("rk4", "dopri5")[(i + k) % 2], restitution, height)
+    for i, restitution in enumerate((0.2, 0.5, 0.9)) for k, height in enumerate((1e-4, 1e-2))])
 def test_impacts_at_hard_stops_at_zero_end(tmp_path, restitution, method, height):
     """They continued for ever, falling by the rounding bound and back."""
     result = stack(tmp_path, (1, 2), (height, 1), (None, None), (), restitution, method, 12.0)
@@ -363,7 +366,7 @@ def test_impacts_at_hard_stops_at_zero_end(tmp_path, restitution, method, height
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(1, 13))
 def test_no_slider_of_a_random_stack_passes_its_stop(tmp_path, seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
@@ -412,7 +415,7 @@ def test_impacts_at_one_time_in_rollouts_are_those_of_runs(run, model_of):
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize(("restitutions", "count"), [((0.6, 0.01), 200), ((0.01, 0.6), 40), ((0.01, 0.01), 40), ((0.3, 0.3), 40)])
+@pytest.mark.parametrize(("restitutions", "count"), [((0.6, 0.01), 200), ((0.01, 0.6), 20), ((0.01, 0.01), 20), ((0.3, 0.3), 20)])
 def test_impacts_that_drive_each_other_back_keep_hinges_at_their_stops_in_rollouts(model_of, restitutions, count):
     """One of 200 runs was below its stop, since the last of its impacts had come too slowly to be counted."""
     ROBOTS["arm"], rng = arm(2), np.random.default_rng(0)
