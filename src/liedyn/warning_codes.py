@@ -75,7 +75,6 @@ WARNING_CODES: dict[str, str] = {
     # recorded motions
     "model-missing": "The model that a file was recorded with is missing. Check that the robot file used instead is the same.",
     "robot-changed": "The robot file differs from that of the recording. Check that it is the right file.",
-    "robot-edited": "The robot has other parameters than its file, which other commands do not know. Save it as a robot file.",
     "gravity-differs": "The gravity of the recording replaces that of the model. Check that this is intended.",
     "armature-differs": "The armatures of the recording replace those of the model. Check that this is intended.",
     "unknown-columns": "Columns match nothing of the robot and are ignored. Correct their names.",
@@ -115,6 +114,7 @@ WARNING_CODES: dict[str, str] = {
     "empty-output": "An output has no value in some runs. Check its expression.",
     "missing-chunks": "Other shards of a batch are not done. Run them, or use `--resume`.",
     "rerun": "The parameters of the run that is repeated. Nothing to do.",
+    "robot-edited": "The robot of a run differs from its file. It is written with the run, and commands use it. Nothing to do.",
     # files and plots
     "result-exists": "A result exists and would not be replaced. Use `--force` or `--resume`.",
     "no-checkpoint": "There is no checkpoint, and the run starts from the beginning. Nothing to do.",
@@ -126,4 +126,4 @@ WARNING_CODES: dict[str, str] = {
 # codes of messages of the level information: facts about the input or the result, after which there is nothing to do
 INFORMATION: frozenset[str] = frozenset((
     "written-differently", "impacts-ended", "position-noise", "forces-filtered", "event-rows-omitted", "no-manipulability",
-    "compared", "coloured-residuals", "rerun", "no-checkpoint", "meshes-available"))
+    "compared", "coloured-residuals", "rerun", "robot-edited", "no-checkpoint", "meshes-available"))

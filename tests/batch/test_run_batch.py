@@ -294,7 +294,10 @@ def test_the_command(tmp_path, monkeypatch):
     assert run("batch", path).exit_code == 2
     assert json.loads(ok("batch", path, "--resume", "--json").stdout)["reused"] == 12
     again = ok("batch", path, "--rerun", 5)
-    assert "run 5: initial.q.shoulder = " in again.stderr and "the robot differs from its file" in again.stderr
+    assert "run 5: initial.q.shoulder = " in again.stderr and "the robot of this run differs from the robot file" in again.stderr
+    ok("inverse", "runs/sweep_5/trajectory.csv", "-o", "inverse.csv")           # with the robot of the run
+    same = read_trajectory(tmp_path / "inverse.csv").columns["tau.elbow"]
+    assert np.allclose(same, read_trajectory(tmp_path / "runs/sweep_5/trajectory.csv").columns["tau.elbow"], atol=1e-9)
     motion = read_trajectory(tmp_path / "runs/sweep_5/trajectory.csv")
     assert motion.columns["q.elbow"][-1] == pytest.approx(rows["last"][5], rel=1e-12)
     pictures = ok("plot", "runs/sweep", "-f", "png").stderr

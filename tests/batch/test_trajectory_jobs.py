@@ -154,7 +154,11 @@ def test_the_command(tmp_path):
     assert "21 complete" in found.stderr
     assert "vectorized" in ok("batch", tmp_path / "sweep.yaml", "--dry-run").stdout
     again = ok("batch", tmp_path / "sweep.yaml", "--rerun", 5, "-o", tmp_path / "five.csv")
-    assert "run 5: robot.mass.lower = " in again.stderr and "the robot differs from its file" in again.stderr
+    assert "run 5: robot.mass.lower = " in again.stderr
+    assert "information: the robot of this run differs from the robot file" in again.stderr and "five.model.yaml" in again.stderr
+    ok("inverse", tmp_path / "five.csv", "-o", tmp_path / "same.csv")           # with the robot of the run
+    same, five = read_trajectory(tmp_path / "same.csv"), read_trajectory(tmp_path / "five.csv")
+    assert np.array_equal(same.columns["tau.elbow"], five.columns["tau.elbow"])
     most = read_trajectory(tmp_path / "five.csv").columns["tau.elbow"].max()
     assert most == pytest.approx(table(tmp_path / "out")["x"][5], rel=1e-12)
     pictures = ok("plot", tmp_path / "out", "-f", "png").stderr

@@ -148,7 +148,7 @@ def _dry_run(prepared: PreparedSweep, folder: Path, as_json: bool, console: Cons
 def _rerun_simulation(binding: ScenarioBinding, number: int, folder: Path, force: bool, as_json: bool, console: Console) -> None:
     """Simulate a run again and write its run folder."""
     from liedyn.io.atomic_output import check_folder
-    from liedyn.report.run_folder import write_run
+    from liedyn.report.run_folder import MODEL, write_run
     from liedyn.simulation.run import simulate_prepared
 
     check_folder(folder, mark="run.json", force=force)
@@ -161,7 +161,7 @@ def _rerun_simulation(binding: ScenarioBinding, number: int, folder: Path, force
         failure, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    console.warn(*_rerun_warnings(binding, number))
+    console.warn(*_rerun_warnings(binding, number, folder / MODEL))
     console.run(result, failure, written, folder, as_json)
 
 
@@ -170,23 +170,32 @@ def _rerun_trajectory_job(binding: TrajectoryBinding, number: int, path: Path, f
     """Run a job along a trajectory again and write its CSV."""
     from liedyn.analysis.recorded_robot import comments_for
     from liedyn.batch.trajectory_jobs import run_trajectory_job
-    from liedyn.io.atomic_output import check_output
-    from liedyn.io.trajectory_csv import write_trajectory
+    from liedyn.io.atomic_output import STDIO, check_output
+    from liedyn.io.trajectory_csv import Trajectory, model_file, write_trajectory
+    from liedyn.robot_files import yaml_of
 
-    target = str(path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv"))
+    target = path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv")
     check_output(target, force=force)
     run = binding.run(number)
     result = run_trajectory_job(binding.job, run)
-    write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
-    console.warn(*_rerun_warnings(binding, number), *result.warnings)
+    if binding.of_robot:                                    # then the model is written next to the CSV
+        Trajectory(comments_for(result.header, run.model, STDIO), result.t, {name: x for name, _, x in result.columns},
+                   {name: unit for name, unit, _ in result.columns}, model=yaml_of(run.model)).save(target, force=force)
+    else:
+        recorded = run.trajectory if binding.job.robot is None else None
+        write_trajectory(target, comments_for(result.header, run.model, str(target), recorded), result.t, result.columns,
+                         force=force)
+    console.warn(*_rerun_warnings(binding, number, model_file(target)), *result.warnings)
     if as_json:
-        console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
-    console.file(target, f"{len(result.columns)} columns, {len(result.t)} rows")
+        console.result_json({"output": str(target), "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
+    console.file(str(target), f"{len(result.columns)} columns, {len(result.t)} rows")
 
 
-def _rerun_warnings(binding: ScenarioBinding | TrajectoryBinding, number: int) -> list[LiedynWarning]:
+def _rerun_warnings(binding: ScenarioBinding | TrajectoryBinding, number: int, model: Path) -> list[LiedynWarning]:
+    """Return messages about the values of a run, and about the file `model` with its robot if the robot varies."""
     values = zip(binding.sweep.parameters, binding.values_of(number), strict=True)
     warnings = [LiedynWarning("rerun", f"run {number}: {', '.join(f'{parameter.key} = {x}' for parameter, x in values)}")]
     if binding.of_robot:
-        warnings.append(LiedynWarning("robot-edited", "the robot differs from its file, which other commands would read"))
+        warnings.append(LiedynWarning("robot-edited", "the robot of this run differs from the robot file; commands that read the "
+                                      f"run use {model}"))
     return warnings

@@ -104,7 +104,7 @@ class Trajectory(Immutable):
         if not self.model:
             write_trajectory(path, header, self.t, self._named, force=force)
             return
-        model = Path(path).with_suffix(".model.yaml")
+        model = model_file(path)
         if path == STDIO:
             raise UsageError("the robot of this trajectory differs from its file; its model is written next to the trajectory: "
                              "give the name of a file")
@@ -129,6 +129,11 @@ class Trajectory(Immutable):
         """Return the path of the file that a comment names."""
         folder = Path.cwd() if self.source is None or self.source == STDIO else Path(self.source).absolute().parent
         return folder / self.header[key]
+
+
+def model_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file next to a trajectory file to which `Trajectory.save` writes a model that differs from its robot file."""
+    return Path(path).with_suffix(".model.yaml")
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
