@@ -24,11 +24,11 @@ def test_a_run_with_events_is_written_and_read(tmp_path):
     assert float(events[0]["energy_lost[J]"]) > 0 and float(events[0]["dv.elbow[rad/s]"]) != 0
     run = json.loads((folder / "run.json").read_text())
     assert run["events"] == len(events) and run["self_check"]["energy_balance_relative"] < 1e-8
-    trajectory = read_trajectory(folder / "trajectory.csv", events=True)
+    trajectory = read_trajectory(folder / "trajectory.csv")
     assert np.count_nonzero(np.diff(trajectory.t) == 0) == len(events)
     again = CliRunner().invoke(main, ["inverse", str(folder / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
     assert again.exit_code == 0, again.output
-    tau = read_trajectory(tmp_path / "again.csv", events=True).columns["tau.shoulder"]
+    tau = read_trajectory(tmp_path / "again.csv").columns["tau.shoulder"]
     np.testing.assert_allclose(tau, trajectory.columns["tau.shoulder"], atol=1e-8)
 
 

@@ -459,6 +459,13 @@ def test_a_broken_csv_names_itself(folder, model):
         compile_schedule(read_scenario(folder / "s.yaml"), model)
 
 
+def test_a_signal_does_not_jump_at_an_event(folder, model):
+    (folder / "two.csv").write_text("# events: 1\nt,x\n0,1\n1,1\n1,2\n9,2\n")
+    (folder / "s.yaml").write_text(joint("{torque: {csv: {file: two.csv, column: x}}}"))
+    with pytest.raises(ScenarioError, match=r"two rows of a signal have one time.*t = 1 s in .*two\.csv, line 5"):
+        compile_schedule(read_scenario(folder / "s.yaml"), model)
+
+
 @pytest.mark.parametrize("data, message", [
     (b"\x00\x01\x02", "this is a binary file"), (b"robot: \xff\xfe", "not a text file"), (b"a: [" * 5000, "too deeply nested"),
     (b"a: " + b"[" * 100_000, "too deeply nested"), (b"x: &a [1]\ny: *a\n", "YAML aliases are not supported"),

@@ -113,8 +113,8 @@ def test_standard_input(monkeypatch):
     ("t,q.a\n0,nan\n", [":2: q.a:", "not finite", "nan"]),
     ("t,q.a\n0,1\n\n1,-inf\n", [":4: q.a:", "not finite", "-inf"]),
     ("t,q.a\n0,1e999\n", [":2: q.a:", "not finite"]),
-    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "found 1.0; expected a time above 1.0"]),
-    ("# events: 1\nt,q.a\n0,1\n1,1\n1,1\n", [":5: t:", "time does not increase", "ld.read_trajectory(file, events=True)"]),
+    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "found 1.0; expected a time above 1.0", "`# events: 1`"]),
+    ("# events: 1\nt,q.a\n0,1\n1,1\n0.5,1\n", [":5: t:", "time does not increase", "found 0.5; expected a time above 1.0"]),
     ("t,q.a\n0,1\n-1,1\n", [":3: t:", "found -1.0; expected a time above 0.0"]),
     ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
     ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values: 0,0,1; found 3; expected 2 (write numbers with a "
@@ -123,6 +123,11 @@ def test_standard_input(monkeypatch):
 def test_refused(read, content, words):
     text = refused(read, content)
     assert all(word in text for word in words), text
+
+
+def test_two_rows_of_an_event(read):
+    motion = read("# events: 1\nt,q.a\n0,1\n1,1\n1,2\n")
+    assert motion.t.tolist() == [0, 1, 1] and motion.columns["q.a"].tolist() == [1, 1, 2]
 
 
 def test_the_error_of_a_long_file_names_the_right_line(read):

@@ -157,7 +157,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     result.save("run")
     text = "recorded with bodies attached to two: results and drawings are those of the robot without them"
     assert text in ok("inverse", "run/trajectory.csv", "-o", "again.csv").stderr
-    assert ld.read_trajectory("again.csv", events=True).header["attached"] == "two"
+    assert ld.read_trajectory("again.csv").header["attached"] == "two"
     assert text in ok("plot", "again.csv", "-o", "pictures", "-f", "svg").stderr
     assert "(without bodies attached to two)" in Path("pictures/torques.svg").read_text()
     ok("plot", "run/trajectory.csv", "-o", "own", "-f", "svg")          # the torques of the run itself have the body
@@ -166,7 +166,7 @@ def test_results_without_an_attached_body_are_reported(folder):
         name, *options = command.split()
         done = ok(name, "run/trajectory.csv", *options, "-o", f"{name}.csv", "--force", "--json")
         assert text in done.stderr and any(text in one["message"] for one in json.loads(done.stdout)["warnings"]), command
-        assert ld.read_trajectory(f"{name}.csv", events=True).header["without"] == "bodies attached to two", command
+        assert ld.read_trajectory(f"{name}.csv").header["without"] == "bodies attached to two", command
     shutil.copytree("run", "other")
     done = ok("replay", "run", "--against", "other", "-o", "both.html")
     assert f"warning: run/trajectory.csv was {text}" in done.stderr and f"warning: other/trajectory.csv was {text}" in done.stderr

@@ -36,11 +36,11 @@ def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     ok("simulate", config, "--no-plots", *SHORT)
     csv = f"runs/{config.stem}/trajectory.csv"
-    original = read_trajectory(csv, events=True)
+    original = read_trajectory(csv)
     ok("inverse", csv)
-    assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv", events=True), original, "tau") < 1e-11
+    assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv"), original, "tau") < 1e-11
     ok("forward", csv, "-o", "forward.csv")
-    assert worst(read_trajectory("forward.csv", events=True), original, "a") < 1e-8    # rounding times the condition of M
+    assert worst(read_trajectory("forward.csv"), original, "a") < 1e-8    # rounding times the condition of M
 
 
 @pytest.mark.parametrize("config", [path for path in CONFIGS if not is_tree(path)], ids=lambda path: path.stem)

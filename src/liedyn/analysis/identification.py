@@ -240,7 +240,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     options = _Options(joints, offset, _check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
-    source = read_trajectory(os.fspath(t), events=True) if isinstance(t, (str, PathLike)) else t
+    source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
             raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
@@ -583,7 +583,7 @@ def parameters_of(  # noqa: PLR0913 - options of the command
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
-    motion = read_trajectory(trajectory, events=True)
+    motion = read_trajectory(trajectory)
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
     identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,

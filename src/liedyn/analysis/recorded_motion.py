@@ -354,7 +354,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> Rec
     >>> motion.a[50].round(3)
     array([2., 4.])
     """
-    source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(os.fspath(trajectory), events=True)
+    source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(os.fspath(trajectory))
     motion = motion_of_trajectory(model, source, derive_a=True)
     warn(motion.warnings)
     return RecordedMotion(source.t, motion.q, motion.v, motion.a_or_zero, motion.tau, motion.f_ext)

@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -332,7 +332,7 @@ class TrajectoryBinding(SweepBinding[TrajectoryRun]):
     def __init__(self, sweep: Sweep, job: TrajectoryJob):
         self.job = job
         self._robots: dict[tuple[str | None, ...], tuple[Model, tuple[LiedynWarning, ...]]] = {}
-        self.trajectory = lru_cache(_CACHED_TRAJECTORIES)(partial(read_trajectory, events=True))
+        self.trajectory = lru_cache(_CACHED_TRAJECTORIES)(read_trajectory)
         super().__init__(sweep)
 
     def _read_model(self) -> Model:

@@ -134,7 +134,7 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
             if as_json and target == "-":
                 raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
             check_output(target, force=force)
-            motion = read_trajectory(trajectory, events=True)
+            motion = read_trajectory(trajectory)
 
             # imported here: Numba takes half a second to import
             from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, robot_of

@@ -136,15 +136,15 @@ def model_file(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_suffix(".model.yaml")
 
 
-def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
+def read_trajectory(path: str | Path) -> Trajectory:
     """Read a trajectory file.
+
+    Time increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
 
     Parameters
     ----------
     path : path
         A CSV, see docs/files.md; "-" is standard input.
-    events : bool
-        Whether two rows may have one time, before and after an event, in a file whose comments say that there are events.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
     if not table.rows:
         raise TrajectoryError("there are column names but no rows", place=table.place())
     values = table.parse_numbers(MAY_BE_EMPTY)
-    _check_time(values[:, table.names.index("t")], table.lines, table.file, events, "events" in table.comments)
+    _check_time(values[:, table.names.index("t")], table.lines, table.file, "events" in table.comments)
     series = {name: np.ascontiguousarray(values[:, k]) for k, name in enumerate(table.names)}
     del units["t"]
     return Trajectory(table.comments, series.pop("t"), series, units, table.file, table.lines)
@@ -233,20 +233,23 @@ def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.Da
 
 def check_no_events(trajectory: Trajectory, quantity: str) -> None:
     """Raise if two rows have the same time: the motion jumps there, and `quantity` cannot be differentiated across it."""
-    repeated = np.flatnonzero(np.diff(trajectory.t) == 0.0)
-    if repeated.size:
-        k = int(repeated[0]) + 1
+    k = repeated_row(trajectory)
+    if k is not None:
         raise TrajectoryError(f"two rows have one time, before and after an event: {quantity} cannot be derived across it",
                               place=Place(trajectory.source, int(trajectory.lines[k]), "t"), found=float(trajectory.t[k]),
                               expected="a file with all columns of q, v and a, or rows between two events")
 
 
-def _check_time(t: Array, lines: Integers, source: str, allowed: bool, recorded: bool) -> None:
-    back = np.flatnonzero(t[1:] < t[:-1] if allowed and recorded else t[1:] <= t[:-1])
+def repeated_row(trajectory: Trajectory) -> int | None:
+    """Return the index of the first row that has the time of the row before it, None if there is none."""
+    repeated = np.flatnonzero(np.diff(trajectory.t) == 0.0)
+    return int(repeated[0]) + 1 if repeated.size else None
+
+
+def _check_time(t: Array, lines: Integers, source: str, has_events: bool) -> None:
+    back = np.flatnonzero(t[1:] < t[:-1] if has_events else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
-        is_repeated = recorded and t[k] == t[k - 1]
-        hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if is_repeated else None
+        hint = "two rows of an event need the comment `# events: 1` before the column names" if t[k] == t[k - 1] else None
         raise TrajectoryError("time does not increase", place=Place(source, int(lines[k]), "t"),
-                              found=float(t[k]),
-                              expected=f"a time above {float(t[k - 1])!r}", hint=hint)
+                              found=float(t[k]), expected=f"a time above {float(t[k - 1])!r}", hint=hint)

@@ -231,7 +231,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
     errors are also drawn.
     """
-    motion = read_trajectory(trajectory, events=True)
+    motion = read_trajectory(trajectory)
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
         model, warnings = robot_of(motion, robot)
@@ -244,7 +244,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         title += f"  (without {motion.header['without']})"
     recording = record(motion, model, title)
     if against:
-        runs = [motion, *(read_trajectory(trajectory_file(path), events=True) for path in against)]
+        runs = [motion, *(read_trajectory(trajectory_file(path)) for path in against)]
         recording = replace(recording, tracking=_compared(runs))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")

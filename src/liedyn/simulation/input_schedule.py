@@ -78,7 +78,7 @@ def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict
     """
     if start is None:
         return {}, {}, []
-    trajectory = read_trajectory(start.file, events=True)
+    trajectory = read_trajectory(start.file)
     unused = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
     if unused:
         raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(unused),

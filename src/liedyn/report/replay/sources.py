@@ -88,7 +88,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[Lie
     Raises TrajectoryError, ModelError, UsageError.
     """
     trajectory = trajectory_file(trajectory)
-    motion = read_trajectory(trajectory, events=True)
+    motion = read_trajectory(trajectory)
     model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
     report: dict[str, Any] = {}

@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.errors import Place, ScenarioError, TrajectoryError, WarningLog, nearest
 from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
-from liedyn.io.trajectory_csv import Trajectory, read_trajectory
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory, repeated_row
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT, ORDER
 from liedyn.model.model import Model
@@ -451,7 +451,13 @@ class SignalCompiler:
             path = Path(column.file)
             if not path.exists() or path.is_dir():
                 raise ScenarioError("no such CSV file", place=column.place, found=column.file)
-            self._files[column.file] = read_trajectory(column.file)
+            trajectory = read_trajectory(column.file)
+            k = repeated_row(trajectory)
+            if k is not None:
+                raise ScenarioError("two rows of a signal have one time, before and after an event", place=column.place,
+                                    found=f"t = {trajectory.t[k]:.9g} s in {column.file}, line {trajectory.lines[k]}",
+                                    expected="increasing times: leave one of the two rows out")
+            self._files[column.file] = trajectory
         return self._files[column.file]
 
     def _check_range(self, column: Column, trajectory: Trajectory, purpose: SignalPurpose, interpolation: str) -> None:
