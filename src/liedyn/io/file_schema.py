@@ -5,10 +5,13 @@ docs/design.md explains how to add a key.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
+from liedyn.errors import InputError
 from liedyn.io.yaml_nodes import Node, SourceText
 
 
@@ -342,6 +345,20 @@ def only(node: Node, nodes: Mapping[str, Node], keys: Iterable[str], subject: st
         raise node.problem(f"{subject} takes exactly one of {', '.join(keys)}",
                            found=SourceText(between.join(selected) or nothing), expected=expected)
     return next(iter(selected.items()))
+
+
+def too_many(node: Node, quantity: str, count: float, maximum: float, bound: str, value: float, unit: str = "s",
+             hint: str | None = None) -> InputError:
+    """Return the error that the value of a node leads to too many rows, steps or samples.
+
+    The bound of the value is rounded up or down to three digits.
+
+    bound   "at least" or "at most" `value`
+    """
+    rounding = ROUND_CEILING if bound == "at least" else ROUND_FLOOR
+    rounded = float(Context(prec=3, rounding=rounding).create_decimal(f"{value:.12g}"))
+    return node.problem(f"too many {quantity}: about {min(count, sys.float_info.max):.3g}, more than {maximum:g}",
+                        found=node.excerpt(), expected=f"{bound} {rounded:g} {unit}", hint=hint)
 
 
 def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -24,8 +24,9 @@ from liedyn.io.file_schema import (
     Vector,
     default_of,
     only,
+    too_many,
 )
-from liedyn.io.scenarios.scenario import HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Motor, Rule, Sampling
+from liedyn.io.scenarios.scenario import FORCE_LONG, HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Motor, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
     POSE_MOTION,
@@ -243,8 +244,8 @@ def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
     values = SAMPLING.values(node)
     sampling = Sampling(**values.pop("quantization", {}), **values, place=node.place)
     if duration / sampling.interval > maximum:
-        raise chosen.problem(f"about {duration / sampling.interval:.3g} samples in {duration:g} s", found=chosen.excerpt(),
-                             expected=f"at most {maximum:g}", hint="--force-long or force_long=True allows more")
+        bound = ("at most", maximum / duration, "Hz") if sampling.rate is not None else ("at least", duration / maximum, "s")
+        raise too_many(chosen, "samples", duration / sampling.interval, maximum, *bound, hint=FORCE_LONG)
     return sampling
 
 

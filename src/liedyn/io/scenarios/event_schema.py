@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from liedyn.errors import LiedynWarning, nearest
-from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, only
+from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, only, too_many
 from liedyn.io.scenarios.action_schema import ACTION, NAMES, WORDS, EnterPhase, action_to_dict, read_actions
 from liedyn.io.scenarios.scenario import PHASE_START, Event, Expression, Phase, TouchEvent
 from liedyn.io.scenarios.signal_schema import DRIVES, by_name, drive_to_dict, rules_to_dict
@@ -73,8 +73,8 @@ def _event(name: str, node: Node, duration: float) -> Event:
             raise nodes[key].problem(f"{key} belongs to events with when", expected="an event with when")
     values = EVENT.values(node)
     if timed == "every" and duration / values["every"] > MOST_TIMES:
-        raise nodes["every"].problem(f"the event happens about {duration / values['every']:.3g} times in {duration:g} s",
-                                     found=nodes["every"].excerpt(), expected=f"at most {MOST_TIMES:g} times")
+        raise too_many(nodes["every"], "times of the event", duration / values["every"], MOST_TIMES, "at least",
+                       duration / MOST_TIMES)
     when, touch = values.pop("when", (None, None))
     if touch and "value" in nodes:
         raise nodes["value"].problem("value does not apply to touch and lift", expected="no value")

@@ -317,6 +317,7 @@ class Waypoints(InputElement):
 
 # A scenario's `sampling`: control laws are computed at sample times, and their torques are held in between --------------
 
+FORCE_LONG = "--force-long or force_long=True allows more"     # hint of errors about long runs
 LEAST_PERIOD = 1e-12             # s
 MEASURED = "q", "v", "tau"
 HOLDS = "zero", "first"

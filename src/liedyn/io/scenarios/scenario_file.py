@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from liedyn.io.file_schema import (
     Vector,
     default_of,
     kinds_with,
+    too_many,
 )
 from liedyn.io.robots.robot_formats import TITLES, formats_of_ending
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
@@ -39,6 +39,7 @@ from liedyn.io.scenarios.control_schema import (
 from liedyn.io.scenarios.event_schema import EVENT, PHASE, event_to_dict, phase_to_dict, read_events, read_phases, unreached
 from liedyn.io.scenarios.scenario import (
     FORCE_FRAMES,
+    FORCE_LONG,
     METHODS,
     STABILIZATIONS,
     ExternalForce,
@@ -278,13 +279,13 @@ def _check_length(nodes: dict[str, Node], duration: float, output_step: float, i
     """Raise ScenarioError for a run of too many rows or steps."""
     step, key = (integrator.step, "step") if integrator.step_is_fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
     step_node = nodes["integrator"].get(key) if "integrator" in nodes else None
-    for unit, count, maximum, node in (("rows of output", duration / output_step, MOST_ROWS, nodes.get("output_step")),
-                                       ("steps", duration / step, MOST_STEPS, step_node)):
-        limit, blamed = MOST_AT_ALL if long else maximum, node or nodes["duration"]
-        if count > limit:
-            description = f"about {min(count, sys.float_info.max):.3g} {unit} in {duration:g} s"
-            raise blamed.problem(description, found=blamed.excerpt(), expected=f"at most {limit:g}",
-                                 hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
+    for quantity, interval, limit, node in (("rows of output", output_step, MOST_ROWS, nodes.get("output_step")),
+                                            ("steps", step, MOST_STEPS, step_node)):
+        maximum, count = MOST_AT_ALL if long else limit, duration / interval
+        if count > maximum:
+            bound, value = ("at most", maximum * interval) if node is None else ("at least", duration / maximum)
+            raise too_many(node or nodes["duration"], quantity, count, maximum, bound, value,
+                           hint=None if long or count > MOST_AT_ALL else FORCE_LONG)
 
 
 # `Scenario` -> plain values in the layout of its file -------------------------------------------------------------------
