@@ -15,6 +15,7 @@ from typing import Any
 from liedyn.warning_codes import INFORMATION, WARNING_CODES
 
 _LONGEST = 120                           # characters of a value in an error
+_COMPARED, _PREFIX_BONUS = 8, 0.05       # of `close_to`: options among which it chooses, and added similarity of a prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,10 +381,17 @@ def escape_nonprintable(text: str) -> str:
 
 
 def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Return at most n of the options that resemble a word or pattern, ignoring case, the closest first."""
+    """Return at most n of the options that resemble a word or pattern, ignoring case, the closest first.
+
+    Options with which the word begins, and those that begin with the word, come before others that resemble it about as much:
+    sine means sin, not since.
+    """
     by_lower_case = {option.lower(): option for option in options}
     plain = str(word).replace("*", "").replace("?", "")[:100].lower()
-    return [by_lower_case[match] for match in difflib.get_close_matches(plain, list(by_lower_case), n, cutoff)]
+    matches = difflib.get_close_matches(plain, list(by_lower_case), max(n, _COMPARED), cutoff)
+    similarity = {match: difflib.SequenceMatcher(None, match, plain).ratio() + _PREFIX_BONUS
+                  * (plain.startswith(match) or match.startswith(plain)) for match in matches}
+    return [by_lower_case[match] for match in sorted(matches, key=similarity.__getitem__, reverse=True)[:n]]
 
 
 def nearest(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6,

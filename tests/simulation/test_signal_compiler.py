@@ -85,6 +85,7 @@ HOSTILE = [
     ("__builtins__", "unknown name __builtins__"),
     ("os", "unknown name os"),
     ("foo", "unknown name foo"),
+    ("sine(t)", "(did you mean sin?)"),
     ("sen(t)", "unknown function sen; found 'sen(t)'; expected t, pi, e, q, v, q(joint), v(joint), x(link), or a function: sin"),
     ("sen(t)", "(did you mean sin?)"),
     ("time", "unknown name time"),

@@ -255,6 +255,13 @@ class Schema:
             level = [(f"{path}.{key.name}", key.value) for path, key in inner]
         return paths
 
+    @property
+    def by_joint(self) -> tuple[str, ...]:
+        """Names of the keys q, v, tau whose values are given by joint."""
+        return tuple(key.name for key in self.keys if key.name in ("q", "v", "tau") and any(
+            isinstance(value, Named) and value.name.startswith("joint")
+            for value in (key.value.values if isinstance(key.value, OneOf) else (key.value,))))
+
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Return the names of the keys that apply to a kind."""
         return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
