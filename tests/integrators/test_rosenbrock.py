@@ -4,12 +4,15 @@ import pytest
 
 import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
+from liedyn.errors import ComputationError
 from liedyn.integrators import rosenbrock
 from liedyn.integrators.problem import Options
+from liedyn.integrators.rhs_jacobian import RightHandSideJacobian
 from liedyn.integrators.rosenbrock import METHODS, invert
 from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
+from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, SINGULAR
 from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.run import run_scenario
 
@@ -148,3 +151,21 @@ def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch,
     record, _ = solve(problem, np.array([0.0, 0.5]), Options("rodas5p", rtol=1e-8, atol=1e-10))
     assert tried[1] == pytest.approx(tried[0] / 4) and turned == [4] * (times == 4)
     assert np.abs(record.v[-1] - solve(problem, np.array([0.0, 0.5]), EXACT)[0].v[-1]).max() < 1e-6
+
+
+@pytest.mark.parametrize("failure, reason", [(NOT_FINITE, "no longer finite soon after"),
+                                             (SINGULAR, "articulated inertia vanishes")])
+def test_no_step_begins_where_the_rates_cannot_be_evaluated(monkeypatch, failure, reason):
+    """An accepted state may be where no trial state was: the run ends there, for the reason that its evaluation has."""
+    robot, times, jacobian = torque_free_body(), [], RightHandSideJacobian.__call__
+
+    def failing(self, t, y):
+        J = jacobian(self, t, y)
+        times.append(t)
+        self.code = failure if t > 0.2 else self.code
+        return J
+    monkeypatch.setattr(RightHandSideJacobian, "__call__", failing)
+    problem = free_motion(robot, robot.neutral(), np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]))
+    with pytest.raises(ComputationError, match=reason) as caught:
+        solve(problem, np.array([0.0, 1.0]), Options("rodas5p", rtol=1e-8, atol=1e-10))
+    assert len(times) > 2 and times[-2] <= 0.2 < times[-1] == caught.value.at
