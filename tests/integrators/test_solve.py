@@ -153,6 +153,19 @@ def test_a_motion_that_overflows_names_the_coordinate(robot):
     assert caught.value.depends_on_method and "integrator" not in str(caught.value)          # nothing has been tried
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau", "variational"])
+@pytest.mark.parametrize("end, is_lost", [(9.0, False), (12.0, True)])
+def test_a_motion_beyond_1e12_is_an_error_with_the_time(method, end, is_lost):
+    """A free body at 1e11 m/s passes 1e12 m at 10 s."""
+    body, v = torque_free_body(), np.array([0.0, 0.0, 0.0, 1e11, 0.0, 0.0])
+    problem, times, options = free_motion(body, body.neutral(), v), np.arange(0.0, end + 0.5), Options(method, step=0.5)
+    if is_lost:
+        with pytest.raises(ComputationError, match=r"beyond 1e12 \(rad or m\) at t = 1[01] s"):
+            solve(problem, times, options)
+    else:
+        assert solve(problem, times, options)[0].q[-1, 0] == pytest.approx(9e11, rel=1e-9)
+
+
 @pytest.mark.parametrize("code", [BAD_SIGNAL, SINGULAR, NOT_FINITE])
 def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code):
     """A gain of 1e300 on one joint blamed another: velocities, and then the other joints' forces, are NaN everywhere."""
