@@ -88,6 +88,16 @@ def test_intervals(one):
     assert (high - low < 0.3).all() and (fast - slow < 3.0).all()
 
 
+@pytest.mark.parametrize("name, parity", [("sin", -1), ("tan", -1), ("abs", 1), ("cosh", 1), ("atan", -1)])
+@pytest.mark.parametrize("ends", [(-0.4, 0.3), (0.2, 0.9), (-3.0, 1.2), (1e6 - 0.2, 1e6 + 0.3), (-2e6, 0.5), (3e6, 3e6 + 0.1)])
+def test_intervals_of_odd_and_even_functions_mirror(name, parity, ends):
+    """Angles beyond 1e6 rad, where periodic functions get their full range, are so on both sides of zero."""
+    one, (begin, end) = next(one for one in OPERATIONS.values() if one.name == name), (np.array([x]) for x in ends)
+    low, high = apply(one.code, time(begin, end))[:2]
+    mirrored = apply(one.code, time(-end, -begin))[:2]
+    np.testing.assert_allclose(mirrored, (low, high) if parity > 0 else (-high, -low), rtol=1e-9)
+
+
 @TIME
 @EVERY
 def test_traced_code(one, t):
