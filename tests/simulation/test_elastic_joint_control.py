@@ -278,6 +278,14 @@ def test_a_motion_with_corners_is_run_with_a_note(scenario):
     assert warnings(scenario(text.replace("feedback_linearization", "computed_torque"))) == []
 
 
+def test_a_smooth_motion_of_many_pieces_has_no_jumps(scenario, tmp_path):
+    """Splines of samples: each piece is compared with the one before."""
+    t = np.linspace(0.0, 1.0, 11)
+    np.savetxt(tmp_path / "m.csv", np.column_stack([t, 0.3 * t - 0.5 * t**2 + t**4]), delimiter=",", header="t[s],x", comments="")
+    motion = "{csv: {file: m.csv, column: x, interpolation: quintic}}"
+    assert warnings(scenario(f"law: feedback_linearization, bandwidth: 20, motion: {{m1: {motion}, m2: 0}}")) == []
+
+
 CONTROL = "law: feedback_linearization, bandwidth: 20, motion: {m1: 0, m2: 0}"
 BAD_CONTROL = {
     "no law": ("motion: {m1: 0}, bandwidth: 2", "the key law is missing; expected one of feedback_linearization, computed"),
