@@ -107,6 +107,19 @@ def test_actions_in_a_row_are_those_of_scenarios(pendulum, tmp_path, do, after, 
         np.testing.assert_allclose(found.events.v_after[0, 1], after * found.events.v[0, 1], rtol=1e-9)
 
 
+@pytest.mark.parametrize("events", [
+    {"hit": {"when": "q(z)", "do": [{"impact": {"joint": "z", "restitution": 0.5}}] * 2}},
+    {name: {"when": when, "do": {"impact": {"joint": "z", "restitution": 0.5}}} for name, when in
+     (("one", "q(z)"), ("two", "2*q(z)"))}], ids=["one event", "two events"])
+def test_impacts_from_both_sides_in_one_step(ball, events):
+    """Each run reverses from its own side, and the second impact finds it turned back already."""
+    model, side = ball.with_changes(gravity=[0, 0, 0]), np.array([1.0, -1.0, -1.0, 1.0, -1.0])[:, None]
+    found = ld.rollout(model, 0.1 * side, -0.3 * side, dt=0.01, steps=50, events=events)
+    assert found.complete.all() and found.events.t == pytest.approx(np.full(5 * len(events), 1 / 3), rel=1e-12)
+    np.testing.assert_allclose(found.v[:, -1], 0.15 * side, rtol=1e-12)
+    np.testing.assert_allclose(found.q[:, -1], 0.15 * (0.5 - 1 / 3) * side, rtol=1e-9)
+
+
 @pytest.mark.parametrize("floor", ["0.1*sin(6*t)", "0.15*step(t-0.3)-0.1*step(t-0.8)", "0.2-0.5*abs(t-0.7)"])
 def test_a_floor_that_moves(ball, tmp_path, floor, worst):
     """Once a run stays for an event, its expression may be on the other side again at later times. The jump of the floor passes
