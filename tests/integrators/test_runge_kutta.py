@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from integrators.problems import free_motion, torque_free_body
 from liedyn.integrators.problem import Options
 from liedyn.integrators.run_state import Stages
 from liedyn.integrators.runge_kutta import (
@@ -14,6 +15,7 @@ from liedyn.integrators.runge_kutta import (
     method_arrays,
     switch_crosses_within,
 )
+from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import EVENT, KIND, SWITCH_SIGN, SWITCH_SIZE
 from liedyn.numba_tools.decorators import kernel
 
@@ -114,3 +116,16 @@ def test_an_event_that_does_not_change_crosses_nothing(sign, rows, expected):
     K = np.vstack([np.array(rows)[:, None] * np.sign(sign), np.zeros((1, 1))])
     stages = stages_with_rates(K)._replace(end=np.zeros(0))               # all columns are of switches
     assert switch_crosses_within(switch_states, method, stages) == expected
+
+
+@pytest.mark.parametrize("method, per_step, per_output", [("dopri5", 6, 0), ("dop853", 12, 3)])
+@pytest.mark.parametrize("parts_with_outputs", [0, 3, 8])
+def test_evaluations_are_those_of_the_stages(method, per_step, per_output, parts_with_outputs):
+    """Hairer, Norsett, Wanner, II.5 and II.6: the last stage is the first of the next step, and dense output of order 7 needs
+    three more stages in the steps with outputs, of which the last step is one."""
+    body, h = torque_free_body(), 0.125
+    problem = free_motion(body, body.neutral(), np.array([0.1, 0.2, 0.3, 0.0, 0.0, 0.0]))
+    times = np.r_[0.0, h * (np.arange(parts_with_outputs) + 0.5), 8.5 * h]
+    statistics = solve(problem, times, Options(method, rtol=1.0, atol=1.0, max_step=h))[1]
+    assert statistics.rejected == 0 and statistics.steps >= 9
+    assert statistics.evaluations == 1 + per_step * statistics.steps + per_output * (parts_with_outputs + 1)
