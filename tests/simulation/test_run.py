@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import CheckFailed, ComputationError, LiedynError
-from liedyn.simulation.preparation import output_times
-from liedyn.simulation.run import run_scenario, simulate_file
+from liedyn.simulation.preparation import output_times, prepare
+from liedyn.simulation.run import SilentProgress, run_scenario, simulate_file, simulate_prepared
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -135,6 +135,12 @@ def test_a_balance_that_is_off_is_said(write):
     for initial in "{q: {shoulder: 1e300}, v: {elbow: 2}}", "{v: {elbow: -1e12}}":
         with pytest.raises(ld.ScenarioError, match=r"initial\..*too large to compute with; found -?1[e0].*"):
             run_scenario(write(f"duration: 1\ninitial: {initial}\n"))
+
+
+def test_loading_includes_the_preparation(write):
+    """Which its caller measures. No preparation takes 1e6 s."""
+    timing = simulate_prepared(prepare(write("duration: 0.1\n"), {}), SilentProgress(), loading=1e6).timing
+    assert timing["load"] >= 1e6 > timing["compile"] + timing["simulate"]
 
 
 def test_progress_is_told(write):
