@@ -1,5 +1,7 @@
 """Robots that differ in numbers, one a state of a batch: as each of them alone."""
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -242,3 +244,23 @@ def test_warnings_of_a_training_loop_are_computed_once_for_the_same_variants(mon
         ld.rollout(robots, [0.3, -0.2], [0.0, 0.0], dt=1e-3, steps=2)
         counts.append(len(calls_of))
     assert np.diff([0, *counts]).astype(bool).tolist() == [True, False, True, True, True]
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+                         ids=["copy", "deepcopy", "pickle"])
+def test_copies_of_used_variants_compute_the_same(duplicate):
+    """A pickled copy had the blocks of its constants at another alignment, and generated code crashed."""
+    robots = variants_of("universal")
+    variants = ld.Variants(robots)
+    q, v, a, _ = state(model_of("universal"), 2, (COUNT,))
+    expected = variants.inverse_dynamics(q, v, a)
+    for _ in range(8):                      # memory of another alignment is likely for one of them
+        again = duplicate(variants)
+        np.testing.assert_array_equal(again.inverse_dynamics(q, v, a), expected)
+
+
+def test_a_function_that_variants_lack_is_no_attribute():
+    variants = ld.Variants(variants_of("universal"))
+    assert not hasattr(variants, "parameters") and getattr(variants, "parameters", None) is None
+    with pytest.raises(ld.LiedynError, match="no function 'parameters' for variants; there are inverse_dynamics"):
+        variants.parameters()

@@ -171,6 +171,10 @@ class Variants:
         """The constants that differ (robots / width, indices, width), as SIMD registers of generated code hold them."""
         return state_blocks(self._varying_constants, simd_width())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the blocks of constants, since a copy of them has another alignment."""
+        return {name: value for name, value in vars(self).items() if name != "_varying_blocks"}
+
     def __len__(self) -> int:
         return len(self._varying_constants)
 
@@ -181,7 +185,7 @@ class Variants:
         def __getattr__(self, name: str):
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
+            raise _NoFunctionError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
 
     def _run(self, model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
              count: int | None, states: slice | None) -> int:
@@ -207,6 +211,10 @@ class Variants:
             if code:
                 return code
         return batch_blocks.OK
+
+
+class _NoFunctionError(NameLookupError, AttributeError):
+    """A function that `Variants` do not have; also an AttributeError, which `hasattr` and `getattr` expect."""
 
 
 def _geometry(model: Model) -> Array:
