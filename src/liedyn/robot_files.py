@@ -111,9 +111,13 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
 
 
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
-               loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False) -> Model:
-    """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings."""
-    robot = load_description(path, base, loops)
+               loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
+               overrides: tuple[str, ...] = ()) -> Model:
+    """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
+
+    overrides: as for `load_description`.
+    """
+    robot = load_description(path, base, loops, overrides)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:

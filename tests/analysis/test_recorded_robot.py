@@ -50,6 +50,26 @@ def test_base_of_the_recording_and_of_the_argument(recorded):
         robot_of(recorded(*comments), base="floating")
 
 
+MIMIC = """
+links: {base: {}, left: {mass: 1}, right: {mass: 2}}
+joints:
+  driver: {type: prismatic, parent: base, child: left, axis: [1, 0, 0]}
+  follower: {type: prismatic, parent: base, child: right, axis: [1, 0, 0], mimic: {joint: driver}}
+"""
+
+
+@pytest.mark.parametrize("edits", [(), ("links.left.mass=3",)])
+def test_ignored_mimic_joints_are_ignored_in_edited_robots_too(recorded, tmp_path, edits):
+    """A batch over keys of the robot obeyed mimic joints that the recording, or an option, left out."""
+    (tmp_path / "robots" / "bar.yaml").write_text(MIMIC)
+    comment = "robot: ../robots/bar.yaml"
+    assert robot_of(recorded(comment), edits=edits)[0].independent == ("driver",)
+    both = ("driver", "follower")
+    assert robot_of(recorded(comment, "mimic: ignored"), edits=edits)[0].independent == both
+    model, _ = robot_of(recorded(comment), ignore_mimic=True, edits=edits)
+    assert model.independent == both and model.description.links[1].mass == (3 if edits else 1)
+
+
 def test_a_changed_robot_is_noted(recorded):
     same = hashlib.sha256(ROBOT.encode()).hexdigest()
     assert robot_of(recorded("robot: ../robots/bar.yaml", f"robot_sha256: {same}"))[1] == ()

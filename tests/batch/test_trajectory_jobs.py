@@ -208,3 +208,24 @@ def test_the_estimate_of_memory_counts_the_derivatives(tmp_path):
         bench = batch(tmp_path / name, f"{text}{VARY}").evaluator
         found[name] = bench.costs()[0] - len(bench.first.columns)
     assert found["derivatives"] - found["inverse"] == 4 * 2**2
+
+
+def test_each_trajectory_has_the_robot_of_its_own_comments(tmp_path):
+    """Trajectories shared a robot if they differed in the comment `mimic` only, and the forces were those of the other."""
+    (tmp_path / "robot.yaml").write_text("""
+links: {base: {}, left: {mass: 1}, right: {mass: 2}}
+joints:
+  driver: {type: prismatic, parent: base, child: left, axis: [1, 0, 0]}
+  follower: {type: prismatic, parent: base, child: right, axis: [1, 0, 0], mimic: {joint: driver}}
+""")
+    rows = "t,a.driver,a.follower,v.driver,v.follower,q.driver,q.follower\n0,3,3,0,0,0,0\n1,3,3,0,0,0,0\n"
+    (tmp_path / "coupled.csv").write_text(f"# robot: robot.yaml\n{rows}")
+    (tmp_path / "free.csv").write_text(f"# robot: robot.yaml\n# mimic: ignored\n{rows}")
+    (tmp_path / "sweep.yaml").write_text("""
+job: inverse
+trajectory: coupled.csv
+parameters: [{key: trajectory, name: motion, list: [coupled.csv, free.csv, coupled.csv]}]
+outputs: {driver: max(tau.driver), follower: max(tau.follower)}
+""")
+    found = PreparedSweep(read_sweep(tmp_path / "sweep.yaml"))
+    np.testing.assert_allclose(found.evaluator.compute_chunk(0, 3).outputs, [[9, 0], [3, 6], [9, 0]], atol=1e-12)

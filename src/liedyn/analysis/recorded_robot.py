@@ -24,7 +24,7 @@ from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import LinkVisuals, Robot
 from liedyn.model.model import Model, build
-from liedyn.robot_files import load_description, read_model
+from liedyn.robot_files import read_model
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.trajectory_columns import trajectory_header, unused_columns
 
@@ -66,11 +66,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
                      f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
     base = base or _base(trajectory)
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
-    if edits:
-        model = build(load_description(path, base, loops, edits))
-    else:
-        ignored = ignore_mimic or header.get("mimic") == MIMIC_IGNORED
-        model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored)
+    ignored = ignore_mimic or header.get("mimic") == MIMIC_IGNORED
+    model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits)
     model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
     if source != path and source.is_file():                # shapes and meshes are in the robot file
