@@ -249,6 +249,37 @@ def test_a_contradiction_is_named(which, name, code):
         assert np.isnan(result).any() and (not size or np.isfinite(result[[0, 1, 3, 4]]).all())
 
 
+GIMBAL = """
+links: {a: {}, b: {}, c: {mass: 1.0, com: [0.1, 0.2, 0.3], inertia: [0.1, 0.2, 0.3]}, d: {mass: 0.1}, e: {mass: 0.1}}
+joints:
+  z: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}
+  y: {type: continuous, parent: a, child: b, axis: [0, 1, 0]}
+  x: {type: continuous, parent: b, child: c, axis: [1, 0, 0]}
+  left: {type: prismatic, parent: c, child: d, axis: [1, 0, 0], limits: {lower: 0, upper: 1}}
+  right: {type: prismatic, parent: c, child: e, axis: [-1, 0, 0], limits: {lower: 0, upper: 1}, mimic: {joint: left}}
+"""
+
+
+@pytest.mark.parametrize("y", [np.pi / 2, 0.4])
+def test_inertias_that_vanish_are_errors_of_every_function(y, tmp_path):
+    """A massless gimbal in its singular position. Time derivatives raised an error of NumPy instead."""
+    (tmp_path / "gimbal.yaml").write_text(GIMBAL)
+    model = ld.load(tmp_path / "gimbal.yaml")
+    q, rest, two = np.array([0.0, y, 0.0, 0.0, 0.0]), np.zeros(5), np.ones((2, 5))
+    fingers = np.arange(5) > 2
+    calls = [lambda: ld.forward_dynamics(model, q, rest, rest), lambda: ld.hybrid_dynamics(model, q, rest, rest, rest, fingers),
+             lambda: ld.forward_dynamics_derivatives(model, q, rest, rest),
+             lambda: ld.hybrid_dynamics_derivatives(model, q, rest, rest, rest, fingers),
+             lambda: ld.higher_order_forward_dynamics(model, q, rest, two),
+             lambda: ld.higher_order_hybrid_dynamics(model, q, rest, two, two, fingers)]
+    for call in calls:
+        if y == 0.4:
+            call()
+            continue
+        with pytest.raises(ld.ComputationError, match="inertia vanishes"):
+            call()
+
+
 def test_what_is_not_read_may_be_nan_and_forces_of_followers_may_not(code):
     model, G, independent = coupled("fixed 1")
     q, v, a, tau = coupled_state(model, G, 16)

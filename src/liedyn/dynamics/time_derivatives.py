@@ -21,7 +21,7 @@ from liedyn.dynamics.batching.arrays import (
 )
 from liedyn.dynamics.batching.calls import check_finite, evaluate, evaluate_hybrid, handle_failed_states
 from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, closed_rates, reduced_model
-from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask
+from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, no_prescribed_mask
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_closed_form import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
@@ -348,6 +348,8 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any],
     u, free = prescribed & reduced.is_independent, ~reduced.mask
     F = wrenches(model, options.f_ext, "f_ext_derivatives", (rows,))
     q, v = closed_motion(reduced, inputs["q"], inputs["v"])
+    rest = np.zeros(nv)
+    hybrid_dynamics(model, q, rest, rest, rest, prescribed)             # raises ComputationError where C has no inverse
     tau = np.where(prescribed, 0.0, as_array(inputs["tau_derivatives"], "tau_derivatives", (rows, nv)))
     check_finite("tau_derivatives", tau, model.v_names)
     a = np.zeros((rows, nv))
